@@ -1,5 +1,5 @@
-//! Stages that run in a process of their own beside the others: WebAssembly and Node have their own build
-//! folders, and a linker or a browser leaves a processor free.
+//! Stages that run in processes of their own beside the others: a linker, a browser or a download leaves a
+//! processor free.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,19 +13,20 @@ use super::stage::{Finished, Outcome};
 use super::totals::Totals;
 use crate::shell::{root, say, target};
 
-/// Stages that share no build folder and no program with those that run meanwhile, but for browsers.
-pub(super) const NAMES: [&str; 11] = [
-    "dependencies",
-    "binding tool",
-    "fuzz",
-    "npm check",
-    "npm test",
-    "kernels",
-    "neon",
-    "systems",
-    "package",
-    "npm test:packaging",
-    "npm test:browser",
+/// The stages of each process. They share no program with those that run meanwhile, but for browsers. Those of
+/// the first build into folders of their own. So do those of the second, or they only check what others build:
+/// cargo lets them wait where it must.
+pub(super) const PROCESSES: [&[&str]; 2] = [
+    &[
+        "binding tool",
+        "npm check",
+        "npm test",
+        "package",
+        "kernels",
+        "npm test:packaging",
+        "npm test:browser",
+    ],
+    &["dependencies", "features", "documentation", "fuzz", "neon", "systems"],
 ];
 
 /// Stages under way in a process of their own.
@@ -37,11 +38,14 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// Starts the stages of these names.
-    pub(super) fn start(names: Vec<String>) -> Result<Self> {
+    /// Starts the stages of these names in process `number` of [`PROCESSES`].
+    pub(super) fn start(number: usize, names: Vec<String>) -> Result<Self> {
         let folder = target().join("xtask");
         fs::create_dir_all(&folder)?;
-        let (log, results) = (folder.join("beside.log"), folder.join("beside.json"));
+        let (log, results) = (
+            folder.join(format!("beside-{number}.log")),
+            folder.join(format!("beside-{number}.json")),
+        );
         if results.exists() {
             fs::remove_file(&results)?;
         }
@@ -87,6 +91,17 @@ fn read_results(from: &Path) -> Result<Vec<Finished>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test::stages;
+
+    #[test]
+    fn every_process_has_stages_that_exist() {
+        let stages = stages::all(false, None).unwrap();
+        let exists = |name: &&str| stages.iter().any(|stage| stage.name == **name);
+        let names = PROCESSES.concat();
+        // Another processor runs the kernels of the stage `neon` itself.
+        let absent: Vec<_> = names.iter().filter(|name| !exists(name)).collect();
+        assert!(absent.iter().all(|name| **name == "neon"), "{absent:?}");
+    }
 
     #[test]
     fn another_process_learns_how_stages_ended() {

@@ -63,23 +63,30 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Those of [`beside::NAMES`] run beside the stages up to the last of them; the others need what they
+/// Those of [`beside::PROCESSES`] run beside the stages up to the last of them; the others need what they
 /// make. The results have the order of the stages.
 fn run_with_others_beside(stages: Vec<Stage>) -> Result<Vec<Finished>> {
     let order: Vec<String> = stages.iter().map(|stage| stage.name.clone()).collect();
-    let is_beside = |stage: &Stage| beside::NAMES.contains(&&*stage.name);
+    let names = beside::PROCESSES.map(|names| {
+        order.iter().filter(|name| names.contains(&name.as_str())).cloned().collect::<Vec<_>>()
+    });
+    let is_beside = |stage: &Stage| names.iter().flatten().any(|name| *name == stage.name);
     let end = stages.iter().rposition(is_beside).map_or(0, |last| last + 1);
-    let mut stages = stages.into_iter();
-    let (beside, here): (Vec<_>, Vec<_>) = stages.by_ref().take(end).partition(is_beside);
     let mut finished: Vec<Finished> = vec![];
-    if here.is_empty() {
-        finished.extend(beside.into_iter().map(Stage::run));
-    } else if !beside.is_empty() {
-        let beside = Beside::start(beside.into_iter().map(|stage| stage.name).collect())?;
+    if stages.iter().take(end).all(is_beside) {
+        finished.extend(stages.into_iter().map(Stage::run));
+    } else {
+        let mut stages = stages.into_iter();
+        let here: Vec<_> = stages.by_ref().take(end).filter(|stage| !is_beside(stage)).collect();
+        let processes = names.iter().cloned().enumerate().filter(|(_, names)| !names.is_empty());
+        let processes: Vec<_> =
+            processes.map(|(number, names)| Beside::start(number, names)).collect::<Result<_>>()?;
         finished.extend(here.into_iter().map(Stage::run));
-        finished.extend(beside.finish()?);
+        for process in processes {
+            finished.extend(process.finish()?);
+        }
+        finished.extend(stages.map(Stage::run));
     }
-    finished.extend(stages.map(Stage::run));
     finished.sort_by_key(|stage| order.iter().position(|name| *name == stage.name));
     Ok(finished)
 }
