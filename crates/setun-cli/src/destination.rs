@@ -8,6 +8,9 @@
 mod export;
 mod identity;
 mod lock;
+mod moves;
+mod note;
+mod publish;
 
 #[cfg(test)]
 mod tests;
@@ -53,12 +56,23 @@ impl Destination {
         let Some(name) = place.file_name() else {
             return Err(CliError::NotAFile { path: path.to_owned(), found: "a folder" });
         };
-        let name = name.to_string_lossy().into_owned();
-        if !folder.is_dir() {
-            return Err(CliError::NoFolder { path: path.to_owned(), folder });
+        let Some(name) = name.to_str().map(str::to_owned) else {
+            let found = path.display();
+            let reason = format!("the name of the file to write, `{found}`, is not UTF-8");
+            return Err(CliError::Usage(reason));
+        };
+        match folder.metadata() {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Err(CliError::NotAFolder { path: folder }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(CliError::NoFolder { path: path.to_owned(), folder });
+            }
+            Err(error) => return Err(write_error(path)(error)),
         }
+        // No signal ends the process between a file and the note that it is to be removed.
+        let mut unfinished = interrupt::unfinished();
         let lock = Lock::take(&folder, &format!(".{name}.lock"), path)?;
-        Ok((Self::new(folder, force, lock, false), name))
+        Ok((Self::new(folder, force, lock, false, &mut unfinished), name))
     }
 
     /// A folder, which is made where it is not there. Without `force` it has to be empty, but for
@@ -68,20 +82,27 @@ impl Destination {
     ///
     /// If the folder above it is not there, it has other files, or another process writes it.
     pub(crate) fn folder(path: &Path, force: bool) -> Result<Self, CliError> {
+        let mut unfinished = interrupt::unfinished();
         let made = make_folder(path)?;
         let lock = Lock::take(path, ".setun.lock", path);
         if made && lock.is_err() {
             let _ = fs::remove_dir(path); // not where another process has begun to write
         }
-        let destination = Self::new(path.to_owned(), force, lock?, made);
+        let destination = Self::new(path.to_owned(), force, lock?, made, &mut unfinished);
+        drop(unfinished); // it is taken once more where the destination is dropped
         if !force {
             destination.check_empty()?;
         }
         Ok(destination)
     }
 
-    fn new(folder: PathBuf, force: bool, lock: Lock, made: bool) -> Self {
-        let mut unfinished = interrupt::unfinished();
+    fn new(
+        folder: PathBuf,
+        force: bool,
+        lock: Lock,
+        made: bool,
+        unfinished: &mut Vec<PathBuf>,
+    ) -> Self {
         if made {
             unfinished.push(folder.clone());
         }
@@ -135,52 +156,6 @@ impl Destination {
             self.parts.insert(name.to_owned(), file);
         }
         Ok(&self.parts[name])
-    }
-
-    /// Gives all files their names, that of `key` last: without it the others are no model. Files
-    /// of the names `replaced` that were not written are removed: they would become part of it.
-    ///
-    /// # Errors
-    ///
-    /// If the disk refuses it, or a file may not be replaced. Nothing of the parts is left then.
-    pub(crate) fn publish(mut self, key: &str, replaced: &[&str]) -> Result<(), CliError> {
-        for (name, file) in &self.parts {
-            file.sync_all().map_err(write_error(&self.folder.join(name)))?;
-        }
-        let mut names: Vec<String> = self.parts.keys().cloned().collect();
-        names.sort_by_key(|name| name == key);
-        // A signal waits until all have their names.
-        let mut unfinished = interrupt::unfinished();
-        for name in names.iter().map(String::as_str).chain(replaced.iter().copied()) {
-            self.check(name)?;
-        }
-        self.lock.note(&names)?;
-        if names.len() > 1 {
-            remove(&self.folder.join(key))?; // what was there is no model from here on
-        }
-        for name in replaced.iter().filter(|name| !self.parts.contains_key(**name)) {
-            remove(&self.folder.join(name))?;
-        }
-        for name in &names {
-            let path = self.folder.join(name);
-            fs::rename(self.part_path(name), &path).map_err(write_error(&path))?;
-        }
-        sync(&self.folder)?;
-        self.parts.clear();
-        self.made = false;
-        self.lock.finish();
-        self.clean(&mut unfinished);
-        Ok(())
-    }
-
-    /// Gives all files their names, that of the first last.
-    ///
-    /// # Errors
-    ///
-    /// As [`publish`](Self::publish).
-    pub(crate) fn publish_first(self) -> Result<(), CliError> {
-        let first = self.parts.keys().next().cloned().unwrap_or_default();
-        self.publish(&first, &[])
     }
 
     /// Refuses a folder with files that are not of a process which was killed.
@@ -256,23 +231,6 @@ fn make_folder(path: &Path) -> Result<bool, CliError> {
         }
         Err(source) => Err(CliError::Write { path: path.to_owned(), source }),
     }
-}
-
-/// Removes a file that may not be there.
-fn remove(path: &Path) -> Result<(), CliError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(write_error(path)(error)),
-        _ => Ok(()),
-    }
-}
-
-/// Renames are in the folder, which has to reach the disk by itself. Windows has no such call.
-fn sync(folder: &Path) -> Result<(), CliError> {
-    if !cfg!(unix) {
-        return Ok(());
-    }
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(write_error(folder))
 }
 
 fn write_error(path: &Path) -> impl Fn(io::Error) -> CliError + use<> {

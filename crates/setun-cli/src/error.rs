@@ -95,6 +95,33 @@ pub(crate) enum CliError {
         path: PathBuf,
     },
 
+    /// Another process may be writing the same, where that cannot be known.
+    #[error(
+        "[busy] another process is writing `{}`, or was killed while it did: this file system has \
+         no locks, so remove `{}` if there is none",
+        path.display(),
+        lock.display()
+    )]
+    LockFile {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the other has made.
+        lock: PathBuf,
+    },
+
+    /// There is something else where a lock is to be made.
+    #[error(
+        "[bad-option] cannot write `{}`: `{}` beside it is no lock of setun",
+        path.display(),
+        lock.display()
+    )]
+    NoLock {
+        /// The file or folder.
+        path: PathBuf,
+        /// The other file.
+        lock: PathBuf,
+    },
+
     /// Standard input could not be read.
     #[error("[io] cannot read standard input: {0}")]
     Input(io::Error),
@@ -141,7 +168,7 @@ pub(crate) enum CliError {
 
     /// Models of the store that are not as they were pulled.
     #[error(
-        "[bad-checkpoint] damaged: {}; `setun models pull NAME` repairs a model, \
+        "[bad-checkpoint] damaged: {}; `setun models pull --verify NAME` repairs a model, \
          `setun models rm NAME` removes it",
         what.join(", ")
     )]

@@ -11,7 +11,7 @@ use std::{
 use setun::CancelHandle;
 
 #[cfg(unix)]
-use crate::hangup;
+use crate::unix_signals;
 use crate::{error::INTERRUPTED, output::report};
 
 /// What a signal ends. It takes the handles, so that a second one ends the process.
@@ -24,7 +24,7 @@ static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(vec![]);
 /// From now on the signals do what this module says.
 pub(crate) fn install() {
     #[cfg(unix)]
-    let is_hangup_ignored = hangup::is_ignored();
+    let is_hangup_ignored = unix_signals::is_hangup_ignored();
     // Where the system refuses, a signal ends the process as it always does.
     let _ = ctrlc::set_handler(|| {
         let handles = replace(vec![]);
@@ -40,8 +40,12 @@ pub(crate) fn install() {
         process::exit(i32::from(INTERRUPTED));
     });
     #[cfg(unix)]
-    if is_hangup_ignored {
-        hangup::ignore(); // the handler is for SIGHUP as well, and would end what `nohup` protects
+    {
+        unix_signals::ignore_file_size();
+        if is_hangup_ignored {
+            // The handler is for SIGHUP as well, and would end what `nohup` protects.
+            unix_signals::ignore_hangup();
+        }
     }
 }
 

@@ -4,14 +4,14 @@ mod args;
 mod commands;
 mod destination;
 mod error;
-#[cfg(unix)]
-mod hangup;
 mod input;
 mod interrupt;
 mod logging;
 mod output;
 mod source;
 mod synth;
+#[cfg(unix)]
+mod unix_signals;
 
 use std::process::ExitCode;
 

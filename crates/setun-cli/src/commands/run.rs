@@ -62,6 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let BeamArgs(beams) = args.beams;
     let num_beams = beams.map(|beams| beams.num_beams);
     let count = args.samples.map(usize::from).or(num_beams).unwrap_or(1);
+    args.timing.check()?;
     let given = args.template.prompt()?.or_else(|| args.prompt.clone());
     let engine = args.generate.engine(count)?;
     let prompt = given.map_or_else(read_prompt, Ok)?;

@@ -76,10 +76,92 @@ fn the_files_of_a_killed_process_are_removed_and_no_others() {
     // Once the last name is given, all is whole and nobody's to overwrite.
     put(".setun.lock", r#"{"id":"a-1","names":["weights","config"]}"#);
     assert!(matches!(Destination::folder(folder, false), Err(CliError::NotEmpty { .. })));
-    for damaged in ["", "{", "[1]", "\u{0}"] {
+    for damaged in ["", "{", "{\"id\":\"a-", "\u{0}"] {
         put(".setun.lock", damaged);
         assert!(matches!(Destination::folder(folder, false), Err(CliError::NotEmpty { .. })));
     }
+}
+
+#[test]
+fn what_is_no_lock_is_left_as_it_is() {
+    let keep = tempfile::tempdir().expect("a folder");
+    let folder = keep.path();
+    let lock = folder.join(".m.setun.lock");
+    let take = || Destination::file(&folder.join("m.setun"), true).map(|_| ());
+    for content in ["mine", "[1]", "{\"name\":1}"] {
+        fs::write(&lock, content).expect("a file");
+        let error = take().expect_err("it is somebody's file").to_string();
+        assert!(error.contains("is no lock of setun"), "{error}");
+        assert_eq!(fs::read_to_string(&lock).expect("it is there"), content);
+    }
+    fs::remove_file(&lock).expect("a file");
+    fs::create_dir(&lock).expect("a folder");
+    assert!(matches!(take(), Err(CliError::NotAFile { found: "a folder", .. })));
+    fs::remove_dir(&lock).expect("a folder");
+    // What a link leads to would be overwritten, and may be anybody's.
+    #[cfg(unix)]
+    for content in ["", "{\"id\":\"\",\"names\":[]}"] {
+        let other = folder.join("other");
+        fs::write(&other, content).expect("a file");
+        std::os::unix::fs::symlink(&other, &lock).expect("a link");
+        assert!(matches!(take(), Err(CliError::NotAFile { found: "a symbolic link", .. })));
+        assert_eq!(fs::read_to_string(&other).expect("it is there"), content);
+        fs::remove_file(&lock).expect("the link");
+    }
+    take().expect("it is free");
+}
+
+/// Whichever of its files cannot be given its name, the old model is there again.
+#[test]
+fn names_that_cannot_be_given_leave_what_was_there() {
+    for lost in ["config", "weights", "texts"] {
+        for before in [&["config", "index", "weights"][..], &["texts"], &[]] {
+            let keep = tempfile::tempdir().expect("a folder");
+            let folder = keep.path();
+            for name in before {
+                fs::write(folder.join(name), "old").expect("a file");
+            }
+            let mut destination = Destination::folder(folder, true).expect("a destination");
+            for name in ["config", "texts", "weights"] {
+                destination.write(name, 0, b"new").expect("a part");
+            }
+            fs::remove_file(destination.part_path(lost)).expect("it is lost");
+            let error = destination.publish("config", &["index"]).expect_err("one is lost");
+            assert!(matches!(error, CliError::Write { .. }), "{error}");
+            assert_eq!(names(folder), before, "{lost}");
+            for name in before {
+                assert_eq!(fs::read(folder.join(name)).expect("the old one"), b"old", "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn names_that_are_given_leave_nothing_of_the_old_ones() {
+    let keep = tempfile::tempdir().expect("a folder");
+    let folder = keep.path();
+    for name in ["config", "index", "notes", "weights"] {
+        fs::write(folder.join(name), "old").expect("a file");
+    }
+    let mut destination = Destination::folder(folder, true).expect("a destination");
+    for name in ["config", "weights"] {
+        destination.write(name, 0, b"new").expect("a part");
+    }
+    destination.publish("config", &["config", "index"]).expect("all is whole");
+    assert_eq!(names(folder), ["config", "notes", "weights"]);
+    assert_eq!(fs::read(folder.join("weights")).expect("the new ones"), b"new");
+}
+
+/// Elsewhere a path is text by itself.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_name_that_is_no_text_is_refused_and_not_changed() {
+    use std::os::unix::ffi::OsStrExt;
+    let keep = tempfile::tempdir().expect("a folder");
+    let path = keep.path().join(std::ffi::OsStr::from_bytes(b"m\xff.setun"));
+    let error = Destination::file(&path, false).map(|_| ()).expect_err("it is no text");
+    assert!(error.to_string().contains("is not UTF-8"), "{error}");
+    assert_eq!(names(keep.path()), [""; 0]);
 }
 
 #[test]

@@ -28,10 +28,14 @@ pub(in crate::commands) struct TimingArgs {
 }
 
 impl TimingArgs {
+    /// Whether a trace could be written, before the work of loading.
+    pub(in crate::commands) fn check(&self) -> Result<(), CliError> {
+        self.trace.as_deref().map_or(Ok(()), |path| check_export(path, self.force))
+    }
+
     /// Has the engine time its steps from now on, if that was requested.
     pub(in crate::commands) fn begin(&self, engine: &Engine) -> Result<(), CliError> {
-        if let Some(path) = &self.trace {
-            check_export(path, self.force)?;
+        if self.trace.is_some() {
             pollster::block_on(engine.start_timeline())?;
         } else if self.profile {
             pollster::block_on(engine.start_profile())?;
