@@ -41,13 +41,19 @@ pub(crate) fn replace(from: &Path, to: &Path) -> Result<(), Error> {
     sync_folder(to.parent().unwrap_or(Path::new(".")))
 }
 
-/// A rename is in the folder, which has to reach the disk by itself. Windows has no such call.
+/// A rename is in the folder, which has to reach the disk by itself. Windows has no such call, and
+/// some file systems of networks have none either.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), Error> {
-    if cfg!(unix) {
-        let synced = File::open(folder).and_then(|folder| folder.sync_all());
-        synced.map_err(|error| Error::io("write", folder, 0, error))?;
+    use std::io::ErrorKind::{InvalidInput, Unsupported};
+    if !cfg!(unix) {
+        return Ok(());
     }
-    Ok(())
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        Err(error) if ![InvalidInput, Unsupported].contains(&error.kind()) => {
+            Err(Error::io("write", folder, 0, error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Removes what there is at a place of the store, a folder as well.

@@ -1,11 +1,19 @@
-//! Comparison of a stored file with the hashes of its pull.
+//! Hashes of a stored file, and their comparison with those of its pull.
 
-use std::{fs::File, path::Path};
+use std::{
+    fs::File,
+    io::{Read, Seek},
+    path::Path,
+};
 
 use serde::Serialize;
 
 use crate::{
-    atomic_files::open_regular, digest::Digest, error::Error, manifest::FileEntry,
+    atomic_files::open_regular,
+    digest::{BUFFER_BYTES, Digest, Hasher},
+    error::Error,
+    journal::JournalHeader,
+    manifest::FileEntry,
     options::PullOptions,
 };
 
@@ -85,11 +93,51 @@ fn compare(
         return Ok(Some(format!("{count} of {all} chunks differ, the first is {first}")));
     }
     let Some(expected) = entry.sha256.filter(|_| entry.chunks.is_empty()) else { return Ok(None) };
-    Ok(match Digest::of_range(file, 0..entry.bytes) {
-        Ok(found) if found == expected => None,
-        Ok(found) => Some(format!("expected SHA-256 {expected}, found {found}")),
-        Err(error) => Some(unreadable(&error)),
-    })
+    let subject = JournalHeader::new(entry.bytes, options.own_chunk_bytes(), None, None);
+    match FileDigests::read(file, Path::new(&entry.name), &subject, options) {
+        Ok(found) if found.whole == expected => Ok(None),
+        Ok(found) => Ok(Some(format!("expected SHA-256 {expected}, found {}", found.whole))),
+        Err(Error::Io { source, .. }) => Ok(Some(unreadable(&source))),
+        Err(error) => Err(error),
+    }
+}
+
+/// Hashes of what a file has.
+pub(crate) struct FileDigests {
+    pub(crate) whole: Digest,
+    pub(crate) chunks: Vec<Digest>,
+}
+
+impl FileDigests {
+    /// Reads a file once, with the chunks of `subject`. `path` is what errors name.
+    pub(crate) fn read(
+        file: &mut File,
+        path: &Path,
+        subject: &JournalHeader,
+        options: &PullOptions,
+    ) -> Result<Self, Error> {
+        let failed = |error| Error::io("read", path, 0, error);
+        file.rewind().map_err(failed)?;
+        let mut buffer = vec![0; BUFFER_BYTES];
+        let (mut whole, mut chunks) = (Hasher::new(), vec![]);
+        for chunk in 0..subject.chunks() {
+            options.check_cancelled()?;
+            let range = subject.range(chunk);
+            let (mut left, mut hasher) = (range.end - range.start, Hasher::new());
+            while left > 0 {
+                let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+                let read = file.read(&mut buffer[..most]).map_err(failed)?;
+                if read == 0 {
+                    break; // its hash will not be that of the chunk
+                }
+                hasher.add(&buffer[..read]);
+                whole.add(&buffer[..read]);
+                left -= read as u64;
+            }
+            chunks.push(hasher.finish());
+        }
+        Ok(Self { whole: whole.finish(), chunks })
+    }
 }
 
 fn unreadable(error: &std::io::Error) -> String {

@@ -3,7 +3,7 @@
 use std::{io::Read, path::Path, time::Duration};
 
 use ureq::{
-    Agent, Body,
+    Agent, Body, Timeout,
     http::{HeaderMap, Response, Uri, header},
     tls::{PemItem, RootCerts, TlsConfig, parse_pem},
 };
@@ -21,7 +21,7 @@ use crate::{
 /// Longest chain of redirects.
 const REDIRECTS: usize = 10;
 
-/// Longest wait for a connection.
+/// Longest wait for a name's address, and for a connection.
 const CONNECT: Duration = Duration::from_secs(20);
 
 /// Most bytes of a file of certificates.
@@ -65,6 +65,7 @@ impl Http {
             .http_status_as_error(false)
             .user_agent(concat!("setun/", env!("CARGO_PKG_VERSION")))
             .accept_encoding("identity")
+            .timeout_resolve(Some(CONNECT))
             .timeout_connect(Some(CONNECT))
             .timeout_recv_response(Some(options.read_timeout))
             .timeout_per_read(Some(options.read_timeout))
@@ -117,6 +118,11 @@ impl Http {
         {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
+        // Up to the deadline for all, from the look-up of the name to the last byte.
+        let request = match self.options.time_left()? {
+            Some(left) => request.config().timeout_global(Some(left)).build(),
+            None => request,
+        };
         request.call().map_err(|error| fault(address, &error))
     }
 
@@ -208,13 +214,17 @@ pub(crate) fn network(address: &str, reason: String) -> Error {
 
 /// A connection that broke while bytes came.
 pub(crate) fn broken(address: &str, error: &std::io::Error) -> Fault {
-    later(network(address, error.to_string()))
+    match error.get_ref().and_then(|error| error.downcast_ref::<ureq::Error>()) {
+        Some(ureq::Error::Timeout(Timeout::Global)) => Fault::Final(Error::DeadlineExceeded),
+        _ => later(network(address, error.to_string())),
+    }
 }
 
 fn fault(address: &str, error: &ureq::Error) -> Fault {
     use ureq::Error;
     let reason = network(address, error.to_string());
     match error {
+        Error::Timeout(Timeout::Global) => Fault::Final(crate::error::Error::DeadlineExceeded),
         Error::Io(_)
         | Error::Timeout(_)
         | Error::ConnectionFailed

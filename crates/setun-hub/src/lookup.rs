@@ -5,6 +5,7 @@ use crate::{
     hub_source::DEFAULT_REVISION,
     model_name::{ModelId, ModelName, Source, folder_name},
     model_store::ModelStore,
+    small_files::SmallFile,
     stored_model::StoredModel,
 };
 
@@ -96,16 +97,24 @@ impl ModelStore {
     }
 
     pub(crate) fn not_here(&self, name: &str) -> Error {
-        let aliases = self.layout.aliases().unwrap_or_default();
         let hint = match ModelName::parse(name).map(|parsed| parsed.source) {
-            Ok(Source::Alias(alias)) => match aliases.get(&alias) {
-                Some(target) => {
-                    format!("it stands for `{target}`; `setun models pull {name}` brings that")
-                }
-                None => "no alias has this name".to_owned(),
-            },
+            Ok(Source::Alias(alias)) => self.alias_hint(name, &alias),
             _ => format!("`setun models pull {name}` brings it"),
         };
         Error::NotFound { name: name.into(), root: self.settings.root.clone(), hint }
+    }
+
+    fn alias_hint(&self, name: &str, alias: &str) -> String {
+        let none = "no alias has this name";
+        match self.layout.look_for_aliases() {
+            Ok(SmallFile::Damaged(reason)) => format!("{none}: the aliases are damaged: {reason}"),
+            Err(error) => format!("{none}: {error}"),
+            Ok(aliases) => match aliases.found().unwrap_or_default().get(alias) {
+                Some(target) => {
+                    format!("it stands for `{target}`; `setun models pull {name}` brings that")
+                }
+                None => none.to_owned(),
+            },
+        }
     }
 }

@@ -182,8 +182,11 @@ pub(crate) fn is_safe_file(name: &str) -> bool {
             && !part.contains(|c: char| c.is_control() || "\\:*?\"<>|".contains(c))
             && !is_device(&device)
     };
-    let own = [".part", ".chunks", ".tmp"].iter().any(|end| name.ends_with(end));
-    name.split('/').all(segment) && name.split('/').count() <= 4 && name != "manifest.json" && !own
+    // Some file systems make no difference between large and small letters.
+    let small = name.to_ascii_lowercase();
+    let own = small == "manifest.json"
+        || [".part", ".chunks", ".tmp"].iter().any(|end| small.ends_with(end));
+    name.split('/').all(segment) && name.split('/').count() <= 4 && !own
 }
 
 /// True for an address of one file that is a model.
@@ -273,7 +276,9 @@ mod tests {
             "c:x",
             ".git",
             "manifest.json",
+            "Manifest.JSON",
             "x.part",
+            "x.PART",
             "nul.txt",
             "a/b/c/d/e",
         ] {

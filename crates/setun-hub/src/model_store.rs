@@ -9,7 +9,7 @@ use crate::{
     layout::{Layout, folders, remove_revision},
     lock::Lock,
     model_name::{ModelName, Source},
-    options::PullOptions,
+    options::{ProgressListener, PullOptions},
     settings::StoreSettings,
     stored_model::{DiskUsage, StoredModel},
 };
@@ -76,17 +76,23 @@ impl ModelStore {
     }
 
     /// Removes a model with all its revisions, or the one that is named, with what an unfinished
-    /// pull has left. Nothing of it has to be readable. Returns the bytes that this has freed.
+    /// pull has left. Nothing of it has to be readable. `listener` hears where another process is
+    /// waited for. Returns the bytes that this has freed.
     ///
     /// # Errors
     ///
     /// If there is no such model, or its files cannot be removed.
-    pub fn remove(&self, name: &str, options: &PullOptions) -> Result<u64, Error> {
+    pub fn remove(
+        &self,
+        name: &str,
+        options: &PullOptions,
+        listener: ProgressListener<'_>,
+    ) -> Result<u64, Error> {
         let parsed = self.parse(name)?;
         let (ids, revision) = self.ids(&parsed)?;
         let (mut freed, mut found) = (0, false);
         for id in ids {
-            let _lock = Lock::take(&self.layout.lock(&id), options, &|_| ())?;
+            let _lock = Lock::take(&self.layout.lock(&id), options, listener)?;
             let model = self.layout.model(&id);
             let wanted = revision.as_ref().map(|revision| self.layout.folder_of(&id, revision));
             let before = folders(&model)?;

@@ -33,7 +33,8 @@ pub struct PullOptions {
     /// The moment at which the pull ends, done or not. What has arrived is kept. Default: none.
     pub deadline: Option<Instant>,
     /// Whether a pull reads the files that are stored already and compares them with their hashes,
-    /// so that it repairs what is damaged. Otherwise their sizes are compared. Default: true.
+    /// so that it repairs bytes that are wrong. Otherwise their sizes are compared, which costs
+    /// nothing. Default: false.
     pub verify_stored: bool,
     /// Ends the pull once it is true, within the time of a wait or a read.
     pub cancel: Arc<AtomicBool>,
@@ -50,7 +51,7 @@ impl Default for PullOptions {
             read_timeout: Duration::from_secs(30),
             min_speed: 100,
             deadline: None,
-            verify_stored: true,
+            verify_stored: false,
             cancel: Arc::default(),
         }
     }
@@ -68,13 +69,19 @@ impl PullOptions {
     }
 
     pub(crate) fn check_cancelled(&self) -> Result<(), Error> {
+        self.time_left().map(drop)
+    }
+
+    /// The time until the [`deadline`](Self::deadline), if there is one.
+    pub(crate) fn time_left(&self) -> Result<Option<Duration>, Error> {
         if self.cancel.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
-        match self.deadline {
-            Some(deadline) if Instant::now() >= deadline => Err(Error::DeadlineExceeded),
-            _ => Ok(()),
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return Err(Error::DeadlineExceeded);
         }
+        Ok(left)
     }
 }
 

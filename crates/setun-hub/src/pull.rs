@@ -34,8 +34,8 @@ impl ModelStore {
     /// threads.
     ///
     /// What has arrived is kept whatever happens, and the next pull requests the rest alone. The
-    /// model is listed once it is complete. One that is there already is read and compared with its
-    /// hashes (see [`PullOptions::verify_stored`]); what differs is downloaded once more.
+    /// model is listed once it is complete. Of one that is there already the sizes are compared, or
+    /// the hashes (see [`PullOptions::verify_stored`]); what differs is downloaded once more.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl ModelStore {
             let offline = || Error::Offline { name: name.into(), because };
             return self.find(&parsed)?.ok_or_else(offline);
         }
-        if let Some(model) = self.pinned(&parsed, options)? {
+        if let Some(model) = self.pinned(&parsed, options, listener)? {
             there(listener, &model);
             return Ok(model);
         }
@@ -82,14 +82,19 @@ impl ModelStore {
         &self,
         name: &ModelName,
         options: &PullOptions,
+        listener: ProgressListener<'_>,
     ) -> Result<Option<StoredModel>, Error> {
         match &name.source {
             Source::Hub { revision: Some(revision), .. } if is_commit(revision) => {
                 let found = self.find(name)?;
                 let found = found.filter(|model| model.path(name.file.as_deref()).is_ok());
                 let Some(model) = found else { return Ok(None) };
-                let is_sound = !options.verify_stored
-                    || model.verify(options, |_| ())?.iter().all(|check| check.good);
+                if !options.verify_stored {
+                    return Ok(Some(model));
+                }
+                let look =
+                    |file: &FileEntry| listener(PullEvent::Verifying { file: file.name.clone() });
+                let is_sound = model.verify(options, look)?.iter().all(|check| check.good);
                 Ok(Some(model).filter(|_| is_sound))
             }
             _ => Ok(None),
@@ -132,7 +137,7 @@ impl Pull<'_> {
                     UrlSource { http: &self.http, options: self.options, on_retry: &on_retry };
                 look.plan(address)?
             }
-            Source::Alias(_) => return Err(not_here("no alias has this name".into())),
+            Source::Alias(_) => return Err(self.store.not_here(name)),
             Source::Hub { host: Some(host), owner, name, .. }
                 if ModelId::of_hub(endpoint, owner, name).host != *host =>
             {

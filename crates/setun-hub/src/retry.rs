@@ -84,13 +84,15 @@ impl<'a> Attempts<'a> {
     ///
     /// # Errors
     ///
-    /// The error that is given where this was the last attempt, or the wait is too long.
+    /// The error that is given where this was the last attempt, or the wait is too long; that the
+    /// pull was cancelled, or has reached its deadline.
     pub(crate) fn wait(
         &mut self,
         error: Error,
         asked: Option<Duration>,
         on_retry: impl FnOnce(String, Duration),
     ) -> Result<(), Error> {
+        self.options.check_cancelled()?; // a request ends at the deadline, which is no fault of its own
         self.failed += 1;
         if self.failed >= self.options.attempts {
             return Err(error);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use serde::Serialize;
-use setun::hub::PullOptions;
+use setun::hub::{PullEvent, PullOptions};
 
 use crate::{
     error::CliError,
@@ -113,7 +113,11 @@ fn remove(args: &RemoveArgs) -> Result<(), CliError> {
     }
     let store = store();
     let dangling = store.dangling_aliases().unwrap_or_default();
-    let bytes = store.remove(&args.name, &PullOptions::default())?;
+    let bytes = store.remove(&args.name, &PullOptions::default(), &|event| {
+        if let PullEvent::WaitingForLock { .. } = event {
+            report("another process pulls or removes this model: waiting\n");
+        }
+    })?;
     for (alias, target) in store.dangling_aliases().unwrap_or_default() {
         if !dangling.iter().any(|(known, _)| *known == alias) {
             report(&format!("the alias `{alias}` stands for nothing now: {target} was removed\n"));

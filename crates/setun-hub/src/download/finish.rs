@@ -1,26 +1,18 @@
 //! Verification of a downloaded file, and its final name.
 
-use std::{
-    fs::File,
-    io::{Read, Seek},
-};
+use std::fs::File;
 
 use super::transfer::Download;
 use crate::{
     atomic_files::{remove_any, replace, sync_folder},
-    digest::{BUFFER_BYTES, Digest, Hasher},
+    digest::Digest,
     error::Error,
+    file_check::FileDigests,
     journal::Journal,
     manifest::FileEntry,
     options::PullEvent,
     pull_plan::PullResult,
 };
-
-/// What is on the disk.
-struct Found {
-    whole: Digest,
-    chunks: Vec<Digest>,
-}
 
 impl Download<'_> {
     /// Checks the file and gives it its name. `None` where chunks have to come once more.
@@ -57,29 +49,10 @@ impl Download<'_> {
     }
 
     /// Hashes of what is on the disk.
-    fn read(&self) -> PullResult<Found> {
-        let failed = |error| Error::io("read", &self.paths.part, 0, error);
-        let mut file = File::open(&self.paths.part).map_err(failed)?;
-        file.rewind().map_err(failed)?;
-        let mut buffer = vec![0; BUFFER_BYTES];
-        let (mut whole, mut chunks) = (Hasher::new(), vec![]);
-        for chunk in 0..self.subject.chunks() {
-            self.all.options.check_cancelled()?;
-            let range = self.subject.range(chunk);
-            let (mut left, mut hasher) = (range.end - range.start, Hasher::new());
-            while left > 0 {
-                let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-                let read = file.read(&mut buffer[..most]).map_err(failed)?;
-                if read == 0 {
-                    break; // its hash will not be that of the chunk
-                }
-                hasher.add(&buffer[..read]);
-                whole.add(&buffer[..read]);
-                left -= read as u64;
-            }
-            chunks.push(hasher.finish());
-        }
-        Ok(Found { whole: whole.finish(), chunks })
+    fn read(&self) -> Result<FileDigests, Error> {
+        let path = &self.paths.part;
+        let mut file = File::open(path).map_err(|error| Error::io("read", path, 0, error))?;
+        FileDigests::read(&mut file, path, &self.subject, self.all.options)
     }
 
     /// Chunks that the disk has lost are asked for once more.
@@ -100,7 +73,7 @@ impl Download<'_> {
     fn doubt(
         &self,
         doubted: &mut Option<Vec<Digest>>,
-        found: &Found,
+        found: &FileDigests,
         expected: Digest,
     ) -> PullResult<()> {
         let Some(first) = doubted.take() else {
@@ -126,8 +99,8 @@ impl Download<'_> {
     }
 
     /// Gives the file its name, once it is on the disk as it is.
-    fn publish(&self, found: Found) -> PullResult<FileEntry> {
-        let Found { whole, chunks } = found;
+    fn publish(&self, found: FileDigests) -> PullResult<FileEntry> {
+        let FileDigests { whole, chunks } = found;
         let (part, path) = (&self.paths.part, &self.paths.path);
         let file = File::options().write(true).open(part);
         let synced = file.and_then(|file| {

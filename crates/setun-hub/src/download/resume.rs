@@ -10,6 +10,7 @@ use crate::{
     atomic_files::{open_or_make, open_regular},
     digest::Digest,
     error::Error,
+    file_check::FileDigests,
     http::network,
     journal::{Journal, JournalHeader},
     manifest::FileEntry,
@@ -148,15 +149,13 @@ pub(crate) fn adopted(
     let Ok(mut file) = open_regular(&paths.path) else { return Ok(None) };
     let failed = |error| Error::io("read", &paths.path, 0, error);
     let subject = JournalHeader::new(bytes, chunk_bytes, wanted.identity.clone(), Some(sha256));
-    if file.metadata().map_err(failed)?.len() != bytes
-        || Digest::of_range(&mut file, 0..bytes).map_err(failed)? != sha256
-    {
+    if file.metadata().map_err(failed)?.len() != bytes {
         return Ok(None);
     }
-    let mut chunks = vec![];
-    for chunk in 0..subject.chunks() {
-        options.check_cancelled()?;
-        chunks.push(Digest::of_range(&mut file, subject.range(chunk)).map_err(failed)?);
+    let FileDigests { whole, chunks } =
+        FileDigests::read(&mut file, &paths.path, &subject, options)?;
+    if whole != sha256 {
+        return Ok(None);
     }
     let (name, etag) = (wanted.name.clone(), wanted.identity.clone());
     Ok(Some(FileEntry { name, bytes, etag, sha256: Some(sha256), chunk_bytes, chunks }))

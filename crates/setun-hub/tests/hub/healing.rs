@@ -104,9 +104,9 @@ fn what_is_damaged_is_removed_all_the_same() {
         put(&folder.join("manifest.json"), damage);
         put(&folder.parent().unwrap().join("refs.json"), damage);
         put(&env.folder.path().join("aliases.json"), damage);
-        assert!(env.store.remove("o/bad", &env.options).unwrap() >= CHUNK, "{damage}");
+        assert!(env.remove("o/bad").unwrap() >= CHUNK, "{damage}");
         assert!(!folder.parent().unwrap().exists());
-        assert!(matches!(env.store.remove("o/bad", &env.options), Err(Error::NotFound { .. })));
+        assert!(matches!(env.remove("o/bad"), Err(Error::NotFound { .. })));
         assert_eq!(names(&env), ["good"]);
     }
 }
@@ -119,11 +119,11 @@ fn a_removal_that_was_broken_off_goes_on() {
     fs::remove_file(folder.join("manifest.json")).unwrap();
     assert_eq!(names(&env), ["good"]);
     assert!(env.store.survey().unwrap().damaged.is_empty());
-    env.store.remove("o/bad", &env.options).unwrap();
+    env.remove("o/bad").unwrap();
     env.pull("o/bad").unwrap();
     // The last revision is gone, and its model is not.
     fs::remove_dir_all(&env.store.get("o/bad").unwrap().folder).unwrap();
-    env.store.remove("o/bad", &env.options).unwrap();
+    env.remove("o/bad").unwrap();
     assert!(!folder.parent().unwrap().exists());
 }
 
@@ -147,7 +147,10 @@ fn damaged_aliases_count_as_none_and_are_kept_beside() {
         let path = env.folder.path().join("aliases.json");
         put(&path, damage);
         assert!(env.store.aliases().unwrap().is_empty(), "{damage}");
-        assert!(matches!(env.store.resolve("small"), Err(Error::NotFound { .. })));
+        let error = env.store.resolve("small").unwrap_err();
+        assert!(matches!(error, Error::NotFound { .. }), "{damage}: {error}");
+        let words = if damage == "nothing" { "no alias" } else { "the aliases are damaged: " };
+        assert!(error.to_string().contains(words), "{damage}: {error}");
         let survey = env.store.survey().unwrap();
         assert_eq!((survey.models.len(), survey.damaged.len()), (2, 1));
         assert_eq!((&survey.damaged[0].model, &survey.damaged[0].path), (&None, &path));
@@ -169,12 +172,13 @@ fn a_later_format_is_named_and_nothing_of_it_is_changed() {
     assert!(survey.damaged[0].reason.contains("format 2"), "{:?}", survey.damaged);
     assert!(env.pull("o/bad").unwrap_err().to_string().contains("format 2"));
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
-    env.store.remove("o/bad", &env.options).unwrap();
+    env.remove("o/bad").unwrap();
 }
 
 #[test]
-fn a_pull_brings_the_damaged_chunks_alone() {
-    let (server, env, content) = two_models();
+fn a_pull_that_compares_hashes_brings_the_damaged_chunks_alone() {
+    let (server, mut env, content) = two_models();
+    env.options.verify_stored = true;
     let model = env.store.get("o/bad").unwrap();
     let path = model.folder.join("model.safetensors");
     let mut damaged = content.clone();
@@ -200,6 +204,7 @@ fn a_pull_brings_the_damaged_chunks_alone() {
 fn a_repair_that_is_broken_off_goes_on() {
     let (server, mut env, content) = two_models();
     env.options.attempts = 1;
+    env.options.verify_stored = true;
     let path = env.store.get("o/bad").unwrap().folder.join("model.safetensors");
     let mut damaged = content.clone();
     damaged[2 * PIECE] ^= 1;
@@ -209,6 +214,7 @@ fn a_repair_that_is_broken_off_goes_on() {
     env.pull("o/bad").unwrap_err();
     assert!(env.store.resolve("o/bad").is_err());
     server.requests();
+    env.options.verify_stored = false; // what is missing is known
     env.pull("o/bad").unwrap();
     assert_eq!(server.starts(&address), [2 * CHUNK]);
     assert_eq!(env.read("o/bad", "model.safetensors"), content);
@@ -229,20 +235,23 @@ fn files_that_are_shorter_or_gone_are_named_and_come_once_more() {
 }
 
 #[test]
-fn sizes_alone_are_compared_where_that_is_asked() {
+fn sizes_alone_are_compared_unless_hashes_are_asked_for() {
     let (server, mut env, content) = two_models();
     let path = env.store.get("o/bad").unwrap().folder.join("model.safetensors");
     let mut damaged = content.clone();
     damaged[0] ^= 1;
     fs::write(&path, &damaged).unwrap();
-    env.options.verify_stored = false;
     server.requests();
+    env.events();
     env.pull("o/bad").unwrap();
     assert_eq!(fs::read(&path).unwrap(), damaged);
+    let is_read = |event: &PullEvent| matches!(event, PullEvent::Verifying { .. });
+    assert!(!env.events().iter().any(is_read), "no file is read");
     // A commit is known to be the same without a request, but not to be sound.
     env.options.verify_stored = true;
     env.pull(&format!("o/bad@{COMMIT}")).unwrap();
     assert_eq!(fs::read(&path).unwrap(), content);
+    assert_eq!(env.events().iter().filter(|event| is_read(event)).count(), 5);
     server.requests();
     env.pull(&format!("o/bad@{COMMIT}")).unwrap();
     assert!(server.requests().is_empty());
@@ -255,7 +264,7 @@ fn aliases_that_stand_for_nothing_are_told() {
     env.store.alias("smaller", Some("small")).unwrap();
     env.store.alias("other", Some("o/good")).unwrap();
     assert!(env.store.dangling_aliases().unwrap().is_empty());
-    env.store.remove("small", &env.options).unwrap();
+    env.remove("small").unwrap();
     let dangling = env.store.dangling_aliases().unwrap();
     let pair = |alias: &str, name: &str| (alias.to_owned(), name.to_owned());
     assert_eq!(dangling, [pair("small", "o/bad"), pair("smaller", "small")]);

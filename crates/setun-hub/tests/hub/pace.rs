@@ -1,6 +1,9 @@
 //! Servers that are too slow, and pulls that may not take longer.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::TcpListener,
+    time::{Duration, Instant},
+};
 
 use setun_hub::{Error, ErrorKind, PullEvent};
 
@@ -54,6 +57,23 @@ fn a_pull_ends_at_its_deadline_and_keeps_what_has_come() {
     env.options.deadline = None;
     env.pull("o/n").unwrap();
     assert_eq!(env.read("o/n", "m.gguf"), content);
+}
+
+/// A server that takes the connection and never says a word. Without the deadline it would be waited
+/// for an hour.
+#[test]
+fn a_pull_ends_at_its_deadline_while_it_connects() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/m.gguf", silent.local_addr().unwrap());
+    let mut env = TestStore::with(|_| ());
+    env.options.read_timeout = Duration::from_hours(1);
+    for attempts in [1, 6] {
+        env.options.attempts = attempts;
+        env.options.deadline = Some(Instant::now() + Duration::from_millis(200));
+        let error = env.pull(&address).unwrap_err();
+        assert!(matches!(error, Error::DeadlineExceeded), "{error}");
+    }
+    assert_eq!(env.events().len(), 2, "each time one that it connects, and no other attempt");
 }
 
 #[test]

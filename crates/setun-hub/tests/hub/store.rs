@@ -46,10 +46,10 @@ fn what_is_removed_is_gone() {
     let complete: Vec<_> = uses.iter().map(|used| used.complete).collect();
     assert_eq!(complete, [true, false]);
     assert!(uses[0].bytes >= CHUNK, "{uses:?}");
-    assert!(env.store.remove("o/n", &env.options).unwrap() >= CHUNK);
-    env.store.remove("o/other", &env.options).unwrap();
+    assert!(env.remove("o/n").unwrap() >= CHUNK);
+    env.remove("o/other").unwrap();
     assert_eq!(env.files(), [""; 0]);
-    let again = env.store.remove("o/n", &env.options);
+    let again = env.remove("o/n");
     assert!(matches!(again, Err(Error::NotFound { .. })));
 }
 

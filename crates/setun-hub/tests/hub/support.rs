@@ -59,6 +59,11 @@ impl TestStore {
             .pull(name, &self.options, &|event| self.events.lock().expect("events").push(event))
     }
 
+    pub(crate) fn remove(&self, name: &str) -> Result<u64, Error> {
+        self.store
+            .remove(name, &self.options, &|event| self.events.lock().expect("events").push(event))
+    }
+
     /// Events so far, which are forgotten.
     pub(crate) fn events(&self) -> Vec<PullEvent> {
         std::mem::take(&mut *self.events.lock().expect("events"))

@@ -18,9 +18,9 @@ const MAX_CHUNK: i64 = 1000;
 
 /// Download a model, or resume its download, and print its path
 ///
-/// An interrupted download resumes when the command is run again. A model that is stored already is
-/// read and compared with its hashes; what is damaged is downloaded again. Progress is shown on a
-/// terminal.
+/// An interrupted download resumes when the command is run again. Files that are stored already are
+/// compared by their sizes, with --verify by their hashes; what differs is downloaded again. Progress
+/// is shown on a terminal.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Name of the model
@@ -42,6 +42,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     deadline: Option<u32>,
 
+    /// Read the files that are stored already, and compare them with their hashes
+    #[arg(long)]
+    verify: bool,
+
     /// Print a JSON object
     #[arg(long)]
     json: bool,
@@ -61,6 +65,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         connections: args.connections.into(),
         chunk_bytes: u64::from(args.chunk_size) * 1_000_000,
         min_speed: args.min_speed,
+        verify_stored: args.verify,
         deadline: args
             .deadline
             .and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds.into()))),

@@ -30,7 +30,7 @@ fn one_bad_model_hides_no_other_and_the_status_tells() {
         assert!(error.contains("[bad-checkpoint] damaged: "), "{error}");
         assert!(error.contains("/_/a (its manifest is damaged: EOF"), "{error}");
         assert!(error.contains("/_/b (`model.safetensors` has 5 bytes, expected "), "{error}");
-        assert!(error.contains("`setun models pull NAME` repairs"), "{error}");
+        assert!(error.contains("`setun models pull --verify NAME` repairs"), "{error}");
     }
     // Each by its name.
     assert!(run(&["verify", &b]).failure().contains("has 5 bytes"));
