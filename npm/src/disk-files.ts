@@ -1,10 +1,13 @@
 /** Model files on disk, for Node. */
 
-import { type FileHandle, open } from "node:fs/promises";
+import { type FileHandle, open, stat } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { SetunError } from "./errors.js";
 import type { ByteRange, ModelFiles } from "./model-files.js";
 import type { ModelSource } from "./sources.js";
+
+/** Bytes of a file that is read whole, as in the command. */
+const MAX_WHOLE_FILE = 256 * 2 ** 20;
 
 interface OpenFile {
   readonly handle: FileHandle;
@@ -24,6 +27,10 @@ export class DiskFiles implements ModelFiles {
   async read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined> {
     const file = await this.#file(name);
     if (file === undefined) return undefined;
+    if (range === undefined && file.size > MAX_WHOLE_FILE) {
+      const reason = `it has ${file.size} bytes, at most ${MAX_WHOLE_FILE} are read`;
+      throw new SetunError("io", `${this.where(name)}: ${reason}`);
+    }
     const start = range?.start ?? 0;
     const length = Math.max(0, Math.min(range?.end ?? file.size, file.size) - start);
     const { buffer, bytesRead } = await file.handle.read(new Uint8Array(length), 0, length, start);
@@ -48,6 +55,10 @@ export class DiskFiles implements ModelFiles {
     const known = this.#open.get(name);
     if (known !== undefined) return known;
     try {
+      // The type first: to open a pipe waits, and a device has no end.
+      if (!(await stat(this.#address(name))).isFile()) {
+        throw new SetunError("io", `${this.where(name)}: it is no file`);
+      }
       const handle = await open(this.#address(name));
       const file = { handle, size: (await handle.stat()).size };
       this.#open.set(name, file);
@@ -55,7 +66,8 @@ export class DiskFiles implements ModelFiles {
       return file;
     } catch (cause) {
       if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return undefined;
-      throw new SetunError("not-found", `${this.where(name)}: cannot be read`, { cause });
+      if (cause instanceof SetunError) throw cause;
+      throw new SetunError("io", `${this.where(name)}: cannot be read`, { cause });
     }
   }
 
