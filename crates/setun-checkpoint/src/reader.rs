@@ -159,6 +159,13 @@ impl Reader {
         Ok(())
     }
 
+    /// Bytes of a file by its format, where that says so and [`tensors`](Self::tensors) are known.
+    #[must_use]
+    pub fn file_size(&self, file: &str) -> Option<u64> {
+        let sizes = self.data.as_ref()?.file_sizes();
+        sizes.into_iter().find(|(name, _)| name == file).map(|(_, bytes)| bytes)
+    }
+
     fn accept(&mut self, answer: Answer<'_>) -> Result<(), CheckpointError> {
         let want = self.next_read().ok_or(CheckpointError::NothingWanted)?;
         let bytes = match answer {

@@ -75,6 +75,11 @@ impl Loader {
         Ok(self.reader.check_sizes(size_of)?)
     }
 
+    /// Bytes of a file by its format, where that says so; see [`Reader::file_size`].
+    pub(crate) fn file_size(&self, file: &str) -> Option<u64> {
+        self.reader.file_size(file)
+    }
+
     /// Whether the headers are read.
     pub(crate) fn has_headers(&self) -> bool {
         self.weights.is_some()

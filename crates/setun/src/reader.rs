@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 use futures::future::{FutureExt, LocalBoxFuture};
-use setun_checkpoint::{ModelConfig, Warning};
+use setun_checkpoint::{ModelConfig, ReadRequest, Warning};
 use setun_ops::{WeightData, WeightId};
 use web_time::Instant;
 
@@ -208,7 +208,26 @@ impl WeightReader {
         let Some(want) = self.loader.next_read() else { return Ok(false) };
         let found = self.source.bytes().await.read(&want, &mut self.buffer).await?;
         self.loader.give(found.then_some(self.buffer.as_slice()))?;
+        self.check_end(want).await?;
         Ok(true)
+    }
+
+    /// Refuses a file that goes on where its format ends. Where no sizes are known, as in a browser,
+    /// the byte behind the last one is requested once that has come.
+    async fn check_end(&mut self, want: ReadRequest) -> Result<(), Error> {
+        let end = want.range.as_ref().map(|range| range.end);
+        let Some(end) = end.filter(|end| self.loader.file_size(&want.file) == Some(*end)) else {
+            return Ok(());
+        };
+        let mut bytes = self.source.bytes().await;
+        if bytes.file_bytes(&want.file).is_some() {
+            return Ok(()); // compared with the headers
+        }
+        let beyond = Some(end..end.saturating_add(1));
+        let beyond = ReadRequest { range: beyond, required: false, ..want };
+        let is_there = bytes.read(&beyond, &mut self.buffer).await?;
+        let more = if is_there { self.buffer.len() as u64 } else { 0 };
+        self.loader.check_sizes(|file| (file == beyond.file).then_some(end.saturating_add(more)))
     }
 
     pub(crate) async fn close(&self) {

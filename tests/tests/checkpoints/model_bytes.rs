@@ -86,3 +86,39 @@ fn they_are_closed_where_they_cannot_be_read() {
     assert!(error.to_string().contains("no connection"), "{error}");
     assert_eq!(taken(&log), ["rewind", "read", "close"]);
 }
+
+/// A file whose size nobody knows before its end, as in a browser.
+struct Stream(Vec<u8>);
+
+impl ModelBytes for Stream {
+    fn read<'a>(
+        &'a mut self,
+        want: &'a ReadRequest,
+        bytes: &'a mut Vec<u8>,
+    ) -> LocalBoxFuture<'a, Result<bool, Error>> {
+        let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(self.0.len());
+        let range = want.range.clone().expect("a lone file is read in ranges");
+        bytes.clear();
+        bytes.extend_from_slice(&self.0[at(range.start)..at(range.end)]);
+        ready(Ok(true)).boxed_local()
+    }
+}
+
+#[test]
+fn bytes_behind_a_container_are_found_where_its_size_is_not_known() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/setun/v1.setun");
+    let whole = std::fs::read(path).expect("the fixture");
+    let read = |bytes: Vec<u8>| {
+        let source = ModelSource::new(Source::File("v1.setun".into()), "v1", Stream(bytes));
+        let reader = ModelReader::new(source).now_or_never().expect("memory does not wait")?;
+        reader.read().now_or_never().expect("memory does not wait").map(|_| ())
+    };
+    read(whole.clone()).expect("a model");
+    for more in [1, 1000] {
+        let error = read([&whole[..], &vec![0; more]].concat()).expect_err("bytes behind it");
+        assert_eq!(error.code(), ErrorCode::BadCheckpoint);
+        let expected = whole.len();
+        let words = format!("has {} bytes, expected {expected}", expected + 1);
+        assert!(error.to_string().contains(&words), "{error}");
+    }
+}
