@@ -58,6 +58,10 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
             command.args(OPTIMISED.iter().flat_map(|name| ["--package", name]));
             count(command.args(["--", "--include-ignored"]), totals)
         }));
+        stages.push(Stage::new("processes", |totals| {
+            let cli = ["test", "--locked", "--package", "setun-cli", "--test", "cli"];
+            count(cargo().args(cli).args(["--", "--ignored"]), totals)
+        }));
         stages.extend(memory::stages()?);
         stages.push(dependencies::advisories());
         stages.extend(releases::long_stages());

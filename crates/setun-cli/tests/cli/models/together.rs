@@ -1,6 +1,7 @@
 //! Processes that pull and remove one model at once, or are killed at any moment.
 
 use std::{
+    io::{BufRead, BufReader},
     process::Output,
     thread,
     time::{Duration, Instant},
@@ -45,12 +46,12 @@ fn is_whole(home: &TempDir, address: &str, content: &[u8]) -> bool {
     found.status == Some(0)
 }
 
-#[test]
-fn of_two_that_remove_one_does() {
+/// Of two that remove one does; of two that pull one downloads.
+fn pulls_and_removals(rounds: u64) {
     let (server, content) = served();
     let address = server.at(PATH);
     let home = tempfile::tempdir().expect("a folder");
-    for round in 0..20 {
+    for round in 0..rounds {
         let pulled = at_once(&home, [arguments("pull", &address), arguments("pull", &address)]);
         assert!(pulled.iter().all(|output| output.status.success()), "round {round}");
         assert!(is_whole(&home, &address, &content));
@@ -61,16 +62,15 @@ fn of_two_that_remove_one_does() {
         assert!(errors.into_iter().any(|error| error.contains("[not-found]")), "round {round}");
         assert!(!is_whole(&home, &address, &content));
     }
-    // Of each two pulls one downloads.
-    assert_eq!(server.sent(), 20 * content.len() as u64);
+    assert_eq!(server.sent(), rounds * content.len() as u64);
 }
 
-#[test]
-fn one_that_pulls_and_one_that_removes_leave_all_or_nothing() {
+/// One that pulls and one that removes leave all or nothing.
+fn opposites(rounds: u64) {
     let (server, content) = served();
     let address = server.at(PATH);
     let home = tempfile::tempdir().expect("a folder");
-    for round in 0..20 {
+    for round in 0..rounds {
         let [pulled, removed] =
             at_once(&home, [arguments("pull", &address), arguments("rm", &address)]);
         assert!(pulled.status.success(), "{}", String::from_utf8_lossy(&pulled.stderr));
@@ -78,6 +78,19 @@ fn one_that_pulls_and_one_that_removes_leave_all_or_nothing() {
         assert!(removed.status.success() || error.contains("[not-found]"), "{round}: {error}");
         is_whole(&home, &address, &content);
     }
+}
+
+#[test]
+fn two_processes_at_once_do_the_work_of_one() {
+    pulls_and_removals(3);
+    opposites(3);
+}
+
+#[test]
+#[ignore = "60 pairs of processes"]
+fn two_processes_at_once_often_do_the_work_of_one() {
+    pulls_and_removals(20);
+    opposites(20);
 }
 
 /// Kills a command at moments that are spread over its run, and finishes it.
@@ -131,6 +144,67 @@ fn commands_of_the_store_that_are_killed_often_end_well_the_next_time() {
     for verb in ["pull", "rm"] {
         kills(verb, 50);
     }
+    kills_of_aliases(50);
+}
+
+/// Kills a process that sets an alias: the others are there whatever happens, and so is this one
+/// after the next.
+fn kills_of_aliases(rounds: u32) {
+    let home = tempfile::tempdir().expect("a folder");
+    let set = |alias: &str| in_store(&home, &["models", "alias", alias, "o/n"]);
+    let begun = Instant::now();
+    outcome(set("first")).text();
+    let whole = begun.elapsed();
+    let mut expected = vec!["first".to_owned()];
+    for round in 0..rounds {
+        let alias = format!("alias{round}");
+        let mut child = set(&alias).spawn().expect("it starts");
+        let share = f64::from(round.wrapping_mul(0x9E37_79B9) % 1000) / 1000.0;
+        thread::sleep(whole.mul_f64(share));
+        let _ = child.kill();
+        child.wait().expect("it has ended");
+        let mut found = aliases(&home);
+        found.retain(|found| *found != alias);
+        assert_eq!(found, expected, "round {round}");
+        outcome(set(&alias)).text();
+        expected.push(alias);
+        expected.sort();
+        assert_eq!(aliases(&home), expected, "round {round}");
+    }
+    let left = std::fs::read_dir(home.path()).expect("the store").flatten();
+    let mut left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["aliases.json", "locks"]);
+}
+
+fn aliases(home: &TempDir) -> Vec<String> {
+    let listed = outcome(in_store(home, &["models", "alias", "--json"])).json();
+    listed.as_object().expect("an object").keys().cloned().collect()
+}
+
+#[test]
+fn an_alias_that_is_killed_loses_no_other() {
+    kills_of_aliases(6);
+}
+
+#[test]
+fn a_removal_says_that_it_waits_for_a_pull() {
+    let (server, _) = served();
+    let address = server.at(PATH);
+    let home = tempfile::tempdir().expect("a folder");
+    server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(10)));
+    let args = arguments("pull", &address);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let pulling = in_store(&home, &args).spawn().expect("it starts");
+    super::wait_for("a chunk", || !super::noted(&home).is_empty());
+    let mut removing = in_store(&home, &["models", "rm", &address]).spawn().expect("it starts");
+    let mut reported = String::new();
+    let stderr = removing.stderr.take().expect("a pipe");
+    BufReader::new(stderr).read_line(&mut reported).expect("a line");
+    assert!(reported.contains("another process pulls or removes this model"), "{reported}");
+    super::kill(pulling);
+    assert!(removing.wait().expect("its end").success());
+    assert!(outcome(in_store(&home, &["models", "list", "--unfinished"])).text().is_empty());
 }
 
 /// What has come is kept, whatever ends the process.
