@@ -74,7 +74,8 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
 
-    /// Compare the files of a pulled model with their hashes before it is loaded
+    /// Compare the files of a pulled model, and of a draft model, with their hashes before they are
+    /// loaded
     #[arg(long, requires = "model")]
     verify: bool,
 
@@ -85,14 +86,17 @@ pub(crate) struct ModelArgs {
 impl ModelArgs {
     /// The model's files.
     pub(crate) fn files(&self) -> Result<ModelFiles, CliError> {
-        if let (true, Some(model)) = (self.verify, &self.model) {
-            verify_stored(model)?;
+        match &self.model {
+            Some(model) => self.files_of(model),
+            None => ModelFiles::find(None, self.file.into()),
         }
-        ModelFiles::find(self.model.as_deref(), self.file.into())
     }
 
     /// The files of another model, of which the same is known.
     pub(crate) fn files_of(&self, other: &str) -> Result<ModelFiles, CliError> {
+        if self.verify {
+            verify_stored(other)?;
+        }
         ModelFiles::find(Some(other), self.file.into())
     }
 }

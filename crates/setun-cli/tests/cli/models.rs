@@ -221,6 +221,10 @@ fn a_model_is_pulled_used_by_its_names_verified_and_removed() {
     assert!(damaged.failure().contains("models pull --verify NAME"));
     let checked = run(&["run", "--model", "tiny", "--verify", "Once"]);
     assert!(checked.failure().contains("model.safetensors of tiny (1 of 1 chunks differ"));
+    let whole = home.path().join("whole.setun").to_string_lossy().into_owned();
+    run(&["convert", &model(TINY), &whole, "--to", "setun"]).text();
+    let checked = run(&["run", "--model", &whole, "--draft", "tiny", "--verify", "Once"]);
+    assert!(checked.failure().contains("model.safetensors of tiny (1 of 1 chunks differ"));
     // By its size it is the same.
     assert_eq!(run(&["models", "pull", "tiny"]).text(), path);
     assert!(!run(&["models", "verify", "tiny"]).failure().is_empty());

@@ -192,7 +192,7 @@ fn a_removal_says_that_it_waits_for_a_pull() {
     let (server, _) = served();
     let address = server.at(PATH);
     let home = tempfile::tempdir().expect("a folder");
-    server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(10)));
+    server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(200)));
     let args = arguments("pull", &address);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let pulling = in_store(&home, &args).spawn().expect("it starts");
