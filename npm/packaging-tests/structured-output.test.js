@@ -11,6 +11,11 @@ const WALKS = JSON.parse(
   readFileSync(new URL("../../tests/fixtures/grammar/walks.json", import.meta.url), "utf8"),
 );
 
+/** Forms beyond the bounds, with the messages of the native crate. */
+const REFUSALS = JSON.parse(
+  readFileSync(new URL("../../tests/fixtures/grammar/refusals.json", import.meta.url), "utf8"),
+);
+
 const SCHEMA = {
   type: "object",
   properties: {
@@ -204,6 +209,28 @@ describe("a generation with a response format", () => {
     ];
     for (const [index, word] of words.entries()) expect(failures[index].message).toContain(word);
     expect(failures[6].message).toContain("line 1");
+    expect(after).toBe("dog");
+  });
+
+  it("is refused in the words of the native crate if it exceeds a bound or its time", async () => {
+    const { messages, late, after } = await inNode(`
+      const model = await load();
+      const format = ({ kind, text }) =>
+        kind === "json_schema" ? { type: kind, schema: text }
+        : kind === "choice" ? { type: kind, choices: JSON.parse(text) }
+        : { type: "grammar", syntax: kind, definition: text };
+      const refusal = (options) =>
+        model.generate("The", options).text().then(() => "", ({ code, message }) => \`\${code}: \${message}\`);
+      const messages = [];
+      for (const form of ${JSON.stringify(REFUSALS)}) messages.push(await refusal({ responseFormat: format(form) }));
+      const late = await refusal({ responseFormat: { type: "json_object" }, deadline: 0 });
+      const after = await model.generate("The", { responseFormat: { type: "choice", choices: ["dog"] } }).text();
+      console.log(JSON.stringify({ messages, late, after }));
+    `);
+    expect(messages).toEqual(
+      REFUSALS.map((/** @type {{ message: string }} */ { message }) => `bad-option: ${message}`),
+    );
+    expect(late).toContain("is not compiled after 0ns");
     expect(after).toBe("dog");
   });
 

@@ -21,6 +21,7 @@ export interface GrammarModule {
     vocabulary: WasmVocabulary,
     kind: GrammarKind,
     text: string,
+    deadline?: number,
   ) => WasmGrammar;
 }
 
@@ -47,8 +48,12 @@ export class GrammarCache {
     this.#build = build ?? absent;
   }
 
-  /** A handle to a grammar, for a generation that frees it. */
-  async grammar({ kind, text }: GrammarSource, model: Pick<WasmModel, "tokenTable">): Promise<WasmGrammar> {
+  /** A handle to a grammar, for a generation that frees it. It is compiled within `deadline` milliseconds. */
+  async grammar(
+    { kind, text }: GrammarSource,
+    model: Pick<WasmModel, "tokenTable">,
+    deadline?: number,
+  ): Promise<WasmGrammar> {
     this.#ready ??= this.#start(model).catch((thrown: unknown) => {
       // The next request tries again.
       this.#ready = undefined;
@@ -57,7 +62,7 @@ export class GrammarCache {
     const { glue, vocabulary } = await this.#ready;
     if (this.#freed) throw new SetunError("disposed", "the model has been disposed");
     const key = `${kind} ${text}`;
-    const grammar = this.#cached.get(key) ?? new glue.Grammar(vocabulary, kind, text);
+    const grammar = this.#cached.get(key) ?? new glue.Grammar(vocabulary, kind, text, deadline);
     this.#remember(key, grammar);
     return grammar.share();
   }

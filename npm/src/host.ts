@@ -242,7 +242,8 @@ export class Host {
     try {
       // Without either there is no wait, so generations start in the order of their requests.
       const loaded = processors && (await LoadedProcessors.load(processors));
-      const grammar = source && { grammar: await this.#grammars.grammar(source, this.#model()) };
+      const compiled = source && (await this.#grammars.grammar(source, this.#model(), rest.deadline));
+      const grammar = compiled && { grammar: compiled };
       const whole = { ...rest, ...grammar };
       const generations = this.#model().generate(prompt, withProcessors(whole, loaded), count);
       const runs = [...all].map(([each, running], index) => {

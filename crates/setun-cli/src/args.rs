@@ -177,7 +177,7 @@ impl GenerateArgs {
     /// If the constraint cannot be compiled, or a pattern of the filter is not valid.
     pub(crate) fn options(&self, engine: &Engine) -> Result<GenerateOptions, CliError> {
         let mut options = self.options.options();
-        options.constraint = self.constraint.constraint(engine)?;
+        options.constraint = self.constraint.constraint(engine, options.deadline)?;
         options.filter = self.filter.filter()?;
         options.context_strategy = self.context_overflow.strategy(engine.context_length());
         Ok(options)

@@ -196,7 +196,7 @@ pub enum ErrorCode {
     Busy,
     /// The operating system refused to read or write a local file.
     Io,
-    /// The caller cancelled a download.
+    /// The caller cancelled a download, or the compilation of a constraint.
     Cancelled,
 }
 
@@ -257,7 +257,7 @@ impl Error {
             Self::Model(error) => model_code(error),
             Self::Text(error) => text_code(error),
             #[cfg(feature = "grammar")]
-            Self::Grammar(_) => ErrorCode::BadOption,
+            Self::Grammar(error) => grammar_code(error),
             Self::Missing { .. } | Self::ModelOutput { .. } => ErrorCode::UnsupportedModel,
             Self::ContextFull { .. } | Self::PromptTooLong { .. } | Self::RowFull { .. } => {
                 ErrorCode::ContextFull
@@ -286,6 +286,16 @@ fn model_code(error: &ModelError) -> ErrorCode {
         ModelError::Ops(OpsError::FloatMode) => ErrorCode::BackendUnavailable,
         ModelError::Stages { .. } => ErrorCode::BadOption,
         _ => ErrorCode::BadCheckpoint,
+    }
+}
+
+#[cfg(feature = "grammar")]
+fn grammar_code(error: &setun_grammar::GrammarError) -> ErrorCode {
+    use setun_grammar::GrammarError;
+    match error {
+        GrammarError::Cancelled => ErrorCode::Cancelled,
+        GrammarError::Thread { .. } => ErrorCode::OutOfMemory,
+        _ => ErrorCode::BadOption,
     }
 }
 

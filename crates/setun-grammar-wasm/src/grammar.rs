@@ -1,6 +1,8 @@
 //! `Grammar`: a grammar, compiled for a vocabulary.
 
-use setun_grammar::{GrammarLimits, GrammarSpec};
+use std::time::Duration;
+
+use setun_grammar::{GrammarLimits, GrammarSpec, Interrupt};
 use wasm_bindgen::prelude::*;
 
 use crate::{
@@ -17,15 +19,20 @@ pub struct Grammar(setun_grammar::Grammar);
 impl Grammar {
     /// Compiles a grammar. `kind` is `json_schema`, with the schema as JSON; `json_object`, with an
     /// empty text; `regex`, `lark` or `gbnf`, with the expression or grammar; or `choice`, with a
-    /// JSON array of strings.
+    /// JSON array of strings. `deadline` is the time that it may take, in milliseconds.
     ///
     /// # Errors
     ///
-    /// If the grammar cannot be compiled.
+    /// If the grammar cannot be compiled, or not in its time.
     #[wasm_bindgen(constructor)]
-    pub fn new(vocabulary: &Vocabulary, kind: &str, text: String) -> Result<Grammar, JsValue> {
+    pub fn new(
+        vocabulary: &Vocabulary,
+        kind: &str,
+        text: String,
+        deadline: Option<f64>,
+    ) -> Result<Grammar, JsValue> {
         let spec = match kind {
-            "json_schema" => GrammarSpec::JsonSchema(json(kind, &text)?),
+            "json_schema" => GrammarSpec::json_schema(&text).map_err(|error| to_js(&error))?,
             "json_object" => GrammarSpec::JsonObject,
             "regex" => GrammarSpec::Regex(text),
             "choice" => GrammarSpec::Choice(choices(&text)?),
@@ -33,7 +40,10 @@ impl Grammar {
             "gbnf" => GrammarSpec::Gbnf(text),
             _ => return Err(bad_option(&format!("unknown kind of grammar `{kind}`"))),
         };
-        let grammar = setun_grammar::Grammar::new(&spec, &vocabulary.0, &GrammarLimits::default());
+        let time = deadline.and_then(|ms| Duration::try_from_secs_f64(ms / 1000.0).ok());
+        let interrupt = time.map_or_else(Interrupt::new, |time| Interrupt::new().within(time));
+        let limits = GrammarLimits::default();
+        let grammar = setun_grammar::Grammar::compile(&spec, &vocabulary.0, &limits, &interrupt);
         grammar.map(Self).map_err(|error| to_js(&error))
     }
 
@@ -59,13 +69,10 @@ impl Grammar {
 
 fn choices(text: &str) -> Result<Vec<String>, JsValue> {
     let text_of = |choice: serde_json::Value| choice.as_str().map(str::to_owned);
-    let choices = match json("choice", text)? {
+    let not_json = |error| bad_option(&format!("`choice` is no JSON: {error}"));
+    let choices = match serde_json::from_str(text).map_err(not_json)? {
         serde_json::Value::Array(choices) => choices.into_iter().map(text_of).collect(),
         _ => None,
     };
     choices.ok_or_else(|| bad_option("`choices`: expected an array of strings"))
-}
-
-fn json(kind: &str, text: &str) -> Result<serde_json::Value, JsValue> {
-    serde_json::from_str(text).map_err(|error| bad_option(&format!("`{kind}` is no JSON: {error}")))
 }

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 
-use llguidance::api::StopReason;
 use llguidance::{TokenParser, panic_utils};
 use setun_text::TokenMask;
 
-use crate::grammar::first_paragraph;
+use crate::failure::failure;
 use crate::number_size::Scan;
 use crate::{Grammar, GrammarError};
 
@@ -181,21 +180,10 @@ impl Constraint {
         }
         let parser = &mut self.parser;
         panic_utils::catch_unwind(AssertUnwindSafe(|| question(parser))).map_err(|error| {
-            let error = self.failure(&error.to_string());
+            let error = failure(&self.parser, self.taken, &error.to_string());
             self.mask = None;
             self.failed.insert(error).clone()
         })
-    }
-
-    fn failure(&self, words: &str) -> GrammarError {
-        let (taken, reason) = (self.taken, first_paragraph(words));
-        match self.parser.stop_reason() {
-            StopReason::NoExtensionBias => GrammarError::NoTokenFits { taken },
-            StopReason::LexerTooComplex | StopReason::ParserTooComplex => {
-                GrammarError::TooComplex { reason }
-            }
-            _ => GrammarError::Parser { taken, reason },
-        }
     }
 }
 

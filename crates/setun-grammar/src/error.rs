@@ -1,5 +1,7 @@
 //! Errors of vocabularies, grammars and constraints.
 
+use std::time::Duration;
+
 /// Why a grammar cannot be used, or a token not be taken.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -104,6 +106,24 @@ pub enum GrammarError {
     #[error("the grammar is too complex: {reason}")]
     TooComplex {
         /// Which limit, in the compiler's words.
+        reason: String,
+    },
+
+    /// A grammar was not compiled in the time that it was given.
+    #[error("the grammar is not compiled after {time:?}, the time given: expected a simpler one")]
+    Deadline {
+        /// The time.
+        time: Duration,
+    },
+
+    /// The caller cancelled the compilation.
+    #[error("the compilation of the grammar was cancelled")]
+    Cancelled,
+
+    /// The system gives no thread for a compilation.
+    #[error("no thread can be started to compile the grammar: {reason}")]
+    Thread {
+        /// What the system says.
         reason: String,
     },
 

@@ -2,10 +2,12 @@
 
 mod parse;
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use crate::GrammarError;
 use crate::lark::string;
+use crate::limits::at_most;
+use crate::{GrammarError, GrammarLimits};
 use parse::{Alternatives, Element, Item, Rule};
 
 /// The same grammar in Lark's notation.
@@ -13,42 +15,49 @@ use parse::{Alternatives, Element, Item, Rule};
 /// GBNF knows characters only, the parser also terminals, which it matches as far as they go. So
 /// that the texts stay the same, a grammar without recursion becomes one terminal, and of any
 /// other every character is a terminal of its own.
-pub(crate) fn to_lark(text: &str) -> Result<String, GrammarError> {
-    let rules = parse::rules(text)?;
-    let root = position(&rules, "root").ok_or(GrammarError::Gbnf {
+pub(crate) fn to_lark(text: &str, limits: &GrammarLimits) -> Result<String, GrammarError> {
+    let rules = parse::rules(text, limits)?;
+    let names = names(&rules)?;
+    let root = *names.get("root").ok_or(GrammarError::Gbnf {
         line: 1,
         expected: "a rule `root`",
         found: "none".to_owned(),
     })?;
-    check_names(&rules)?;
-    let writer = Writer { rules: &rules, as_terminals: !is_recursive(&rules) };
+    check_references(&rules, &names)?;
+    let as_terminals = !is_recursive(&rules, &names);
+    let writer = Writer { rules: &rules, names, as_terminals };
     let mut lark = format!("start: {}\n", writer.name(root));
     for (index, rule) in rules.iter().enumerate() {
         let _ =
             writeln!(lark, "{}: {}", writer.name(index), writer.alternatives(&rule.alternatives));
+        at_most("bytes of the grammar, written out", limits.text, lark.len())?;
     }
     Ok(lark)
 }
 
-fn position(rules: &[Rule], name: &str) -> Option<usize> {
-    rules.iter().position(|rule| rule.name == name)
-}
+/// The places of rules by their names.
+type Names<'a> = HashMap<&'a str, usize>;
 
-fn check_names(rules: &[Rule]) -> Result<(), GrammarError> {
+fn names(rules: &[Rule]) -> Result<Names<'_>, GrammarError> {
+    let mut names = Names::new();
     for (index, rule) in rules.iter().enumerate() {
-        let fault = |expected, line, name: &str| {
-            Err(GrammarError::Gbnf { line, expected, found: format!("`{name}`") })
-        };
-        if position(&rules[..index], &rule.name).is_some() {
-            return fault("a name that no rule has yet", rule.line, &rule.name);
-        }
-        for (name, line) in references(&rule.alternatives) {
-            if position(rules, name).is_none() {
-                return fault("the name of a rule", line, name);
-            }
+        if names.insert(&rule.name, index).is_some() {
+            return Err(fault("a name that no rule has yet", rule.line, &rule.name));
         }
     }
-    Ok(())
+    Ok(names)
+}
+
+fn check_references(rules: &[Rule], names: &Names<'_>) -> Result<(), GrammarError> {
+    let mut references = rules.iter().flat_map(|rule| references(&rule.alternatives));
+    match references.find(|(name, _)| !names.contains_key(name)) {
+        Some((name, line)) => Err(fault("the name of a rule", line, name)),
+        None => Ok(()),
+    }
+}
+
+fn fault(expected: &'static str, line: usize, name: &str) -> GrammarError {
+    GrammarError::Gbnf { line, expected, found: format!("`{name}`") }
 }
 
 /// The rules that are named in alternatives, with their lines.
@@ -64,23 +73,34 @@ fn references(alternatives: &Alternatives) -> Vec<(&str, usize)> {
 }
 
 /// Whether some rule needs itself.
-fn is_recursive(rules: &[Rule]) -> bool {
-    // Rules that need none but such are taken out until there are no more.
-    let mut left: Vec<&Rule> = rules.iter().collect();
-    loop {
-        let before = left.len();
-        let names: Vec<&str> = left.iter().map(|rule| rule.name.as_str()).collect();
-        left.retain(|rule| {
-            references(&rule.alternatives).iter().any(|(name, _)| names.contains(name))
-        });
-        if left.len() == before {
-            return !left.is_empty();
+fn is_recursive(rules: &[Rule], names: &Names<'_>) -> bool {
+    // A rule is taken out once all that it names are out. In a ring none is ever.
+    let mut users = vec![Vec::new(); rules.len()];
+    let mut named = vec![0_usize; rules.len()];
+    for (index, rule) in rules.iter().enumerate() {
+        let targets = references(&rule.alternatives).into_iter();
+        for target in targets.filter_map(|(name, _)| names.get(name)) {
+            users[*target].push(index);
+            named[index] += 1;
         }
     }
+    let mut out: Vec<usize> = (0..rules.len()).filter(|&index| named[index] == 0).collect();
+    let mut left = rules.len();
+    while let Some(index) = out.pop() {
+        left -= 1;
+        for &user in &users[index] {
+            named[user] -= 1;
+            if named[user] == 0 {
+                out.push(user);
+            }
+        }
+    }
+    left > 0
 }
 
 struct Writer<'a> {
     rules: &'a [Rule],
+    names: Names<'a>,
     as_terminals: bool,
 }
 
@@ -111,16 +131,22 @@ impl Writer<'_> {
         let element = match &item.element {
             Element::Text(text) => self.text(text),
             Element::Class(class) => format!("/{class}/"),
-            Element::Rule(name) => self.name(position(self.rules, name).unwrap_or(usize::MAX)),
+            Element::Rule(name) => {
+                self.name(self.names.get(name.as_str()).copied().unwrap_or(usize::MAX))
+            }
             Element::Group(inner) => format!("({})", self.alternatives(inner)),
         };
+        let element = match &item.element {
+            _ if (item.least, item.most) == (1, Some(1)) => return element,
+            Element::Group(_) => element,
+            _ => format!("({element})"),
+        };
         match (item.least, item.most) {
-            (1, Some(1)) => element,
-            (0, Some(1)) => format!("({element})?"),
-            (0, None) => format!("({element})*"),
-            (1, None) => format!("({element})+"),
-            (least, Some(most)) => format!("({element}){{{least},{most}}}"),
-            (least, None) => format!("({element}){{{least},{least}}} ({element})*"),
+            (0, Some(1)) => element + "?",
+            (0, None) => element + "*",
+            (1, None) => element + "+",
+            (least, Some(most)) => format!("{element}{{{least},{most}}}"),
+            (least, None) => format!("{element}{{{least},{least}}} {element}*"),
         }
     }
 
@@ -136,6 +162,10 @@ impl Writer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn to_lark(text: &str) -> Result<String, GrammarError> {
+        super::to_lark(text, &GrammarLimits::default())
+    }
 
     #[test]
     fn without_recursion_it_is_one_terminal() {

@@ -8,25 +8,35 @@
 //!   [`Constraint::accept`] after.
 //!
 //! The parser is `llguidance`; this crate gives it schemas whose every keyword it applies and
-//! refuses the others by name, before the first token. It does no IO and starts no thread. A
-//! mask depends on the grammar and the tokens before it alone.
+//! refuses the others by name, before the first token. It bounds what the parser does not, so
+//! that a form of a stranger costs no more than [`GrammarLimits`] say, and may be given up on
+//! ([`Interrupt`]). It does no IO; natively a short-lived thread compiles, for its stack. A mask
+//! depends on the grammar and the tokens before it alone.
 
+mod compile;
 mod constraint;
 mod error;
+mod expressions;
+mod failure;
 mod gbnf;
 mod grammar;
+mod interrupt;
 mod lark;
 mod limits;
 mod never_ends;
 mod number_size;
+#[cfg(not(target_arch = "wasm32"))]
+mod own_stack;
 mod pattern;
 mod schema;
+mod size;
 mod spec;
 mod vocabulary;
 
 pub use constraint::Constraint;
 pub use error::GrammarError;
 pub use grammar::Grammar;
+pub use interrupt::Interrupt;
 pub use limits::GrammarLimits;
 pub use schema::{FORMATS, IGNORED_KEYWORDS, KEYWORDS};
 pub use spec::GrammarSpec;

@@ -1,11 +1,33 @@
 //! Limits on the size and the work of a grammar.
 
+use std::fmt::Display;
+
 use llguidance::api::ParserLimits;
+
+use crate::GrammarError;
+
+/// What is bounded in every notation, in errors.
+pub(crate) const NESTED_GROUPS: &str = "groups in each other";
 
 /// Bounds on the work and the memory of a grammar. None is a time, so the same grammar fails at
 /// the same place everywhere.
+///
+/// `docs/structured-output.md` lists them with the fixed bounds beside them. A grammar beyond one
+/// is [`GrammarError::TooComplex`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GrammarLimits {
+    /// Bytes of a specification: of the text of a grammar or an expression, of all choices
+    /// together, of the names and values of a schema. Default: 1,048,576.
+    pub text: usize,
+    /// Levels that lie in each other: schemas and the references between them; rules, terminals
+    /// and the groups in them. Each takes stack where a grammar is compiled, of which a browser
+    /// has 1 MB. Default: 128.
+    pub depth: usize,
+    /// Rules and terminals of a grammar, or different names of properties in a schema. Default:
+    /// 10,000.
+    pub names: usize,
+    /// Properties of one object, with those that are only required. Default: 1,000.
+    pub properties: usize,
     /// Symbols in all rules of the compiled grammar. Default: 500,000, a schema of megabytes.
     pub symbols: usize,
     /// Work on regular expressions when a grammar is compiled. Default: 1,000,000, some 20 ms.
@@ -24,6 +46,10 @@ pub struct GrammarLimits {
 impl Default for GrammarLimits {
     fn default() -> Self {
         Self {
+            text: 1 << 20,
+            depth: 128,
+            names: 10_000,
+            properties: 1_000,
             symbols: 500_000,
             compile_work: 1_000_000,
             mask_work: 200_000,
@@ -47,4 +73,18 @@ impl GrammarLimits {
             verbose_errors: false,
         }
     }
+}
+
+/// Refuses what exceeds a limit, by name.
+pub(crate) fn at_most<N: PartialOrd + Display + Copy>(
+    what: &str,
+    limit: N,
+    found: N,
+) -> Result<(), GrammarError> {
+    if found <= limit { Ok(()) } else { Err(exceeded(what, &limit, &found)) }
+}
+
+#[cold]
+fn exceeded(what: &str, limit: &dyn Display, found: &dyn Display) -> GrammarError {
+    GrammarError::TooComplex { reason: format!("{what}: expected at most {limit}, found {found}") }
 }

@@ -4,21 +4,25 @@
 //! validity and is not applied is refused by name, what does not decide is left out, and what
 //! the drafts of JSON Schema write in different ways is written in one.
 
+mod bounds;
 mod formats;
+mod in_place;
 mod keywords;
 mod reference;
 mod values;
 
 use serde_json::{Map, Value, json};
 
-use crate::GrammarError;
+use crate::limits::at_most;
+use crate::{GrammarError, GrammarLimits};
+pub(crate) use bounds::check;
 use keywords::{Draft, Role, role};
 pub use keywords::{FORMATS, IGNORED_KEYWORDS, KEYWORDS};
 use reference::References;
 use values::Multiples;
 
-/// How deep schemas may lie in each other.
-const DEEPEST: usize = 200;
+/// What is bounded by [`GrammarLimits::depth`], in errors.
+const NESTED: &str = "schemas and references in each other";
 
 /// Between two parts of a value: some spaces, or a new line and its indentation. Not bounded, a
 /// model could go on with white space forever.
@@ -28,13 +32,14 @@ const WHITE_SPACE: &str = r" {1,4}|\r?\n[ \t]{0,64}";
 /// further property cannot be a listed one spelt in another way.
 const ESCAPES: &str = "nrbtf\\\"";
 
-/// Characters of a value in a message.
+/// Characters of a value or a name in a message.
 const SHOWN: usize = 60;
 
 /// The schema for the parser, with its options.
-pub(crate) fn prepare(schema: &Value) -> Result<Value, GrammarError> {
+pub(crate) fn prepare(schema: &Value, limits: &GrammarLimits) -> Result<Value, GrammarError> {
     let draft = Draft::of(schema)?;
-    let mut walk = Walk { draft, references: References::new(schema), multiples: Multiples::new() };
+    let (references, multiples) = (References::new(schema), Multiples::new());
+    let mut walk = Walk { draft, references, multiples, limits };
     let mut prepared = match walk.schema(schema, &SchemaPath::root())? {
         Value::Object(map) => map,
         Value::Bool(true) => Map::new(),
@@ -46,9 +51,11 @@ pub(crate) fn prepare(schema: &Value) -> Result<Value, GrammarError> {
         definitions.insert(name, walk.schema(target, &place)?);
     }
     prepared.insert("$defs".to_owned(), Value::Object(definitions));
-    let options = json!({ "whitespace_pattern": WHITE_SPACE, "json_allowed_escapes": ESCAPES });
-    prepared.insert("x-guidance".to_owned(), options);
-    Ok(Value::Object(prepared))
+    let mut prepared = Value::Object(prepared);
+    check(&prepared, limits)?;
+    prepared["x-guidance"] =
+        json!({ "whitespace_pattern": WHITE_SPACE, "json_allowed_escapes": ESCAPES });
+    Ok(prepared)
 }
 
 /// Where a schema is in its document.
@@ -56,6 +63,7 @@ pub(crate) fn prepare(schema: &Value) -> Result<Value, GrammarError> {
 struct SchemaPath {
     /// JSON pointer as a fragment.
     pointer: String,
+    /// Schemas around it.
     depth: usize,
     /// Whether the schema or one around it, but for the outermost, is a document of its own.
     in_other_document: bool,
@@ -67,10 +75,10 @@ impl SchemaPath {
     }
 
     fn below(&self, segment: &str) -> Self {
-        let segment = segment.replace('~', "~0").replace('/', "~1");
+        let segment = cut(segment).replace('~', "~0").replace('/', "~1");
         Self {
             pointer: format!("{}/{segment}", self.pointer),
-            depth: self.depth + 1,
+            depth: self.depth,
             in_other_document: self.in_other_document,
         }
     }
@@ -80,20 +88,19 @@ struct Walk<'a> {
     draft: Draft,
     references: References<'a>,
     multiples: Multiples,
+    limits: &'a GrammarLimits,
 }
 
 impl Walk<'_> {
     fn schema(&mut self, schema: &Value, place: &SchemaPath) -> Result<Value, GrammarError> {
-        if place.depth > DEEPEST {
-            let reason = format!("schemas lie in each other deeper than {DEEPEST}");
-            return Err(GrammarError::TooComplex { reason });
-        }
+        at_most(NESTED, self.limits.depth, place.depth)?;
         match schema {
             Value::Bool(allowed) => Ok(Value::Bool(*allowed)),
             Value::Object(map) => {
                 let other = place.depth > 0 && map.contains_key(self.draft.id_keyword());
                 let place = SchemaPath {
                     in_other_document: place.in_other_document || other,
+                    depth: place.depth + 1,
                     ..place.clone()
                 };
                 self.keywords(map, &place).map(Value::Object)
@@ -230,10 +237,14 @@ fn fault(keyword: &str, place: &SchemaPath, expected: &'static str, found: &Valu
 
 /// A value for a message.
 fn shortened(value: &Value) -> String {
-    let text = value.to_string();
+    cut(&value.to_string())
+}
+
+/// The beginning of a text, for a message.
+fn cut(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
+        None => text.to_owned(),
     }
 }
 

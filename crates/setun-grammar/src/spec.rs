@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::GrammarError;
+
 /// The structure that a text must have.
 ///
 /// A text has it from its first generated token to the end token; what the prompt ends with is
@@ -25,4 +27,38 @@ pub enum GrammarSpec {
     /// A grammar in the notation of llama.cpp, whose first rule is `root`. The supported subset
     /// is in `docs/structured-output.md`.
     Gbnf(String),
+}
+
+impl GrammarSpec {
+    /// A JSON schema from its text.
+    ///
+    /// # Errors
+    ///
+    /// If the text is no JSON, or its values lie in each other deeper than 127.
+    pub fn json_schema(text: &str) -> Result<Self, GrammarError> {
+        let schema = serde_json::from_str(text).map_err(|error| {
+            let reason = format!("it is no JSON that can be read: {error}");
+            GrammarError::Schema { reason }
+        })?;
+        Ok(Self::JsonSchema(schema))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_is_read_from_its_text() {
+        let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(GrammarSpec::json_schema("{\"items\": true}").is_ok());
+        assert!(GrammarSpec::json_schema(&nested(127)).is_ok());
+        for (text, reason) in
+            [(nested(128), "recursion limit exceeded"), ("{".to_owned(), "EOF while parsing")]
+        {
+            let error = GrammarSpec::json_schema(&text).expect_err("it is refused").to_string();
+            let begins = "the schema cannot be followed: it is no JSON that can be read: ";
+            assert!(error.starts_with(begins) && error.contains(reason), "{error}");
+        }
+    }
 }

@@ -1,9 +1,11 @@
 //! Texts of a given form, on a model that would not give them by itself.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use setun::{
     Constraint, ConstraintState, ErrorCode, FinishReason, GenerateOptions, GrammarSpec,
-    SharedConstraint, text::TokenMask,
+    SharedConstraint, grammar::Interrupt, text::TokenMask,
 };
 
 use super::{engine, greedy};
@@ -82,10 +84,24 @@ fn what_cannot_be_followed_is_refused_before_the_first_token() {
         GrammarSpec::Regex("(".into()),
         GrammarSpec::Choice(vec![]),
         GrammarSpec::Lark("start: start".into()),
+        GrammarSpec::Regex("a?".repeat(20_000)),
     ] {
         let error = engine.grammar(&spec).expect_err("refused");
         assert_eq!(error.code(), ErrorCode::BadOption, "{error}");
     }
+}
+
+#[test]
+fn a_form_is_compiled_in_its_time_unless_it_is_cancelled() {
+    let engine = engine();
+    let interrupt = Interrupt::new();
+    engine.compile_grammar(&schema(), &interrupt).expect("nothing interrupts it");
+    interrupt.cancel();
+    let error = engine.compile_grammar(&schema(), &interrupt).expect_err("cancelled");
+    assert_eq!(error.code(), ErrorCode::Cancelled, "{error}");
+    let late = Interrupt::new().within(Duration::ZERO);
+    let error = engine.compile_grammar(&schema(), &late).expect_err("too late");
+    assert_eq!(error.code(), ErrorCode::BadOption, "{error}");
 }
 
 /// Only even tokens, and no more than some.

@@ -1,9 +1,12 @@
 //! Options of structured output.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::{Args, builder::NonEmptyStringValueParser};
-use setun::{Engine, GrammarSpec, SharedConstraint};
+use setun::{Engine, GrammarSpec, SharedConstraint, grammar::Interrupt};
 
 use crate::{error::CliError, input};
 
@@ -34,15 +37,23 @@ pub(crate) struct ConstraintArgs {
 }
 
 impl ConstraintArgs {
-    /// The constraint, compiled for the engine's model.
-    pub(crate) fn constraint(&self, engine: &Engine) -> Result<Option<SharedConstraint>, CliError> {
-        let spec = self.spec()?;
-        Ok(spec.map(|spec| engine.grammar(&spec)).transpose()?)
+    /// The constraint, compiled for the engine's model; within the time that a text has, if it has
+    /// one.
+    pub(crate) fn constraint(
+        &self,
+        engine: &Engine,
+        deadline: Option<Duration>,
+    ) -> Result<Option<SharedConstraint>, CliError> {
+        let compile = |spec| match deadline {
+            Some(time) => engine.compile_grammar(&spec, &Interrupt::new().within(time)),
+            None => engine.grammar(&spec),
+        };
+        Ok(self.spec()?.map(compile).transpose()?)
     }
 
     fn spec(&self) -> Result<Option<GrammarSpec>, CliError> {
         Ok(if let Some(schema) = &self.json_schema {
-            Some(GrammarSpec::JsonSchema(read_schema(schema)?))
+            Some(read_schema(schema)?)
         } else if self.json_object {
             Some(GrammarSpec::JsonObject)
         } else if let Some(expression) = &self.regex {
@@ -60,11 +71,11 @@ impl ConstraintArgs {
 }
 
 /// A schema that stands in the argument, or in the file of that name.
-fn read_schema(schema: &str) -> Result<serde_json::Value, CliError> {
+fn read_schema(schema: &str) -> Result<GrammarSpec, CliError> {
     let is_json = schema.trim_start().starts_with(['{', 't', 'f']);
     let text = if is_json { schema.to_owned() } else { input::file(Path::new(schema))? };
-    serde_json::from_str(&text).map_err(|error| {
+    GrammarSpec::json_schema(&text).map_err(|error| {
         let place = if is_json { "its argument" } else { schema };
-        CliError::Usage(format!("--json-schema: {place} is no JSON: {error}"))
+        CliError::Usage(format!("--json-schema: {place}: {error}"))
     })
 }

@@ -62,6 +62,8 @@ fn a_text_satisfies_its_constraint() {
 
     let error = run(&["--json-schema", r#"{"unevaluatedItems": false}"#]).failure();
     assert!(error.contains("`unevaluatedItems`"), "{error}");
+    let error = run(&["--regex", &"a?".repeat(720)]).failure();
+    assert!(error.contains("the grammar is too complex: optional parts in sequence"), "{error}");
     for (more, words) in [
         (&["--json-schema", "{"][..], "is no JSON"),
         (&["--regex", "a", "--json-object"], "cannot be used with"),

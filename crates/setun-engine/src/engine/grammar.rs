@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use setun_grammar::{Grammar, GrammarLimits, GrammarSpec, Vocabulary};
+use setun_grammar::{Grammar, GrammarLimits, GrammarSpec, Interrupt, Vocabulary};
 
 use super::Engine;
 use crate::{constraint::SharedConstraint, error::Error};
@@ -12,11 +12,35 @@ impl Engine {
     /// ([`GenerateOptions::constraint`](crate::GenerateOptions::constraint)). Texts have it from their first
     /// token to their last, unless they end before: the most tokens may be fewer than it takes.
     ///
+    /// It has as much time as the engine's default deadline gives a generation.
+    ///
     /// # Errors
     ///
-    /// If the form cannot be followed, or the model has no tokenizer or no token that ends a text.
+    /// If the form cannot be followed or compiled in its time, or the model has no tokenizer or no
+    /// token that ends a text.
     pub fn grammar(&self, spec: &GrammarSpec) -> Result<SharedConstraint, Error> {
-        let grammar = Grammar::new(spec, self.vocabulary()?, &GrammarLimits::default())?;
+        let interrupt = Interrupt::new();
+        self.compile_grammar(
+            spec,
+            &match self.shared().defaults.deadline {
+                Some(time) => interrupt.within(time),
+                None => interrupt,
+            },
+        )
+    }
+
+    /// The same, until it is interrupted: at a deadline, or when another thread cancels it.
+    ///
+    /// # Errors
+    ///
+    /// As [`grammar`](Self::grammar); also if it was interrupted.
+    pub fn compile_grammar(
+        &self,
+        spec: &GrammarSpec,
+        interrupt: &Interrupt,
+    ) -> Result<SharedConstraint, Error> {
+        let limits = GrammarLimits::default();
+        let grammar = Grammar::compile(spec, self.vocabulary()?, &limits, interrupt)?;
         Ok(SharedConstraint::new(grammar))
     }
 

@@ -3,7 +3,9 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use crate::GrammarError;
+use crate::lark::MAX_NESTED_GROUPS;
+use crate::limits::{NESTED_GROUPS, at_most};
+use crate::{GrammarError, GrammarLimits};
 
 /// One of these sequences.
 pub(super) type Alternatives = Vec<Vec<Item>>;
@@ -34,19 +36,17 @@ pub(super) enum Element {
 /// The most times that an element may be requested: more would not fit into any grammar.
 const MAX_TIMES: u32 = 100_000;
 
-/// How deep groups may lie in each other.
-const DEEPEST: usize = 100;
-
 const ELEMENT: &str = "a text, a class of characters, a group or the name of a rule";
 const ESCAPE: &str = "an escape (n, r, t, \\, \", [, ], xHH, uHHHH, UHHHHHHHH)";
 
 /// The rules of a grammar.
-pub(super) fn rules(text: &str) -> Result<Vec<Rule>, GrammarError> {
+pub(super) fn rules(text: &str, limits: &GrammarLimits) -> Result<Vec<Rule>, GrammarError> {
     let mut reader = Reader { rest: text.chars().peekable(), line: 1, depth: 0 };
     let mut rules = Vec::new();
     reader.skip(true);
     while reader.rest.peek().is_some() {
         rules.push(reader.rule()?);
+        at_most("rules", limits.names, rules.len())?;
         reader.skip(true);
     }
     Ok(rules)
@@ -118,9 +118,7 @@ impl Reader<'_> {
 
     fn group(&mut self) -> Result<Alternatives, GrammarError> {
         self.rest.next();
-        if self.depth == DEEPEST {
-            return Err(self.fault("groups that lie in each other less deep"));
-        }
+        at_most(NESTED_GROUPS, MAX_NESTED_GROUPS, self.depth + 1)?;
         self.depth += 1;
         self.skip(true);
         let alternatives = self.alternatives()?;

@@ -2,6 +2,10 @@ use serde_json::json;
 
 use super::*;
 
+fn prepare(schema: &Value) -> Result<Value, GrammarError> {
+    super::prepare(schema, &GrammarLimits::default())
+}
+
 fn prepared(schema: &Value) -> Value {
     let mut prepared = prepare(schema).expect("it is supported");
     let map = prepared.as_object_mut().expect("an object");

@@ -1,6 +1,8 @@
 //! Grammars over vocabularies.
 
 mod constraints;
+mod hostile;
+mod refusals;
 mod schema_suite;
 mod support;
 mod walks;
