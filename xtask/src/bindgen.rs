@@ -48,6 +48,11 @@ impl Bindgen {
         run(program(&self.path).arg("rank").arg(module))
     }
 
+    /// Makes a trap of each function of `module` that has one of `parts` in its name.
+    pub(crate) fn snip(&self, module: &Path, parts: &[&str]) -> Result<()> {
+        run(program(&self.path).arg("snip").arg(module).args(parts))
+    }
+
     /// What `module` contains: instructions by proposal, `relaxed_dots`, `memory`.
     pub(crate) fn scan(&self, module: &Path) -> Result<Value> {
         let report = output(program(&self.path).arg("scan").arg(module))?;

@@ -29,6 +29,12 @@ const ORDER: [&str; 1] = ["--reorder-functions-by-name"];
 /// What it does before with the module of grammars: nobody calls the parser's functions for C.
 const FEWER_EXPORTS: [&str; 2] = ["--remove-exports=llg_*", "--remove-unused-module-elements"];
 
+/// What nobody calls there either: the functions that write the names of a backtrace, as a module has no
+/// symbols. They and what only they need are 8.5 kB after brotli. Not all of their crate: the compiler may
+/// use one of its functions for others with the same body.
+const UNREACHABLE: [&str; 3] =
+    ["14rustc_demangle8demangle", "14rustc_demangle12try_demangle", "DemangleStyle"];
+
 /// Builds `variants`, or all that can be built here if there are none named.
 pub(crate) fn build_variants(variants: &[Variant], require_threads: bool) -> Result<Vec<Variant>> {
     let chosen = choose(variants, require_threads)?;
@@ -215,8 +221,12 @@ fn ship(
     } else {
         OPTIMIZER.to_vec()
     };
-    let inputs =
-        Inputs::default().word(&passes).word(ORDER).word(variant.optimizer_features()).files([
+    let inputs = Inputs::default()
+        .word(&passes)
+        .word(ORDER)
+        .word(UNREACHABLE)
+        .word(variant.optimizer_features())
+        .files([
             module.to_path_buf(),
             bindgen.path().to_path_buf(),
             root().join("npm/package-lock.json"),
@@ -224,6 +234,9 @@ fn ship(
     if_changed(&format!("wasm-{name}"), &[&shipped], &inputs, || {
         say(&format!("binding and shrinking {name}"));
         bindgen.bind(module, output)?;
+        if name == "grammar" {
+            bindgen.snip(&shipped, &UNREACHABLE)?;
+        }
         optimize(variant, &shipped, &passes)?;
         bindgen.rank(&shipped)?;
         optimize(variant, &shipped, &ORDER)?;

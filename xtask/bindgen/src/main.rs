@@ -3,11 +3,13 @@
 //! `setun-bindgen bind MODULE.wasm FOLDER` writes `setun.js`, `setun.d.ts` and `setun_bg.wasm`,
 //! and for a threaded module `threads.js` and `memory.js`.
 //! `setun-bindgen rank MODULE.wasm` names its functions in the order of their bodies.
+//! `setun-bindgen snip MODULE.wasm PART ...` makes a trap of each function with a part in its name.
 //! `setun-bindgen scan MODULE.wasm` prints a JSON object: instructions by proposal, and memory.
 
 mod bind;
 mod rank;
 mod scan;
+mod snip;
 
 use std::path::Path;
 
@@ -18,12 +20,16 @@ fn main() -> Result<()> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["bind", module, folder] => bind::bind(Path::new(module), Path::new(folder)),
         ["rank", module] => Ok(std::fs::write(module, rank::rank(&std::fs::read(module)?)?)?),
+        ["snip", module, ref parts @ ..] => {
+            Ok(std::fs::write(module, snip::snip(&std::fs::read(module)?, parts)?)?)
+        }
         ["scan", module] => {
             println!("{}", scan::scan(&std::fs::read(module)?)?);
             Ok(())
         }
         _ => bail!(
-            "usage: setun-bindgen bind MODULE.wasm FOLDER | rank MODULE.wasm | scan MODULE.wasm"
+            "usage: setun-bindgen bind MODULE.wasm FOLDER | rank MODULE.wasm | \
+             snip MODULE.wasm PART ... | scan MODULE.wasm"
         ),
     }
 }

@@ -42,7 +42,7 @@ pub fn rank(module: &[u8]) -> Result<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use wasm_encoder::{
         CodeSection, EntityType, Function, FunctionSection, ImportSection, Instruction, Module,
         TypeSection,
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     /// A module that imports a function and has three that return numbers.
-    fn module(numbers: [i32; 3]) -> Vec<u8> {
+    pub(crate) fn module(numbers: [i32; 3]) -> Vec<u8> {
         let (mut types, mut imports) = (TypeSection::new(), ImportSection::new());
         types.ty().function([], [wasm_encoder::ValType::I32]);
         imports.import("page", "number", EntityType::Function(0));
