@@ -40,8 +40,7 @@ impl Grammar {
             "gbnf" => GrammarSpec::Gbnf(text),
             _ => return Err(bad_option(&format!("unknown kind of grammar `{kind}`"))),
         };
-        let time = deadline.and_then(|ms| Duration::try_from_secs_f64(ms / 1000.0).ok());
-        let interrupt = time.map_or_else(Interrupt::new, |time| Interrupt::new().within(time));
+        let interrupt = deadline.map_or_else(Interrupt::new, within);
         let limits = GrammarLimits::default();
         let grammar = setun_grammar::Grammar::compile(&spec, &vocabulary.0, &limits, &interrupt);
         grammar.map(Self).map_err(|error| to_js(&error))
@@ -65,6 +64,15 @@ impl Grammar {
     pub fn begin(&self) -> Constraint {
         Constraint(setun_grammar::Constraint::new(&self.0))
     }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a time beyond the clock's range is none"
+)]
+fn within(milliseconds: f64) -> Interrupt {
+    Interrupt::new().within(Duration::from_millis(milliseconds as u64))
 }
 
 fn choices(text: &str) -> Result<Vec<String>, JsValue> {

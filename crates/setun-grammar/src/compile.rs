@@ -1,14 +1,12 @@
 //! The phases of a compilation, each of which ends early if it is interrupted.
 
-use std::sync::Arc;
-
 use llguidance::api::{GrammarInit, TopLevelGrammar};
 use llguidance::toktrie::InferenceCapabilities;
-use llguidance::{Logger, TokenParser, panic_utils};
+use llguidance::{Logger, TokenParser};
 use serde_json::json;
 
 use crate::expressions::{check_terminals, check_text};
-use crate::failure::{failure, first_paragraph};
+use crate::failure::{caught, failure, first_paragraph};
 use crate::limits::at_most;
 use crate::never_ends::never_ends;
 use crate::{GrammarError, GrammarLimits, GrammarSpec, Interrupt, Vocabulary, gbnf, lark, schema};
@@ -17,42 +15,47 @@ use crate::{GrammarError, GrammarLimits, GrammarSpec, Interrupt, Vocabulary, gbn
 const MAX_SYMBOLS: usize = 65_000;
 
 /// What is compiled, for what, and within which bounds.
-#[derive(Clone)]
-pub(crate) struct Compilation {
-    pub(crate) spec: GrammarSpec,
-    pub(crate) vocabulary: Arc<Vocabulary>,
-    pub(crate) limits: GrammarLimits,
-    pub(crate) interrupt: Interrupt,
+pub(crate) struct Compilation<'a> {
+    pub(crate) spec: &'a GrammarSpec,
+    pub(crate) vocabulary: &'a Vocabulary,
+    pub(crate) limits: &'a GrammarLimits,
+    pub(crate) interrupt: &'a Interrupt,
 }
 
-impl Compilation {
-    /// The parser before the first token, whose first mask is within its limits.
+impl Compilation<'_> {
+    /// The parser before the first token, whose first mask is within its limits. Natively a panic
+    /// in it becomes an error.
     pub(crate) fn run(&self) -> Result<TokenParser, GrammarError> {
         self.interrupt.check()?;
-        let (source, refused) = source(&self.spec, &self.limits)?;
-        let refuse = |words: &str| compile_error(words, refused);
+        let (source, refused) = source(self.spec, self.limits)?;
         self.interrupt.check()?;
+        caught(|| Ok(self.parser(source, refused)))
+            .unwrap_or_else(|error| Err(compile_error(&error, refused)))
+    }
+
+    fn parser(
+        &self,
+        source: TopLevelGrammar,
+        refused: Refusal,
+    ) -> Result<TokenParser, GrammarError> {
+        let refuse = |error| compile_error(&error, refused);
         let factory = self.vocabulary.factory();
         let limits = self.limits.for_parser();
         let environment = Some(factory.tok_env().clone());
         let init = GrammarInit::Serialized(source);
-        let (grammar, terminals) =
-            attempt(|| init.to_internal(environment, limits.clone()), refuse)?;
+        let compiled = init.to_internal(environment, limits.clone());
+        let (grammar, terminals) = compiled.map_err(refuse)?;
         self.interrupt.check()?;
-        check_terminals(&terminals, &self.limits, &limits)?;
+        check_terminals(&terminals, self.limits, &limits)?;
         self.interrupt.check()?;
-        let symbols = attempt(|| Ok(grammar.optimize().num_symbols()), refuse)?;
+        let symbols = grammar.optimize().num_symbols();
         at_most("symbols after simplification", MAX_SYMBOLS, symbols)?;
         let init = GrammarInit::Internal(grammar, terminals);
-        let parser = || {
-            let (logger, capabilities) = (Logger::new(0, 0), InferenceCapabilities::default());
-            let mut parser =
-                factory.create_parser_from_init_ext(init, logger, capabilities, limits)?;
-            parser.start_without_prompt();
-            parser.check_stop()?;
-            Ok(parser)
-        };
-        let parser = attempt(parser, refuse)?;
+        let (logger, capabilities) = (Logger::new(0, 0), InferenceCapabilities::default());
+        let parser = factory.create_parser_from_init_ext(init, logger, capabilities, limits);
+        let mut parser = parser.map_err(refuse)?;
+        parser.start_without_prompt();
+        parser.check_stop().map_err(refuse)?;
         self.interrupt.check()?;
         if let Some(rule) = never_ends(parser.parser.grammar()) {
             return Err(GrammarError::NeverEnds { rule });
@@ -69,18 +72,8 @@ fn check_first_mask(parser: &TokenParser) -> Result<(), GrammarError> {
     if parser.stopped() {
         return Ok(());
     }
-    let mask = std::panic::AssertUnwindSafe(|| parser.compute_mask().map(drop));
-    let asked = panic_utils::catch_unwind(mask);
-    asked.map_err(|error| failure(&parser, 0, &error.to_string()))
-}
-
-/// Asks the parser. Natively a panic in it becomes an error.
-fn attempt<T>(
-    question: impl FnOnce() -> anyhow::Result<T>,
-    refuse: impl FnOnce(&str) -> GrammarError,
-) -> Result<T, GrammarError> {
-    panic_utils::catch_unwind(std::panic::AssertUnwindSafe(question))
-        .map_err(|error| refuse(&error.to_string()))
+    let mask = parser.compute_mask().map(drop);
+    mask.map_err(|error| failure(&parser, 0, &error.to_string()))
 }
 
 /// Makes an error of the compiler's words.
@@ -132,8 +125,8 @@ fn lark_refusal(reason: String) -> GrammarError {
     GrammarError::Lark { reason }
 }
 
-fn compile_error(words: &str, refused: Refusal) -> GrammarError {
-    let reason = first_paragraph(words);
+fn compile_error(error: &anyhow::Error, refused: Refusal) -> GrammarError {
+    let reason = first_paragraph(&error.to_string());
     let limits = ["too large", "too big", "too complex", "fuel", "limit"];
     if limits.iter().any(|limit| reason.contains(limit)) {
         GrammarError::TooComplex { reason }

@@ -1,12 +1,11 @@
 //! The state of one sequence in its grammar.
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 
-use llguidance::{TokenParser, panic_utils};
+use llguidance::TokenParser;
 use setun_text::TokenMask;
 
-use crate::failure::failure;
+use crate::failure::{caught, failure};
 use crate::number_size::Scan;
 use crate::{Grammar, GrammarError};
 
@@ -170,7 +169,6 @@ impl Constraint {
         self.taken
     }
 
-    /// Asks the parser. Natively a panic in it becomes an error.
     fn ask<T>(
         &mut self,
         question: impl FnOnce(&mut TokenParser) -> anyhow::Result<T>,
@@ -179,7 +177,7 @@ impl Constraint {
             return Err(failed.clone());
         }
         let parser = &mut self.parser;
-        panic_utils::catch_unwind(AssertUnwindSafe(|| question(parser))).map_err(|error| {
+        caught(|| question(parser)).map_err(|error| {
             let error = failure(&self.parser, self.taken, &error.to_string());
             self.mask = None;
             self.failed.insert(error).clone()

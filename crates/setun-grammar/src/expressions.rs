@@ -9,8 +9,9 @@ use llguidance::derivre::raw::ExprSet;
 use llguidance::derivre::{ExprRef, RegexBuilder};
 use llguidance::earley::lexerspec::LexerSpec;
 
-use crate::limits::{NESTED_GROUPS, at_most};
-use crate::{GrammarError, GrammarLimits};
+use crate::GrammarLimits;
+use crate::limits::{Exceeded, NESTED_GROUPS, at_most};
+use crate::names::Names;
 
 /// The most `\w`, `\d`, `\s`, `\p` and their opposites in a grammar. Each is a list of up to a
 /// thousand ranges.
@@ -24,22 +25,22 @@ const MAX_NESTED_GROUPS: usize = 250;
 
 /// The most branches that all derivatives by one byte have, beyond one each: some 700 optional
 /// parts in sequence.
-const MAX_BRANCHES: u64 = 250_000;
+const MAX_BRANCHES: usize = 250_000;
 
 /// The most combinations of classes that intersected expressions have.
-pub(crate) const MAX_COMBINATIONS: u64 = 1_000_000;
+pub(crate) const MAX_COMBINATIONS: u32 = 1_000_000;
 
 /// Their name in errors.
 pub(crate) const COMBINATIONS: &str = "combinations of classes in intersected expressions";
 
 /// The most classes in all expressions.
-const MAX_CLASSES: u64 = 4_000;
+const MAX_CLASSES: usize = 4_000;
 
 /// The most parts of intersected expressions, each as often as it is intersected.
 const MAX_INTERSECTED: usize = 10_000_000;
 
 /// How deep expressions may lie in each other.
-const MAX_NESTING: u32 = 500;
+const MAX_NESTING: usize = 500;
 
 /// The kinds of expressions that are told apart, as the parser numbers them.
 mod kind {
@@ -57,15 +58,18 @@ pub(crate) fn unicode_classes(expression: &str) -> usize {
     let mut classes = 0;
     while let Some(character) = characters.next() {
         if character == '\\' {
-            classes += usize::from(characters.next().is_some_and(|next| "wWdDsSpP".contains(next)));
+            let next = characters.next();
+            classes +=
+                usize::from(matches!(next, Some('w' | 'W' | 'd' | 'D' | 's' | 'S' | 'p' | 'P')));
         }
     }
     classes
 }
 
 /// How many classes of characters an expression has at most, and one.
-pub(crate) fn classes(expression: &str) -> u64 {
-    1 + expression.bytes().filter(|byte| b".[\\".contains(byte)).count() as u64
+pub(crate) fn classes(expression: &str) -> u32 {
+    let begins = |byte: &u8| matches!(byte, b'.' | b'[' | b'\\');
+    expression.bytes().filter(begins).fold(1, |classes, _| classes.saturating_add(1))
 }
 
 /// How deep groups lie in each other, in a text whose classes are as usual.
@@ -91,18 +95,16 @@ fn nested_groups(expression: &str) -> usize {
 }
 
 /// Refuses a regular expression that is too large to be read.
-pub(crate) fn check_text(expression: &str, limits: &GrammarLimits) -> Result<(), GrammarError> {
+pub(crate) fn check_text(expression: &str, limits: &GrammarLimits) -> Result<(), Exceeded> {
     at_most("bytes of the regular expression", limits.text / 16, expression.len())?;
     at_most(NESTED_GROUPS, MAX_NESTED_GROUPS, nested_groups(expression))?;
     at_most(UNICODE_CLASSES, MAX_UNICODE_CLASSES, unicode_classes(expression))
 }
 
 /// Refuses patterns of a schema, each of which is bounded, that are too complex.
-pub(crate) fn check_patterns<'a>(
-    patterns: impl IntoIterator<Item = &'a str>,
-) -> Result<(), GrammarError> {
+pub(crate) fn check_patterns(patterns: &Names) -> Result<(), Exceeded> {
     let mut builder = RegexBuilder::new();
-    for pattern in patterns {
+    for pattern in patterns.iter() {
         let _ = builder.mk_regex_for_serach(pattern); // what is no expression is refused later
     }
     check_set(builder.exprset())
@@ -114,13 +116,12 @@ pub(crate) fn check_terminals(
     terminals: &LexerSpec,
     limits: &GrammarLimits,
     parser_limits: &ParserLimits,
-) -> Result<(), GrammarError> {
+) -> Result<(), Exceeded> {
     at_most("different terminals", limits.names, terminals.lexemes.len())?;
     check_set(terminals.regex_builder.exprset())?;
-    let too_complex = |reason: String| GrammarError::TooComplex { reason };
     let mut left = parser_limits.clone();
     let automaton = terminals.to_regex_vec(&mut left);
-    let mut automaton = automaton.map_err(|error| too_complex(error.to_string()))?;
+    let mut automaton = automaton.map_err(|error| Exceeded::new(error.to_string()))?;
     // The parser does the same without a limit.
     automaton.set_fuel(left.initial_lexer_fuel.max(1));
     let start = automaton.initial_state(&terminals.all_lexemes());
@@ -128,7 +129,7 @@ pub(crate) fn check_terminals(
         automaton.transition(start, byte);
         if automaton.has_error() {
             let work = limits.compile_work;
-            return Err(too_complex(format!("its terminals take more than {work} steps")));
+            return Err(Exceeded::new(format!("its terminals take more than {work} steps")));
         }
     }
     Ok(())
@@ -138,26 +139,26 @@ pub(crate) fn check_terminals(
 #[derive(Clone, Copy, Default)]
 struct Expression {
     /// Branches of its derivative by any one byte.
-    branches: u64,
+    branches: u32,
     nesting: u32,
 }
 
-fn check_set(set: &ExprSet) -> Result<(), GrammarError> {
+fn check_set(set: &ExprSet) -> Result<(), Exceeded> {
     let mut known = vec![Expression::default(); set.len()];
-    let (mut branches, mut classes, mut intersected) = (0_u64, 0_u64, 0);
+    let (mut branches, mut classes, mut intersected) = (0_u32, 0, 0);
     for id in 1..set.len() {
         let Ok(number) = u32::try_from(id) else { break };
         let reference = ExprRef::new(number);
         let expression = measured(set, reference, &known);
-        at_most("regular expressions in each other", MAX_NESTING, expression.nesting)?;
+        at_most("regular expressions in each other", MAX_NESTING, expression.nesting as usize)?;
         branches = branches.saturating_add(expression.branches.saturating_sub(1));
-        classes += u64::from(kind(set, reference) == kind::BYTE_SET);
+        classes += usize::from(kind(set, reference) == kind::BYTE_SET);
         known[id] = expression;
         if kind(set, reference) == kind::AND && set.get_args(reference).len() > 2 {
             intersected = check_intersection(set, reference, intersected)?;
         }
     }
-    at_most("optional parts in sequence, squared,", MAX_BRANCHES, branches)?;
+    at_most("optional parts in sequence, squared,", MAX_BRANCHES, branches as usize)?;
     at_most("different classes of characters", MAX_CLASSES, classes)
 }
 
@@ -175,15 +176,19 @@ fn measured(set: &ExprSet, expression: ExprRef, known: &[Expression]) -> Express
             // Where the first part may be empty, what follows it adds its branches.
             let more = if set.is_nullable(*head) { of(tail).branches } else { 0 };
             let nesting = (of(head).nesting + 1).max(of(tail).nesting);
-            Expression { branches: 1_u64.saturating_add(more), nesting }
+            Expression { branches: 1_u32.saturating_add(more), nesting }
         }
         (kind::OR, parts) => {
             // A list of texts is a tree, of which a byte chooses one branch.
-            let (single, others): (Vec<&ExprRef>, Vec<&ExprRef>) =
-                parts.iter().partition(|part| begins_with_byte(set, **part));
-            let start = u64::from(!single.is_empty());
-            let add = |sum: u64, part: &ExprRef| sum.saturating_add(of(part).branches);
-            Expression { branches: others.into_iter().fold(start, add), nesting: deepest }
+            let (mut branches, mut single) = (0_u32, 0);
+            for part in parts {
+                if begins_with_byte(set, *part) {
+                    single = 1;
+                } else {
+                    branches = branches.saturating_add(of(part).branches);
+                }
+            }
+            Expression { branches: branches.saturating_add(single), nesting: deepest }
         }
         _ => Expression { branches: 1, nesting: deepest },
     }
@@ -205,32 +210,39 @@ fn check_intersection(
     set: &ExprSet,
     intersection: ExprRef,
     mut parts: usize,
-) -> Result<usize, GrammarError> {
-    let mut combinations = 1_u64;
+) -> Result<usize, Exceeded> {
+    let mut combinations = 1_u32;
     for &part in set.get_args(intersection) {
         let (mut seen, mut open) = (vec![false; set.len()], vec![part]);
-        let mut classes = 1_u64;
+        let mut classes = 1_u32;
         while let Some(expression) = open.pop() {
             if std::mem::replace(&mut seen[expression.as_usize()], true) {
                 continue;
             }
             parts += 1;
-            classes += u64::from(kind(set, expression) == kind::BYTE_SET);
+            classes += u32::from(kind(set, expression) == kind::BYTE_SET);
             open.extend_from_slice(set.get_args(expression));
         }
         combinations = combinations.saturating_mul(classes);
         at_most("parts of intersected expressions", MAX_INTERSECTED, parts)?;
     }
-    at_most(COMBINATIONS, MAX_COMBINATIONS, combinations)?;
+    at_most(COMBINATIONS, MAX_COMBINATIONS as usize, combinations as usize)?;
     Ok(parts)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::GrammarError;
+
+    fn checked(pattern: &str) -> Result<(), Exceeded> {
+        let mut patterns = Names::default();
+        patterns.number(pattern);
+        check_patterns(&patterns)
+    }
 
     fn refusal(pattern: &str) -> String {
-        check_patterns([pattern]).expect_err("it is refused").to_string()
+        GrammarError::from(checked(pattern).expect_err("it is refused")).to_string()
     }
 
     #[test]
@@ -252,8 +264,7 @@ mod tests {
 
     #[test]
     fn optional_parts_in_sequence_are_bounded() {
-        check_patterns(["^".to_owned() + &"a?".repeat(600) + "$"].iter().map(String::as_str))
-            .expect("few enough");
+        checked(&("^".to_owned() + &"a?".repeat(600) + "$")).expect("few enough");
         let message = "the grammar is too complex: optional parts in sequence, squared,: expected at most 250000, found ";
         for part in ["a?", "(ab)*", "([ab]|)", "a{0,3}"] {
             assert!(refusal(&part.repeat(20_000)).starts_with(message), "{part}");
@@ -263,7 +274,7 @@ mod tests {
     #[test]
     fn lists_of_texts_are_not_optional_parts() {
         let texts: Vec<String> = (0..5_000).map(|text| format!("choice {text}")).collect();
-        check_patterns([texts.join("|").as_str()]).expect("a tree");
+        checked(&texts.join("|")).expect("a tree");
     }
 
     #[test]

@@ -2,11 +2,22 @@
 
 use llguidance::TokenParser;
 use llguidance::api::StopReason;
+#[cfg(not(target_arch = "wasm32"))]
+use llguidance::panic_utils;
 
 use crate::GrammarError;
 
 /// The most characters of the parser's words, which may have whole grammars in them.
 const MAX_WORDS: usize = 2_000;
+
+/// Asks the parser. Natively a panic in it becomes an error. WebAssembly cannot catch one: the
+/// parser's own try would only keep its words from the console.
+pub(crate) fn caught<T>(question: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    #[cfg(not(target_arch = "wasm32"))]
+    return panic_utils::catch_unwind(std::panic::AssertUnwindSafe(question));
+    #[cfg(target_arch = "wasm32")]
+    question()
+}
 
 /// Why the parser cannot go on after this many tokens, from its state and its words.
 pub(crate) fn failure(parser: &TokenParser, taken: usize, words: &str) -> GrammarError {

@@ -2,11 +2,12 @@
 
 mod parse;
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use crate::consequences::{Implication, consequences};
 use crate::lark::string;
 use crate::limits::at_most;
+use crate::names::Names;
 use crate::{GrammarError, GrammarLimits};
 use parse::{Alternatives, Element, Item, Rule};
 
@@ -18,13 +19,14 @@ use parse::{Alternatives, Element, Item, Rule};
 pub(crate) fn to_lark(text: &str, limits: &GrammarLimits) -> Result<String, GrammarError> {
     let rules = parse::rules(text, limits)?;
     let names = names(&rules)?;
-    let root = *names.get("root").ok_or(GrammarError::Gbnf {
+    let root = names.get("root").ok_or_else(|| GrammarError::Gbnf {
         line: 1,
         expected: "a rule `root`",
         found: "none".to_owned(),
     })?;
-    check_references(&rules, &names)?;
-    let as_terminals = !is_recursive(&rules, &names);
+    // A rule is finite if all that it names are. In a ring none is.
+    let finite = consequences(rules.len(), &named(&rules, &names)?);
+    let as_terminals = finite.into_iter().all(|is_finite| is_finite);
     let writer = Writer { rules: &rules, names, as_terminals };
     let mut lark = format!("start: {}\n", writer.name(root));
     for (index, rule) in rules.iter().enumerate() {
@@ -35,72 +37,53 @@ pub(crate) fn to_lark(text: &str, limits: &GrammarLimits) -> Result<String, Gram
     Ok(lark)
 }
 
-/// The places of rules by their names.
-type Names<'a> = HashMap<&'a str, usize>;
-
-fn names(rules: &[Rule]) -> Result<Names<'_>, GrammarError> {
-    let mut names = Names::new();
+/// The names of the rules, whose numbers are their places.
+fn names(rules: &[Rule]) -> Result<Names, GrammarError> {
+    let mut names = Names::default();
     for (index, rule) in rules.iter().enumerate() {
-        if names.insert(&rule.name, index).is_some() {
+        if names.number(&rule.name) < index {
             return Err(fault("a name that no rule has yet", rule.line, &rule.name));
         }
     }
     Ok(names)
 }
 
-fn check_references(rules: &[Rule], names: &Names<'_>) -> Result<(), GrammarError> {
-    let mut references = rules.iter().flat_map(|rule| references(&rule.alternatives));
-    match references.find(|(name, _)| !names.contains_key(name)) {
-        Some((name, line)) => Err(fault("the name of a rule", line, name)),
-        None => Ok(()),
-    }
-}
-
 fn fault(expected: &'static str, line: usize, name: &str) -> GrammarError {
     GrammarError::Gbnf { line, expected, found: format!("`{name}`") }
 }
 
-/// The rules that are named in alternatives, with their lines.
-fn references(alternatives: &Alternatives) -> Vec<(&str, usize)> {
-    let items = alternatives.iter().flatten();
-    items
-        .flat_map(|item| match &item.element {
-            Element::Rule(name) => vec![(name.as_str(), item.line)],
-            Element::Group(inner) => references(inner),
-            Element::Text(_) | Element::Class(_) => Vec::new(),
-        })
-        .collect()
+/// Of each rule those that it names.
+fn named(rules: &[Rule], names: &Names) -> Result<Vec<Implication>, GrammarError> {
+    let mut named = Vec::new();
+    for (fact, rule) in rules.iter().enumerate() {
+        let mut premises = Vec::new();
+        add_named(&rule.alternatives, names, &mut premises)?;
+        named.push(Implication { fact, premises });
+    }
+    Ok(named)
 }
 
-/// Whether some rule needs itself.
-fn is_recursive(rules: &[Rule], names: &Names<'_>) -> bool {
-    // A rule is taken out once all that it names are out. In a ring none is ever.
-    let mut users = vec![Vec::new(); rules.len()];
-    let mut named = vec![0_usize; rules.len()];
-    for (index, rule) in rules.iter().enumerate() {
-        let targets = references(&rule.alternatives).into_iter();
-        for target in targets.filter_map(|(name, _)| names.get(name)) {
-            users[*target].push(index);
-            named[index] += 1;
-        }
-    }
-    let mut out: Vec<usize> = (0..rules.len()).filter(|&index| named[index] == 0).collect();
-    let mut left = rules.len();
-    while let Some(index) = out.pop() {
-        left -= 1;
-        for &user in &users[index] {
-            named[user] -= 1;
-            if named[user] == 0 {
-                out.push(user);
+fn add_named(
+    alternatives: &Alternatives,
+    names: &Names,
+    named: &mut Vec<usize>,
+) -> Result<(), GrammarError> {
+    for item in alternatives.iter().flatten() {
+        match &item.element {
+            Element::Rule(name) => {
+                let place = names.get(name);
+                named.push(place.ok_or_else(|| fault("the name of a rule", item.line, name))?);
             }
+            Element::Group(inner) => add_named(inner, names, named)?,
+            Element::Text(_) | Element::Class(_) => {}
         }
     }
-    left > 0
+    Ok(())
 }
 
 struct Writer<'a> {
     rules: &'a [Rule],
-    names: Names<'a>,
+    names: Names,
     as_terminals: bool,
 }
 
@@ -131,9 +114,7 @@ impl Writer<'_> {
         let element = match &item.element {
             Element::Text(text) => self.text(text),
             Element::Class(class) => format!("/{class}/"),
-            Element::Rule(name) => {
-                self.name(self.names.get(name.as_str()).copied().unwrap_or(usize::MAX))
-            }
+            Element::Rule(name) => self.name(self.names.get(name).unwrap_or(usize::MAX)),
             Element::Group(inner) => format!("({})", self.alternatives(inner)),
         };
         let element = match &item.element {

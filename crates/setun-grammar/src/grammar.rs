@@ -53,16 +53,7 @@ impl Grammar {
         interrupt: &Interrupt,
     ) -> Result<Self, GrammarError> {
         crate::size::check(spec, limits)?;
-        let compilation = Compilation {
-            spec: spec.clone(),
-            vocabulary: Arc::clone(vocabulary),
-            limits: *limits,
-            interrupt: interrupt.clone(),
-        };
-        #[cfg(not(target_arch = "wasm32"))]
-        let start = crate::own_stack::on_own_stack(interrupt, move || compilation.run())?;
-        #[cfg(target_arch = "wasm32")]
-        let start = compilation.run()?;
+        let start = compiled(spec, vocabulary, limits, interrupt)?;
         let vocabulary = Arc::clone(vocabulary);
         let is_json = matches!(spec, GrammarSpec::JsonSchema(_) | GrammarSpec::JsonObject);
         Ok(Self { compiled: Arc::new(Compiled { start, vocabulary, is_json }) })
@@ -89,6 +80,31 @@ impl Grammar {
     pub(crate) fn end_tokens(&self) -> &TokenMask {
         self.compiled.vocabulary.end_tokens()
     }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn compiled(
+    spec: &GrammarSpec,
+    vocabulary: &Arc<Vocabulary>,
+    limits: &GrammarLimits,
+    interrupt: &Interrupt,
+) -> Result<TokenParser, GrammarError> {
+    let (spec, vocabulary) = (spec.clone(), Arc::clone(vocabulary));
+    let (limits, own) = (*limits, interrupt.clone());
+    crate::own_stack::on_own_stack(interrupt, move || {
+        let (spec, vocabulary, limits, interrupt) = (&spec, &vocabulary, &limits, &own);
+        Compilation { spec, vocabulary, limits, interrupt }.run()
+    })
+}
+
+#[cfg(target_arch = "wasm32")]
+fn compiled(
+    spec: &GrammarSpec,
+    vocabulary: &Vocabulary,
+    limits: &GrammarLimits,
+    interrupt: &Interrupt,
+) -> Result<TokenParser, GrammarError> {
+    Compilation { spec, vocabulary, limits, interrupt }.run()
 }
 
 impl fmt::Debug for Grammar {

@@ -6,13 +6,20 @@ mod tokens;
 use std::fmt::Write as _;
 
 use crate::expressions::{MAX_UNICODE_CLASSES, UNICODE_CLASSES, check_text, unicode_classes};
-use crate::limits::{NESTED_GROUPS, at_most};
-use crate::{GrammarError, GrammarLimits, schema};
+use crate::limits::{Exceeded, NESTED_GROUPS, at_most};
+use crate::{GrammarLimits, schema};
 use nesting::Nesting;
-use tokens::{Token, tokens};
+use tokens::{Token, Tokens};
 
 /// The most groups in each other that the parser reads.
 pub(crate) const MAX_NESTED_GROUPS: usize = 28;
+
+/// The most parts of all rules and terminals together: texts, names, expressions, operators,
+/// brackets and lines.
+const MAX_PARTS: usize = 100_000;
+
+/// The most of them in rules. Those at one place of a text are compared with each other.
+const MAX_RULE_PARTS: usize = 30_000;
 
 /// A text as a Lark string.
 pub(crate) fn string(text: &str) -> String {
@@ -37,18 +44,22 @@ pub(crate) fn choice(choices: &[String]) -> String {
 ///
 /// Rules, terminals and groups are compiled by recursion into those that they name, in the order
 /// of the text. What is not Lark is left to the parser, which says where it is wrong.
-pub(crate) fn check(text: &str, limits: &GrammarLimits) -> Result<(), GrammarError> {
-    let mut nesting = Nesting::default();
-    let (mut groups, mut classes, mut starts_line) = (0_usize, 0, true);
-    for token in tokens(text) {
+pub(crate) fn check(text: &str, limits: &GrammarLimits) -> Result<(), Exceeded> {
+    let (mut tokens, mut nesting) = (Tokens::new(text), Nesting::default());
+    let (mut groups, mut classes, mut parts, mut rule_parts) = (0_usize, 0, 0, 0);
+    let (mut starts_line, mut in_rule) = (true, true);
+    while let Some(token) = tokens.next() {
+        parts += 1;
+        rule_parts += usize::from(in_rule);
         match token {
-            Token::Line => {}
+            Token::Line | Token::Text | Token::Operator => {}
             Token::Open => {
                 groups += 1;
                 at_most(NESTED_GROUPS, MAX_NESTED_GROUPS, groups)?;
             }
             Token::Close => groups = groups.saturating_sub(1),
             Token::Name(name) if starts_line => {
+                in_rule = name.bytes().any(|byte| byte.is_ascii_lowercase());
                 at_most("rules and terminals", limits.names, nesting.define(name))?;
             }
             Token::Name(name) => nesting.name(name, groups),
@@ -60,6 +71,8 @@ pub(crate) fn check(text: &str, limits: &GrammarLimits) -> Result<(), GrammarErr
             Token::Schema(ref schema) => schema::check(schema, limits)?,
         }
         starts_line = matches!(token, Token::Line);
+        at_most("parts of rules", MAX_RULE_PARTS, rule_parts)?;
+        at_most("parts of rules and terminals", MAX_PARTS, parts)?;
     }
     at_most(UNICODE_CLASSES, MAX_UNICODE_CLASSES, classes)?;
     at_most("rules, terminals and groups in each other", limits.depth, nesting.depth())
@@ -68,9 +81,11 @@ pub(crate) fn check(text: &str, limits: &GrammarLimits) -> Result<(), GrammarErr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::GrammarError;
 
     fn refusal(text: &str) -> String {
-        check(text, &GrammarLimits::default()).expect_err("it is refused").to_string()
+        let exceeded = check(text, &GrammarLimits::default()).expect_err("it is refused");
+        GrammarError::from(exceeded).to_string()
     }
 
     fn chain(rules: usize) -> String {

@@ -14,6 +14,7 @@
 //! depends on the grammar and the tokens before it alone.
 
 mod compile;
+mod consequences;
 mod constraint;
 mod error;
 mod expressions;
@@ -23,6 +24,7 @@ mod grammar;
 mod interrupt;
 mod lark;
 mod limits;
+mod names;
 mod never_ends;
 mod number_size;
 #[cfg(not(target_arch = "wasm32"))]

@@ -1,7 +1,5 @@
 //! Limits on the size and the work of a grammar.
 
-use std::fmt::Display;
-
 use llguidance::api::ParserLimits;
 
 use crate::GrammarError;
@@ -75,16 +73,31 @@ impl GrammarLimits {
     }
 }
 
+/// A limit that is exceeded: a pointer, as most functions of a compilation may hand it on.
+#[derive(Debug)]
+pub(crate) struct Exceeded(Box<GrammarError>);
+
+impl Exceeded {
+    /// The limit in words.
+    #[cold]
+    pub(crate) fn new(reason: String) -> Self {
+        Self(Box::new(GrammarError::TooComplex { reason }))
+    }
+}
+
+impl From<Exceeded> for GrammarError {
+    fn from(exceeded: Exceeded) -> Self {
+        *exceeded.0
+    }
+}
+
 /// Refuses what exceeds a limit, by name.
-pub(crate) fn at_most<N: PartialOrd + Display + Copy>(
-    what: &str,
-    limit: N,
-    found: N,
-) -> Result<(), GrammarError> {
-    if found <= limit { Ok(()) } else { Err(exceeded(what, &limit, &found)) }
+pub(crate) fn at_most(what: &str, limit: usize, found: usize) -> Result<(), Exceeded> {
+    if found <= limit { Ok(()) } else { Err(exceeded(what, limit, found)) }
 }
 
 #[cold]
-fn exceeded(what: &str, limit: &dyn Display, found: &dyn Display) -> GrammarError {
-    GrammarError::TooComplex { reason: format!("{what}: expected at most {limit}, found {found}") }
+#[inline(never)]
+fn exceeded(what: &str, limit: usize, found: usize) -> Exceeded {
+    Exceeded::new(format!("{what}: expected at most {limit}, found {found}"))
 }

@@ -8,6 +8,7 @@ mod bounds;
 mod formats;
 mod in_place;
 mod keywords;
+mod kind;
 mod reference;
 mod values;
 

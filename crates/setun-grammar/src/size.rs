@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use crate::limits::at_most;
-use crate::{GrammarError, GrammarLimits, GrammarSpec};
+use crate::limits::{Exceeded, at_most};
+use crate::{GrammarLimits, GrammarSpec};
 
 /// How deep JSON values may lie in each other: four times as deep as the reader of JSON texts goes.
 const MAX_NESTING: usize = 512;
 
 /// Refuses a specification that is larger than its limit.
-pub(crate) fn check(spec: &GrammarSpec, limits: &GrammarLimits) -> Result<(), GrammarError> {
+pub(crate) fn check(spec: &GrammarSpec, limits: &GrammarLimits) -> Result<(), Exceeded> {
     match spec {
         GrammarSpec::JsonSchema(schema) => check_json(schema, limits),
         GrammarSpec::JsonObject => Ok(()),
@@ -24,7 +24,7 @@ pub(crate) fn check(spec: &GrammarSpec, limits: &GrammarLimits) -> Result<(), Gr
 }
 
 /// Refuses a document that is too deep for recursion, or too large.
-pub(crate) fn check_json(document: &Value, limits: &GrammarLimits) -> Result<(), GrammarError> {
+pub(crate) fn check_json(document: &Value, limits: &GrammarLimits) -> Result<(), Exceeded> {
     let mut open = vec![(document, 1)];
     let mut bytes = 0_usize;
     while let Some((value, depth)) = open.pop() {

@@ -1,11 +1,11 @@
 //! Depth of the recursion into a Lark grammar.
 
-use std::collections::HashMap;
+use crate::names::Names;
 
 /// Rules and terminals with those that they name, in the order of the text.
 #[derive(Default)]
-pub(super) struct Nesting<'a> {
-    places: HashMap<&'a str, usize>,
+pub(super) struct Nesting {
+    places: Names,
     /// Of each name what its definition names, and in how many groups.
     named: Vec<Vec<(usize, usize)>>,
     /// The definition that is read.
@@ -13,9 +13,9 @@ pub(super) struct Nesting<'a> {
     definitions: usize,
 }
 
-impl<'a> Nesting<'a> {
+impl Nesting {
     /// A definition begins. How many there are.
-    pub(super) fn define(&mut self, name: &'a str) -> usize {
+    pub(super) fn define(&mut self, name: &str) -> usize {
         self.current = Some(self.place(name));
         self.definitions += 1;
         self.definitions
@@ -26,25 +26,26 @@ impl<'a> Nesting<'a> {
     }
 
     /// The definition that is read names a rule or terminal, in this many groups.
-    pub(super) fn name(&mut self, name: &'a str, groups: usize) {
+    pub(super) fn name(&mut self, name: &str, groups: usize) {
         let place = self.place(name);
         if let Some(current) = self.current {
             self.named[current].push((place, groups));
         }
     }
 
-    fn place(&mut self, name: &'a str) -> usize {
-        *self.places.entry(name).or_insert_with(|| {
+    fn place(&mut self, name: &str) -> usize {
+        let place = self.places.number(name);
+        if place == self.named.len() {
             self.named.push(Vec::new());
-            self.named.len() - 1
-        })
+        }
+        place
     }
 
     /// The most levels of rules, terminals and groups that the compiler is in at once.
     ///
     /// It goes into a name the first time that it meets it, beginning with `start`.
     pub(super) fn depth(&self) -> usize {
-        let first = self.places.get("start").copied();
+        let first = self.places.get("start");
         let mut seen = vec![false; self.named.len()];
         let (mut deepest, mut open) = (0, Vec::new());
         for root in first.into_iter().chain(0..self.named.len()) {

@@ -1,8 +1,9 @@
 //! Tokens of a Lark grammar, as far as its bounds need them.
 
+use std::io::Cursor;
 use std::ops::Range;
 
-use serde_json::Value;
+use serde_json::{Deserializer, Value};
 
 pub(super) enum Token<'a> {
     /// The end of a line.
@@ -12,6 +13,10 @@ pub(super) enum Token<'a> {
     Close,
     /// A rule or terminal.
     Name(&'a str),
+    /// A text in quotes, or the name of a special token.
+    Text,
+    /// One of `| ? * + ~`.
+    Operator,
     /// The inside of a regular expression.
     Expression(&'a str),
     /// A JSON schema.
@@ -20,20 +25,19 @@ pub(super) enum Token<'a> {
     Directive,
 }
 
-/// The tokens of a text. Texts, comments, numbers and operators are left out, and what follows
+/// The tokens of a text. Comments, numbers and other operators are left out, and what follows
 /// something that is no token.
-pub(super) fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
-    let mut tokens = Tokens { text, at: 0 };
-    std::iter::from_fn(move || tokens.next())
-}
-
-struct Tokens<'a> {
+pub(super) struct Tokens<'a> {
     text: &'a str,
     at: usize,
 }
 
 impl<'a> Tokens<'a> {
-    fn next(&mut self) -> Option<Token<'a>> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    pub(super) fn next(&mut self) -> Option<Token<'a>> {
         loop {
             let first = self.byte(0)?;
             self.at += 1;
@@ -47,11 +51,13 @@ impl<'a> Tokens<'a> {
                 b'/' => {
                     return self.quoted(b'/').map(|inside| Token::Expression(&self.text[inside]));
                 }
-                b'"' => {
-                    self.quoted(b'"')?;
+                b'"' => return self.quoted(b'"').map(|_| Token::Text),
+                b'<' => {
+                    self.skip(|byte| !byte.is_ascii_whitespace() && byte != b'<' && byte != b'>');
+                    return Some(Token::Text);
                 }
-                b'<' => self.skip(|byte| !byte.is_ascii_whitespace() && !b"<>".contains(&byte)),
-                b'@' => self.skip(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)),
+                b'@' => self.skip(is_of_name),
+                b'|' | b'?' | b'*' | b'+' | b'~' => return Some(Token::Operator),
                 b'%' => return self.directive(),
                 b'_' | b'a'..=b'z' | b'A'..=b'Z' => {
                     self.at -= 1;
@@ -66,8 +72,8 @@ impl<'a> Tokens<'a> {
         self.text.as_bytes().get(self.at + ahead).copied()
     }
 
-    fn skip(&mut self, more: impl Fn(u8) -> bool) {
-        while self.byte(0).is_some_and(&more) {
+    fn skip(&mut self, more: fn(u8) -> bool) {
+        while self.byte(0).is_some_and(more) {
             self.at += 1;
         }
     }
@@ -100,12 +106,11 @@ impl<'a> Tokens<'a> {
     fn name(&mut self) -> &'a str {
         let start = self.at;
         self.skip(|byte| byte == b'_');
-        let is_upper = self.byte(0).is_some_and(|byte| byte.is_ascii_uppercase());
-        self.skip(|byte| match byte {
-            b'a'..=b'z' => !is_upper,
-            b'A'..=b'Z' => is_upper,
-            _ => byte.is_ascii_digit() || b"_-".contains(&byte),
-        });
+        if self.byte(0).is_some_and(|byte| byte.is_ascii_uppercase()) {
+            self.skip(|byte| is_of_name(byte) && !byte.is_ascii_lowercase());
+        } else {
+            self.skip(|byte| is_of_name(byte) && !byte.is_ascii_uppercase());
+        }
         &self.text[start..self.at]
     }
 
@@ -116,9 +121,15 @@ impl<'a> Tokens<'a> {
         if !["json", "regex", "llguidance"].contains(&word) {
             return Some(Token::Directive);
         }
-        let mut values = serde_json::Deserializer::from_str(&self.text[self.at..]).into_iter();
+        // Read just as the parser does, whose code this is.
+        let rest = Cursor::new(&self.text.as_bytes()[self.at..]);
+        let mut values = Deserializer::from_reader(rest).into_iter();
         let value: Value = values.next()?.ok()?;
         self.at += values.byte_offset();
         Some(if word == "json" { Token::Schema(value) } else { Token::Directive })
     }
+}
+
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }

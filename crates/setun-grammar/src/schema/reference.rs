@@ -1,22 +1,21 @@
 //! References of a schema to parts of its document.
 
-use std::collections::HashMap;
-
 use serde_json::Value;
 
 use super::SchemaPath;
 use crate::GrammarError;
+use crate::names::Names;
 
 /// The referenced parts, each of which becomes a definition with a name of its own.
 pub(super) struct References<'a> {
     document: &'a Value,
-    names: HashMap<String, String>,
+    names: Names,
     waiting: Vec<(String, SchemaPath)>,
 }
 
 impl<'a> References<'a> {
     pub(super) fn new(document: &'a Value) -> Self {
-        Self { document, names: HashMap::new(), waiting: Vec::new() }
+        Self { document, names: Names::default(), waiting: Vec::new() }
     }
 
     /// The name of the part that `reference` means, or why there is none.
@@ -29,16 +28,17 @@ impl<'a> References<'a> {
         if self.document.pointer(&pointer).is_none() {
             return Err(": nothing is there");
         }
-        if let Some(name) = self.names.get(&pointer) {
-            return Ok(name.clone());
+        let known = self.names.len();
+        let number = self.names.number(&pointer);
+        let name = format!("part{number}");
+        if number < known {
+            return Ok(name);
         }
-        let name = format!("part{}", self.names.len());
         let place = SchemaPath {
             in_other_document: self.crosses_document(&pointer),
             pointer: format!("#{pointer}"),
             depth: 1,
         };
-        self.names.insert(pointer, name.clone());
         self.waiting.push((name.clone(), place));
         Ok(name)
     }

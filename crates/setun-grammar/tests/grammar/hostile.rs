@@ -287,6 +287,22 @@ fn names_are_bounded() {
     ]);
 }
 
+/// A rule of many parts was refused late, by the number of its symbols.
+#[test]
+fn parts_of_rules_are_bounded() {
+    let of_rules = "parts of rules: expected at most 30000, found 30001";
+    let of_all = "parts of rules and terminals: expected at most 100000, found 100001";
+    are_refused([
+        ("texts", lark(format!("start: {}", "\"a\" ".repeat(30_000))), of_rules),
+        ("names", lark(format!("start: {}\na: \"a\"", "a ".repeat(30_000))), of_rules),
+        ("alternatives", lark(format!("start: {}\"b\"", "\"a\"|".repeat(15_000))), of_rules),
+        ("optional parts", lark(format!("start: {}", "(\"a\")? ".repeat(7_500))), of_rules),
+        ("special tokens", lark(format!("start: {}", "<a>".repeat(30_000))), of_rules),
+        ("terminals", lark(format!("start: A\nA: {}", "\"a\" ".repeat(100_000))), of_all),
+    ]);
+    compiled(lark(format!("start: {}", "\"a\" ".repeat(29_999)))).expect("few enough");
+}
+
 /// Rules that name each other were searched in cubic time.
 #[test]
 fn many_rules_are_searched_once() {
