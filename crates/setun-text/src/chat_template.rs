@@ -2,6 +2,7 @@
 
 mod bounds;
 mod budget;
+mod compiled;
 mod costs;
 mod dialect;
 mod filters;
@@ -79,7 +80,7 @@ impl ChatTemplate {
         let mut programs = Vec::new();
         for (name, text) in templates {
             let text = bounds::guard(&name, &generation_tags::replace(&text))?;
-            let program = Program::new(&environment, &name, text);
+            let program = Program::new(&environment, &text);
             let program = program.map_err(|error| dialect::syntax_error(&name, &error))?;
             programs.push((name, program));
         }

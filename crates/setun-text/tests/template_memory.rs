@@ -2,60 +2,27 @@
 //!
 //! The one test of this binary counts what is allocated; a second would count along with it.
 
-#![expect(unsafe_code, reason = "a global allocator can only be written so")]
+#[path = "../../../tests/support/memory.rs"]
+mod memory;
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
-};
-
+use memory::{live, peak_of};
 use setun_text::{ChatTemplate, ChatTemplateFiles, Message, RenderOptions, TextError};
 
-/// The system's allocator, with a count of live bytes and its highest value.
-struct Counting;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-// SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let live = LIVE.fetch_add(layout.size(), Relaxed) + layout.size();
-        PEAK.fetch_max(live, Relaxed);
-        // SAFETY: the caller's promises are those that the system's allocator requires.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-/// Most bytes allocated at once while a template is read and rendered, and its error.
-fn refused(source: &str) -> (TextError, usize) {
-    let before = LIVE.load(Relaxed);
-    PEAK.store(before, Relaxed);
+/// Reads and renders a template.
+fn render(source: &str) -> Result<String, TextError> {
     let files = ChatTemplateFiles {
         chat_template_jinja: Some(source.as_bytes()),
         ..ChatTemplateFiles::default()
     };
-    let rendered = ChatTemplate::from_files(files).and_then(|template| {
-        let template = template.expect("there is a template");
-        template.render(&[Message::user("hello")], &RenderOptions::default())
-    });
-    let error = rendered.map(|text| text.len()).expect_err(source);
-    (error, PEAK.load(Relaxed) - before)
+    let template = ChatTemplate::from_files(files)?.expect("there is a template");
+    template.render(&[Message::user("hello")], &RenderOptions::default())
 }
 
 const MIB: usize = 1 << 20;
 
 #[test]
-fn what_is_refused_is_not_allocated() {
+fn what_is_refused_is_not_allocated_and_nothing_is_kept() {
+    render("{{ range(300)|join }}").expect("tables that are made once");
     // Most bytes that a template may hold, and those that it had before it was refused.
     for (most, source) in [
         (4 * MIB, "{{ range(100000)|join('a'*100000) }}"),
@@ -89,9 +56,25 @@ fn what_is_refused_is_not_allocated() {
             "{% for i in range(99999) %}{% set x %}{{ 'a'*9999 }}{% endset %}{{ x }}{% endfor %}",
         ),
     ] {
-        let (error, peak) = refused(source);
+        let before = live();
+        let (rendered, peak) = peak_of(|| render(source));
+        let error = rendered.map(|text| text.len()).expect_err(source);
         assert!(peak <= most, "{source}: {peak} bytes");
         let is_limit = matches!(error, TextError::TemplateLimit { .. });
         assert!(is_limit || source.contains("raise_exception"), "{source}: {error}");
+        drop(error);
+        assert_eq!(live(), before, "bytes after {source}");
+    }
+    // What could come to contain itself would stay for ever.
+    for source in [
+        "{% set ns = namespace(big='a'*999999) %}{% macro m() %}{{ ns.big|length }}{% endmacro %}{% set ns.m = m %}{{ m() }}",
+        "{% set ns = namespace(big='a'*999999) %}{% for n in [0, 0, ns, 0] %}{% set ns.x = loop %}{% endfor %}",
+        "{% set ns = namespace(big='a'*999999) %}{% set ns.x = [{}]|map(attribute='a', default=ns)|list %}",
+        "{% set ns = namespace(big='a'*999999) %}{% set ns.x = [{}]|groupby('a', default=ns) %}",
+        "{% for a in [1, 2] recursive %}{{ loop.changed(loop) }}{% set big = 'a'*999999 %}{% endfor %}",
+    ] {
+        let before = live();
+        drop(render(source));
+        assert_eq!(live(), before, "bytes after {source}");
     }
 }

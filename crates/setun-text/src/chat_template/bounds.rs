@@ -16,6 +16,10 @@ const MAX_BYTES: usize = 1 << 20;
 /// templates has 62.
 const MAX_TOKENS: usize = 500;
 
+/// Bytes of the texts in tags, each times the square of its tag's tokens: operators between constant
+/// texts are evaluated while they are compiled, again for each operator around them.
+const MAX_CONSTANTS: usize = 1 << 30;
+
 /// Brackets of a tag that are open at once.
 const MAX_BRACKETS: usize = 24;
 
@@ -42,17 +46,27 @@ pub(super) fn guard(name: &str, source: &str) -> Result<String, TextError> {
     }
     let mut tag = Tag::default();
     let mut statements = Statements::default();
-    let mut edits = Vec::new();
+    let (mut edits, mut constants) = (Vec::new(), 0_usize);
     for token in tokenize(source, false, SyntaxConfig::default()) {
         let Ok((token, span)) = token else { break };
         let (start, end) = (span.start_offset as usize, span.end_offset as usize);
         tag.count(&token);
         match &token {
             Token::Ident(word) if tag.tokens == 1 && tag.is_block => {
+                tag.is_set = *word == "set";
                 statements.count(word);
                 if *word == "do" {
                     edits.push((start, end, "set setun_done =".to_owned()));
                 }
+            }
+            Token::Str(_) | Token::String(_) => tag.text += end - start,
+            Token::Assign if tag.brackets == 0 => tag.is_set = false,
+            Token::VariableEnd | Token::BlockEnd => {
+                if tag.is_set {
+                    statements.open();
+                }
+                constants =
+                    constants.saturating_add(tag.text.saturating_mul(tag.tokens * tag.tokens));
             }
             // Behind `(` or `,` it unpacks a list of arguments.
             Token::Mul if !tag.is_argument => edits.push((start, end, format!("*{ONE}*"))),
@@ -68,6 +82,7 @@ pub(super) fn guard(name: &str, source: &str) -> Result<String, TextError> {
                 MAX_NAME,
                 "bytes in a name",
             ),
+            (constants, MAX_CONSTANTS, "bytes of texts times squared numbers of tokens"),
         ];
         for (found, most, what) in found {
             if found > most {
@@ -86,19 +101,21 @@ struct Statements {
 }
 
 impl Statements {
+    fn open(&mut self) {
+        self.open.push(1);
+        self.total += 1;
+    }
+
     /// Counts a tag by its first word. An end that is too many is the parser's to refuse.
     fn count(&mut self, word: &str) {
         match word {
-            "for" | "if" | "with" | "filter" | "autoescape" | "macro" | "call" => {
-                self.open.push(1);
-                self.total += 1;
-            }
+            "for" | "if" | "with" | "filter" | "autoescape" | "macro" | "call" => self.open(),
             "elif" => {
                 self.open.last_mut().into_iter().for_each(|open| *open += 1);
                 self.total += usize::from(!self.open.is_empty());
             }
             "endfor" | "endif" | "endwith" | "endfilter" | "endautoescape" | "endmacro"
-            | "endcall" => self.total -= self.open.pop().unwrap_or(0),
+            | "endcall" | "endset" => self.total -= self.open.pop().unwrap_or(0),
             _ => {}
         }
     }
@@ -108,8 +125,10 @@ impl Statements {
 #[derive(Default)]
 struct Tag {
     is_block: bool,
+    is_set: bool, // a `set` of what stands before its `endset`
     tokens: usize,
     brackets: usize,
+    text: usize,       // bytes of its texts
     is_argument: bool, // the token before opens an argument
 }
 
@@ -161,7 +180,9 @@ mod tests {
         {
             assert_eq!(guarded(same), same);
         }
-        let chains = "{% if a %}{% elif b %}{% elif c %}{% else %}{% endif %}".repeat(200);
+        let chains = "{% if a %}{% elif b %}{% elif c %}{% else %}{% endif %}\
+            {% set a.b = c(d=e) %}{% set a %}{% endset %}"
+            .repeat(200);
         assert_eq!(guarded(&chains), chains);
     }
 
@@ -175,7 +196,12 @@ mod tests {
             ("24 open brackets", format!("\n{{{{ {} }}}}", "[".repeat(40))),
             ("50 open statements", format!("\n{}", blocks("{% if a %}", "{% endif %}"))),
             ("50 open statements", format!("\n{{% if a %}}{}", "{% elif a %}".repeat(9000))),
+            ("50 open statements", format!("\n{}", blocks("{% set a|f(b=1) %}", "{% endset %}"))),
             ("256 bytes in a name", format!("\n{{{{ {} }}}}", "a".repeat(300))),
+            (
+                "1073741824 bytes of texts times squared",
+                format!("\n{{{{ '{}'{} ~ x }}}}", "a".repeat(90_000), "~'a'".repeat(120)),
+            ),
         ] {
             let error = guard("default", &source).expect_err(what);
             assert!(matches!(error, TextError::TemplateSyntax { line: 2, .. }), "{error}");

@@ -99,10 +99,10 @@ pub(super) struct Budget {
     steps: u64,
     polled: u64, // steps at the last look
     interrupt: Option<Interrupt>,
-    /// Whether some list or map may have a namespace in it.
-    pub(super) has_held_namespaces: bool,
-    /// Whether the value that was read has one in it.
-    saw_namespace: bool,
+    /// Whether some list or map may have something in it that changes.
+    pub(super) can_hold_changing: bool,
+    /// Whether the value that was read has that in it.
+    saw_changing: bool,
 }
 
 impl Budget {
@@ -120,16 +120,8 @@ impl Budget {
     }
 
     fn new(limits: Limits, interrupt: Option<Interrupt>) -> Self {
-        let (has_held_namespaces, saw_namespace) = (false, false);
-        Self {
-            limits,
-            bytes: 0,
-            steps: 0,
-            polled: 0,
-            interrupt,
-            has_held_namespaces,
-            saw_namespace,
-        }
+        let (can_hold_changing, saw_changing) = (false, false);
+        Self { limits, bytes: 0, steps: 0, polled: 0, interrupt, can_hold_changing, saw_changing }
     }
 
     /// Charges bytes of texts and lists that are about to be made.
@@ -168,11 +160,11 @@ impl Budget {
         self.read_at(value, 0)
     }
 
-    /// Whether there is a namespace in a value; charged as reading it.
-    pub(super) fn holds_namespace(&mut self, value: &Value) -> Result<bool, Error> {
-        self.saw_namespace = false;
+    /// Whether there is something in a value that changes; charged as reading it.
+    pub(super) fn holds_changing(&mut self, value: &Value) -> Result<bool, Error> {
+        self.saw_changing = false;
         self.read(value)?;
-        Ok(self.saw_namespace)
+        Ok(self.saw_changing)
     }
 
     fn read_at(&mut self, value: &Value, depth: u64) -> Result<u64, Error> {
@@ -185,7 +177,7 @@ impl Budget {
         let Some(object) = value.as_object() else { return Ok(bytes) };
         match value.kind() {
             ValueKind::Map => {
-                self.saw_namespace |= is_namespace(value);
+                self.saw_changing |= can_change(value);
                 for (key, entry) in object.try_iter_pairs().into_iter().flatten() {
                     let pair = self.read_at(&key, depth + 1)? + self.read_at(&entry, depth + 1)?;
                     bytes = bytes.saturating_add(pair);
@@ -233,9 +225,12 @@ impl Write for Counter {
     }
 }
 
-/// Whether a value is a namespace, the only kind that changes.
-pub(super) fn is_namespace(value: &Value) -> bool {
-    value.as_object().is_some_and(|object| object.type_name().ends_with("::Namespace"))
+/// Whether a value is of a kind that changes: a namespace, or a loop with its entries.
+pub(super) fn can_change(value: &Value) -> bool {
+    value.as_object().is_some_and(|object| {
+        let name = object.type_name();
+        name.ends_with("::Namespace") || name.ends_with("::Loop")
+    })
 }
 
 /// The entries of a value: of a text its bytes, which are no fewer than its characters.
@@ -250,10 +245,16 @@ pub(super) fn flat(state: &mut State<'_, '_>, value: Value) -> Result<Value, Err
         return Ok(value);
     }
     let budget = Budget::of(state);
-    budget.bytes(ENTRY * entries(&value))?;
+    let charged = entries(&value);
+    budget.bytes(ENTRY * charged)?;
     let mut list = Vec::new();
-    for entry in value.try_iter()? {
-        budget.steps(1)?;
+    for (entry, count) in value.try_iter()?.zip(1..) {
+        // Some do not know their number.
+        if count > charged {
+            budget.bytes(ENTRY)?;
+        } else {
+            budget.steps(1)?;
+        }
         list.push(entry);
     }
     Ok(Value::from(list))

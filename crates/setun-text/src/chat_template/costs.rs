@@ -4,6 +4,7 @@ use minijinja::value::{DynObject, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
 use super::budget::{Budget, ENTRY, PAIR, entries, exceeded};
+use super::operators;
 
 /// A charge for arguments, of which the first is the value itself.
 pub(super) type Cost = fn(&mut Budget, &[Value]) -> Result<(), Error>;
@@ -148,9 +149,9 @@ pub(super) fn format(budget: &mut Budget, arguments: &[Value]) -> Result<(), Err
     })
 }
 
-/// For the method `format`.
+/// For the method `format`. A brace can stand in a field, as what fills it or in a name.
 pub(super) fn format_braces(budget: &mut Budget, arguments: &[Value]) -> Result<(), Error> {
-    fields(budget, arguments, "{", |field| field.split('}').next().unwrap_or_default())
+    fields(budget, arguments, "{", |field| field.rsplit_once('}').map_or(field, |(field, _)| field))
 }
 
 /// Each field of a format prints one of the arguments, or pads to a width that stands in it.
@@ -164,6 +165,7 @@ fn fields(
     let [format, others @ ..] = arguments else { return Ok(()) };
     let escapes = if format.is_safe() { 6 } else { 1 }; // for HTML, as what it is put into is
     let format = format.as_str().unwrap_or_default().replace(&opening.repeat(2), "");
+    let format = format.replace("}}", "");
     let fields = || format.split(opening).skip(1);
     let width = fields().map(|field| widest(directive(field))).max().unwrap_or(0);
     if width > MAX_WIDTH {
@@ -224,6 +226,16 @@ pub(super) fn select(budget: &mut Budget, arguments: &[Value]) -> Result<(), Err
     read(budget, arguments)?;
     let each = ENTRY * (2 + arguments.len() as u64);
     budget.bytes(each.saturating_mul(arguments.first().map_or(0, entries)))
+}
+
+/// For `map`, which can spell the names of filters that stand for operators.
+pub(super) fn map(budget: &mut Budget, arguments: &[Value]) -> Result<(), Error> {
+    let filter = arguments.get(1).and_then(Value::as_str).unwrap_or_default();
+    if filter.starts_with(operators::MARK) {
+        let message = format!("filter {filter:.40} is unknown");
+        return Err(Error::new(ErrorKind::UnknownFilter, message));
+    }
+    select(budget, arguments)
 }
 
 /// For what compares entries with each other, which copies their texts.

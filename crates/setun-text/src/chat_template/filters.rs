@@ -2,10 +2,10 @@
 //!
 //! The environment starts empty, so that nothing can be called which is not in these tables.
 
-use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
+use minijinja::value::{DynObject, Rest, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters, functions, tests};
 
-use super::budget::{Budget, ENTRY, PAIR, flat, is_namespace};
+use super::budget::{Budget, ENTRY, PAIR, can_change, flat};
 use super::{costs, operators};
 
 /// Adds what the language has of its own; `dialect` adds the rest.
@@ -74,7 +74,7 @@ fn add_filters_of_lists(environment: &mut Environment<'_>) {
     add("batch", Value::from_function(filters::batch), costs::parts);
     add("slice", Value::from_function(filters::slice), costs::parts);
     add("sum", Value::from_function(filters::sum), costs::sum);
-    add("map", Value::from_function(filters::map), costs::select);
+    add("map", Value::from_function(filters::map), costs::map);
     add("select", Value::from_function(filters::select), costs::select);
     add("reject", Value::from_function(filters::reject), costs::select);
     add("selectattr", Value::from_function(filters::selectattr), costs::select);
@@ -143,7 +143,7 @@ fn add_filter(
     let charged = move |state: &mut State<'_, '_>, arguments: Rest<ValueOrKwargs>| {
         let arguments = arguments.into_values();
         let budget = Budget::of(state);
-        budget.has_held_namespaces |= arguments.iter().skip(1).any(is_namespace);
+        budget.can_hold_changing |= arguments.iter().skip(1).any(brings_changing);
         cost(budget, &arguments)?;
         let made = filter.call(state, &arguments)?;
         let made = flat(state, made)?;
@@ -153,6 +153,13 @@ fn add_filter(
         Ok::<Value, Error>(made)
     };
     environment.add_filter(name, charged);
+}
+
+/// Whether an argument, or a named one among others, can change.
+fn brings_changing(argument: &Value) -> bool {
+    let named = if argument.is_kwargs() { argument.as_object() } else { None };
+    let mut named = named.and_then(DynObject::try_iter_pairs).into_iter().flatten();
+    can_change(argument) || named.any(|(_, value)| can_change(&value))
 }
 
 /// A test that is charged before it runs.

@@ -193,11 +193,46 @@ fn values_and_calls_are_not_nested_without_end() {
         "dict(a=ns)",
         "namespace(a=[ns])",
         "[1]|batch(2, ns)",
+        "[{}]|map(attribute='a', default=ns)",
+        "[{}]|groupby('a', default=ns)",
+        // A loop has the entries before and behind, in time.
+        "loop",
+        "[{'a': loop}]",
     ] {
-        let source = format!("{{% set ns = namespace() %}}{{% set ns.x = {value} %}}{{{{ ns }}}}");
+        let source = format!(
+            "{{% set ns = namespace() %}}{{% for i in [0, 0, ns] %}}{{% set ns.x = {value} %}}{{% endfor %}}{{{{ ns }}}}"
+        );
         let error = render_within(SMALL, &source).expect_err(value);
-        assert!(error.to_string().contains("a namespace is put into"), "{value}: {error}");
+        let expected = "a namespace or a loop is put into what may change";
+        assert!(error.to_string().contains(expected), "{value}: {error}");
     }
+}
+
+/// The charges of operators are filters, which `map` could apply without the operators.
+#[test]
+fn charges_of_operators_cannot_be_called() {
+    for name in ["!+", "!read", "!list", "!tick"] {
+        let source = format!("{{{{ [[1, 2]]|map('{name}')|list }}}}");
+        let error = render_within(SMALL, &source).expect_err(name).to_string();
+        assert!(error.contains(&format!("filter {name} is unknown")), "{error}");
+    }
+}
+
+/// A brace in a field does not end it.
+#[test]
+fn widths_behind_braces_are_seen() {
+    for source in [
+        "{{ '{:}<99999}'.format(1) }}",
+        "{{ '{:{<99999}'.format(1) }}",
+        "{{ '{0[}]:>99999}'.format({'}': 1}) }}",
+        "{{ '{0[}}]:>99999}}}'.format({'}}': 1}) }}",
+        "{{ '{{{:>99999}}}'.format(1) }}",
+        "{{ '%%%(a)-99999d'|format({'a': 1}) }}",
+    ] {
+        assert_eq!(exceeded(SMALL, source), ("characters in one field of a format", 4096));
+    }
+    let numbers = "{{ '{} of 20000}}, {{9999'.format(1) }}{{ '%s%% of 20000'|format(5) }}";
+    assert_eq!(render_within(SMALL, numbers).expect("no width"), "1 of 20000}, {99995% of 20000");
 }
 
 #[test]
@@ -285,6 +320,9 @@ fn the_deepest_templates_fit_a_small_stack() {
         format!("{{% if x %}}{}{{% endif %}}", "{% elif x %}".repeat(49)),
         nest(50, "{% for a in [1] %}", "a", "{% endfor %}"),
         nest(50, "{% filter upper %}", "a", "{% endfilter %}"),
+        nest(50, "{% set a %}", &format!("{{{{ {} }}}}", nest(24, "[", "x", "]")), "{% endset %}"),
+        nest(25, "{% for a in [1] %}{% set b %}", "a", "{% endset %}{% endfor %}"),
+        nest(50, "{% call m() %}", "a", "{% endcall %}"),
         format!("{{{{ 1{} }}}}", "+1".repeat(240)),
         format!("{{{{ x{} }}}}", "|default(1)".repeat(99)),
         format!("{{{{ {}x }}}}", "not ".repeat(490)),

@@ -2,13 +2,16 @@
 //!
 //! An operator itself cannot be replaced, but a filter can stand before it: it gets the operands as a
 //! list, charges for what the operator will read and make, and gives them back in reverse, the order
-//! in which they are unpacked. Their names cannot be spelled as filters.
+//! in which they are unpacked. Their names cannot be spelled as filters, and `map` refuses them.
 
 use minijinja::value::{ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
-use super::budget::{Budget, ENTRY, PAIR, entries, flat, is_namespace};
+use super::budget::{Budget, ENTRY, PAIR, can_change, entries, flat};
 use super::slices;
+
+/// What the names begin with.
+pub(super) const MARK: char = '!';
 
 /// Before what reads all of its operands.
 pub(super) const READ: &str = "!read";
@@ -34,6 +37,8 @@ pub(super) const FLAT: &str = "!flat";
 pub(super) const ARGUMENTS: &str = "!arguments";
 /// Before an entry of a namespace is set.
 pub(super) const ENTRY_SET: &str = "!entry";
+/// Before what a loop keeps to compare it with the next.
+pub(super) const CHANGED: &str = "!changed";
 /// Before an iteration and at the start of a macro.
 pub(super) const TICK: &str = "!tick";
 /// Before a macro is made.
@@ -59,6 +64,11 @@ pub(super) fn add_to(environment: &mut Environment<'_>) {
         // The character at an index is looked for from the start.
         budget.scan(value.as_str().map_or(0, str::len))?;
         budget.read(key).map(|_| ())
+    });
+    before(environment, CHANGED, |budget, operands| {
+        operands.iter().skip(1).try_for_each(|kept| {
+            if budget.holds_changing(kept)? { Err(kept_in_changing()) } else { Ok(()) }
+        })
     });
     environment.add_filter(SLICE, slices::slice);
     environment.add_filter(MAP, map);
@@ -140,18 +150,22 @@ fn map(state: &mut State<'_, '_>, list: &Value) -> Result<Value, Error> {
 /// Charges a list or map that was just made, with the bytes of each entry.
 pub(super) fn built(budget: &mut Budget, value: &Value, entry: u64) -> Result<(), Error> {
     budget.bytes(entry * entries(value))?;
-    budget.has_held_namespaces |= budget.holds_namespace(value)?;
+    budget.can_hold_changing |= budget.holds_changing(value)?;
     Ok(())
 }
 
-/// An error if something that is put into a namespace is one or has one in it: namespaces change, and
-/// one could come to contain itself.
+/// An error if something that is put into a namespace is one, or a loop, or has such in it: they
+/// change, and a namespace could come to contain itself.
 pub(super) fn entry_of_namespace(budget: &mut Budget, value: &Value) -> Result<(), Error> {
-    if is_namespace(value) || budget.has_held_namespaces && budget.holds_namespace(value)? {
-        let message = "a namespace is put into a value";
-        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    if can_change(value) || budget.can_hold_changing && budget.holds_changing(value)? {
+        return Err(kept_in_changing());
     }
     Ok(())
+}
+
+fn kept_in_changing() -> Error {
+    let message = "a namespace or a loop is put into what may change";
+    Error::new(ErrorKind::InvalidOperation, message)
 }
 
 /// One list of all entries of lists.

@@ -4,34 +4,30 @@
 //! that are left from inside another block also leave that block, which minijinja's do not.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt;
+use std::sync::Arc;
 
 use minijinja::machinery::{self, CodeGenerator, Instruction, Instructions};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
 
-use super::operators;
+use super::{compiled::Compiled, operators};
 
-/// A template that compiles.
-#[derive(Clone, Debug)]
+/// A template with its instructions.
+#[derive(Clone)]
 pub(super) struct Program {
-    name: String,
-    source: String,
+    compiled: Arc<Compiled>,
 }
 
 impl Program {
-    /// Checks that a guarded template compiles.
-    pub(super) fn new(
-        environment: &Environment<'_>,
-        name: &str,
-        source: String,
-    ) -> Result<Self, Error> {
-        let program = Self { name: name.to_owned(), source };
-        program.compile(environment)?;
-        Ok(program)
+    /// Compiles a guarded template.
+    pub(super) fn new(environment: &Environment<'_>, source: &str) -> Result<Self, Error> {
+        let compiled = Compiled::new(source, |source| compile(environment, source))?;
+        Ok(Self { compiled: Arc::new(compiled) })
     }
 
     /// The text of the template.
     pub(super) fn source(&self) -> &str {
-        &self.source
+        self.compiled.text()
     }
 
     /// The names that the template needs and does not set itself.
@@ -39,7 +35,7 @@ impl Program {
         &self,
         environment: &Environment<'_>,
     ) -> Result<HashSet<String>, Error> {
-        let template = environment.template_from_named_str(&self.name, &self.source)?;
+        let template = environment.template_from_str(self.source())?;
         Ok(template.undeclared_variables(false))
     }
 
@@ -49,22 +45,28 @@ impl Program {
         environment: &Environment<'_>,
         variables: Value,
     ) -> Result<String, Error> {
-        let instructions = self.compile(environment)?;
+        let instructions = self.compiled.instructions();
         let (mut text, blocks) = (String::new(), BTreeMap::new());
         let mut output = machinery::make_string_output(&mut text);
         let escape = AutoEscape::None;
-        machinery::eval(environment, &instructions, variables, &blocks, &mut output, escape)?;
+        machinery::eval(environment, instructions, variables, &blocks, &mut output, escape)?;
         Ok(text)
     }
+}
 
-    fn compile(&self, environment: &Environment<'_>) -> Result<Instructions<'_>, Error> {
-        let syntax = environment.syntax().clone();
-        let tree = machinery::parse(&self.source, &self.name, syntax)?;
-        let mut generator = CodeGenerator::new(&self.name, &self.source);
-        generator.compile_stmt(&tree);
-        let (instructions, _) = generator.finish();
-        Charged::new(&instructions).rebuild()
+impl fmt::Debug for Program {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Program").field("source", &self.source()).finish_non_exhaustive()
     }
+}
+
+/// Instructions with charges. Errors are given the template's name where they are reported.
+fn compile<'s>(environment: &Environment<'_>, source: &'s str) -> Result<Instructions<'s>, Error> {
+    let tree = machinery::parse(source, "", environment.syntax().clone())?;
+    let mut generator = CodeGenerator::new("", source);
+    generator.compile_stmt(&tree);
+    let (instructions, _) = generator.finish();
+    Charged::new(&instructions).rebuild()
 }
 
 /// The instructions of a template, and those that are made of them.
@@ -205,7 +207,7 @@ impl<'a, 's> Charged<'a, 's> {
             }
             I::MergeKwargs(maps) => self.add_before(place, operators::READ, maps),
             I::CallMethod("changed", Some(arguments)) => {
-                self.add_before(place, operators::READ, arguments.into());
+                self.add_before(place, operators::CHANGED, arguments.into());
             }
             _ => {}
         }

@@ -58,7 +58,7 @@ impl PromptTemplate {
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         let source = bounds::guard(name, text).map_err(of_a_prompt)?;
         let invalid = |error| of_a_prompt(dialect::syntax_error(name, &error));
-        let program = Program::new(&environment, name, source).map_err(invalid)?;
+        let program = Program::new(&environment, &source).map_err(invalid)?;
         let Names { lines, optional } = Names::read(text);
         let mut needed = program.variables(&environment).map_err(invalid)?;
         for (function, _) in environment.globals() {
