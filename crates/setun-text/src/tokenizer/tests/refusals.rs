@@ -192,17 +192,20 @@ fn patterns_without_a_bound() {
     let place = "/pre_tokenizer/pretokenizers/0/pattern/Regex";
     let seed = seeds::byte_level;
     for (pattern, expected) in [
-        (r"(a+)+(?!b)", "no repetition within a repetition beside look-around"),
-        (r"(?:(?:a|b+)c?)*(?=d)", "no repetition within a repetition"),
-        (r"(a+){20}(?!b)", "no repetition within a repetition"),
-        (r"a*a*a*(?!b)", "at most 2 repetitions beside look-around"),
-        (r"\s+(?!.*x)", "look-around of bounded length"),
-        (r"(a)\1", r"no back-reference"),
-        (r"(?<x>a)\k<x>", r"no back-reference"),
-        (r"(?=ab\K)", r"no back-reference"),
+        (r"(a+)+(?!b)", "no repetition within a repetition before more, beside look-around"),
+        (r"(?:(?:a|b+)c?)*(?=d)", "no repetition within a repetition before more"),
+        (r"(a+){20}(?!b)", "no repetition within a repetition before more"),
+        (r"(?:(?:a+)*b)*|\s+(?!\S)", "no repetition within a repetition before more"),
+        (r"a*a*a*(?!b)", "at most 2 repetitions before more, beside look-around"),
+        (r"\s+(?!.*x.*y)", "at most 2 repetitions before more"),
+        (r"(a+)\1", "back-references to groups before, without repetitions"),
+        (r"(a\1)", "back-references to groups before"),
+        (r"(a)(b)\3", "back-references to groups before"),
+        (r"(?<x>a)\k<x>", "no back-reference by name"),
+        (r"(?=ab\K)", r"no `\K`"),
         (r"a(?(1)b|c)", "a group, a look-around or flags of `imsUu`"),
         (r"(?x) a # (", "a group, a look-around or flags of `imsUu`"),
-        (r"(?:\p{L}{100}){100}", "counts whose product is at most 4096"),
+        (r"(?:\p{L}{100}){100}", "at most 4096 elements, counts included"),
         (r"a)", "parentheses in pairs"),
     ] {
         refused_at(seed(), place, pattern, expected);
@@ -215,6 +218,14 @@ fn patterns_without_a_bound() {
         r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
         r" ?[^(\s|[.,!?…。，、।۔،])]+",
         r"(?:[a-z]+ )+|\x{2102}{2}|[^]\p{N}]",
+        r"[\(\)]|([!.])\1*",
+        r"[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}|\s*[\r\n]|\s+(?!\S)|\s+",
+        r" (?!\h?\p{N})\h?(?:\p{L}\p{M}*)+|\p{N}|\s+(?!\S)|\s+",
+        r"\p{Nd}{1,510}(?=(?>\p{Nd}{510})*(?:\P{Nd}|$))|\G\p{Nd}{510}",
+        r"\p{N}{1,3}|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{1,2}(?!\S)|\s{1}",
+        r"\d{1,3}(?=(?:\d{3})*\b)",
+        r"(?=(\d{3})+(?!\d))",
+        r"\A\p{Nd}{1,2}(?=\p{Nd}{3}+\z)",
     ] {
         opened(&with(seed(), place, pattern));
     }
