@@ -59,7 +59,7 @@ impl Http {
     pub(crate) fn new(settings: &StoreSettings, options: &PullOptions) -> Result<Self, Error> {
         let roots = settings.certificates.as_deref().map(certificates).transpose()?;
         let tls = TlsConfig::builder().root_certs(roots.unwrap_or(RootCerts::WebPki)).build();
-        let agent = Agent::config_builder()
+        let config = Agent::config_builder()
             .tls_config(tls)
             .max_redirects(0)
             .http_status_as_error(false)
@@ -71,8 +71,11 @@ impl Http {
             .timeout_per_read(Some(options.read_timeout))
             .timeout_per_write(Some(options.read_timeout))
             .max_idle_connections_per_host(options.workers())
-            .build()
-            .new_agent();
+            .build();
+        #[cfg(feature = "testing")]
+        let agent = crate::testing::agent(config);
+        #[cfg(not(feature = "testing"))]
+        let agent = config.new_agent();
         let token =
             settings.token.clone().and_then(|token| Some((origin(&settings.endpoint)?, token)));
         Ok(Self { agent, token, options: options.clone() })

@@ -41,6 +41,9 @@ mod small_files;
 mod stored_files;
 mod stored_model;
 mod survey;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 mod url;
 mod url_source;
 

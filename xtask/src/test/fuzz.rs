@@ -23,7 +23,7 @@ const DEBIAN_PACKAGES: [&str; 1] = ["g++"];
 const NOT_HERE: &str = "libFuzzer is here for Linux and macOS";
 const NO_COMPILER: &str = "needs a C++ compiler; on Debian, as root: apt-get install g++";
 
-const SHORT: Duration = Duration::from_secs(10);
+const SHORT: Duration = Duration::from_secs(8);
 const LONG_MINUTES: f64 = 30.0;
 
 /// Longest input.
@@ -38,17 +38,20 @@ struct Target {
     fixtures: Option<&'static str>,
 }
 
-const TARGETS: [Target; 6] = [
+const TARGETS: [Target; 8] = [
     Target { name: "safetensors", fixtures: None },
     Target { name: "folder", fixtures: None },
     Target { name: "config", fixtures: None },
     Target { name: "gguf", fixtures: Some("gguf") },
     Target { name: "onnx", fixtures: Some("onnx") },
     Target { name: "setun", fixtures: Some("setun") },
+    Target { name: "manifest", fixtures: None },
+    Target { name: "hub_answers", fixtures: None },
 ];
 
 /// In the long run alone: the crates below it take minutes to compile.
-const TEXT_TARGET: Target = Target { name: "chat_template", fixtures: Some("chat-templates") };
+const LONG_TARGETS: [Target; 1] =
+    [Target { name: "chat_template", fixtures: Some("chat-templates") }];
 
 /// Flags of the compiler: to count which edges of the control flow an input takes, and to show
 /// what is compared with what.
@@ -79,10 +82,11 @@ fn test(long: bool, time: Duration, totals: &mut Totals) -> Result<()> {
         install_packages(&DEBIAN_PACKAGES)?;
     }
     let host = host()?;
-    run(command("clippy", &host, false).args(["--", "-D", "warnings"]))?;
+    run(command("clippy", &host, long).args(["--", "-D", "warnings"]))?;
     run(&mut command("build", &host, long))?;
     let programs = folder().join(&host).join("release");
-    let targets: Vec<_> = TARGETS.iter().chain(long.then_some(&TEXT_TARGET)).collect();
+    let more: &[Target] = if long { &LONG_TARGETS } else { &[] };
+    let targets: Vec<_> = TARGETS.iter().chain(more).collect();
     say(&format!("{} targets for {} s each", targets.len(), time.as_secs()));
     let ran = parallel_map(&targets, |target| {
         let outcome = target.run(&programs, time).with_context(|| target.name)?;
@@ -102,13 +106,13 @@ fn folder() -> PathBuf {
     target().join("fuzz")
 }
 
-fn command(what: &str, host: &str, with_text: bool) -> Command {
+fn command(what: &str, host: &str, long: bool) -> Command {
     let mut command = cargo();
     command
         .args([what, "--quiet", "--locked", "--release", "--manifest-path", MANIFEST])
         // With a target named, build scripts and macros are compiled without the flags.
         .args(["--target", host])
-        .args(with_text.then_some("--features=text"))
+        .arg(if long { "--features=hub,text" } else { "--features=hub" })
         .env("CARGO_TARGET_DIR", folder())
         .env("RUSTFLAGS", FLAGS.join(" "))
         .env_remove("CARGO_ENCODED_RUSTFLAGS");

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Makes the seeds of `corpus/manifest` and `corpus/hub_answers`. No package is needed.
+
+    python3 fuzz/hub_seeds.py
+"""
+import hashlib
+import json
+import os
+
+CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def digest(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def manifest(size, chunk_bytes, **more):
+    chunks = [digest(bytes(min(chunk_bytes, size - at))) for at in range(0, size, chunk_bytes)]
+    file = {"name": "model.gguf", "bytes": size, "etag": '"e"', "sha256": digest(bytes(size)),
+            "chunk_bytes": chunk_bytes, "chunks": chunks}
+    fields = {"format": 1, "model": "h/o/n", "revision": "main", "source": "http://h/o/n", "licence": "mit",
+              "pulled": "2026-11-21T17:00:00Z", "complete": True, "files": [file]}
+    return json.dumps(fields | more).encode()
+
+
+def manifests():
+    references = json.dumps({"format": 1, "revisions": {"main": "main", "v1": COMMIT}}).encode()
+    aliases = json.dumps({"format": 1, "aliases": {"alias": "o/n", "loop": "loop"}}).encode()
+    lone = {"name": "model.gguf", "bytes": 10000, "chunk_bytes": 0, "chunks": []}
+    return {
+        "whole": b"\0".join([manifest(10000, 4096), references, aliases]),
+        "hash": manifest(10000, 4096, files=[lone | {"sha256": digest(bytes(10000))}]),
+        "unfinished": b"\0".join([manifest(10000, 4096, complete=False), references]),
+        "other-size": manifest(9999, 4096),
+        "folders": manifest(10000, 4096, files=[lone | {"name": "a/b.safetensors"}]),
+        "outside": manifest(10000, 4096, files=[lone | {"name": "../a.gguf"}]),
+        "later": b'{"format":2}',
+        "aliases": b"\0\0" + aliases,
+    }
+
+
+def answer(status, body, *headers):
+    lines = [f"HTTP/1.1 {status}", *headers, f"Content-Length: {len(body)}"]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def head(size, *headers):
+    """An answer to a question for what comes before the bytes."""
+    return "\r\n".join(["HTTP/1.1 200 OK", f"Content-Length: {size}", *headers]).encode() + b"\r\n\r\n"
+
+
+def part(body, first, total):
+    span = f"Content-Range: bytes {first}-{first + len(body) - 1}/{total}"
+    return answer("206 Partial Content", body, span, 'ETag: "e"')
+
+
+def listing(files):
+    siblings = [{"rfilename": name, "size": len(data)} | ({"lfs": {"sha256": digest(data), "size": len(data)}}
+                if name.endswith("gguf") else {}) for name, data in files.items()]
+    fields = {"sha": COMMIT, "siblings": siblings, "cardData": {"license": "mit"}}
+    return answer("200 OK", json.dumps(fields).encode(), "Content-Type: application/json")
+
+
+def answers():
+    data = bytes(1 + at % 255 for at in range(6000))
+    config = b'{"model_type":"bitnet"}'
+    parts, etag = "Accept-Ranges: bytes", 'ETag: "e"'
+    hub = listing({"model.gguf": data})
+    whole = [head(6000, parts, etag), part(data[:4096], 0, 6000), part(data[4096:], 4096, 6000)]
+    folder = {"config.json": config, "model.safetensors": data}
+    chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n"
+    moved = answer("302 Found", b"", "Location: /other/model.gguf", 'X-Linked-Etag: "e"')
+    journal = json.dumps({"format": 1, "bytes": 10000, "chunk_bytes": 4096, "identity": '"e"', "sha256": None})
+    journal += "\n" + json.dumps({"chunk": [0, digest(bytes(4096))]}) + "\n"
+    own = {"format": 1, "model": "h/o/n", "revision": "r", "source": "s", "pulled": "p", "complete": True,
+           "files": [{"name": "model.gguf", "bytes": 6000, "sha256": digest(data), "chunk_bytes": 4096,
+                      "chunks": [digest(data[:4096]), digest(data[4096:])]}]}
+    none = answer("404 Not Found", b"")
+    return {
+        "hub": [b"o/n", b"", hub, *whole],
+        "hub-without-ranges": [b"o/n", b"", hub, head(6000, etag), answer("200 OK", data, etag)],
+        "hub-redirects": [b"o/n", b"", hub, moved, *whole],
+        "hub-files": [b"o/n", b"", listing(folder), head(23, parts, etag), part(config, 0, 23), *whole],
+        "hub-many": [b"o/n:b.gguf", b"", listing({"a.gguf": data, "b.gguf": data}), *whole],
+        "journal": [b"o/n", journal.encode(), listing({"model.gguf": bytes(b"a" * 10000)}),
+                    head(10000, parts, etag), part(b"a" * 4096, 0, 10000)],
+        "revision": [b"o/n@v1", b"", hub, *whole],
+        "file": [b"http://h/model.gguf", b"", *whole],
+        "file-by-part": [b"https://h/model.gguf?x=1", b"", answer("405 Method Not Allowed", b""),
+                         part(data[:1], 0, 6000), *whole],
+        "folder": [b"http://h/f/", b"", answer("200 OK", json.dumps(own).encode()), *whole],
+        "files": [b"http://h/f", b"", none, head(23, parts, etag), head(6000, parts, etag),
+                  *[none] * 6, head(23, parts, etag), part(config, 0, 23), *whole],
+        "wait": [b"o/n", b"", answer("429 Too Many Requests", b"", "Retry-After: 7"), hub],
+        "error": [b"o/n", b"", answer("500 Internal Server Error", b""), chunked],
+        "refused": [b"o/n", b"", answer("401 Unauthorized", b"")],
+        "short": [b"o/n", b"", hub[:-9]],
+        "loop": [b"o/n", b"", *[answer("301 Moved", b"", "Location: http://h/")] * 12],
+    }
+
+
+def main():
+    seeds = {f"manifest/{name}": data for name, data in manifests().items()}
+    seeds |= {f"hub_answers/{name}": b"\0".join(parts) for name, parts in answers().items()}
+    for name, data in seeds.items():
+        path = os.path.join(CORPUS, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data)
+
+
+main()
