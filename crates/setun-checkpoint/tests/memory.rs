@@ -3,54 +3,17 @@
 //!
 //! The one test of this binary counts what is allocated; a second would count along with it.
 
-#![expect(unsafe_code, reason = "a global allocator can only be written so")]
-
+#[path = "../../../tests/support/memory.rs"]
+mod counted;
 mod support;
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
-};
-
+use counted::peak_of;
 use setun_checkpoint::{
     Answer, CheckpointError, Dtype, Reader, Source, TensorData, container, files,
     outline::{Content, Outline, OutlineKind, OutlineTensor},
     write::{HfWriter, Writer},
 };
 use support::{Folder, golden};
-
-/// The system's allocator, with a count of live bytes and its highest value.
-struct Counting;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-// SAFETY: every call goes to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let live = LIVE.fetch_add(layout.size(), Relaxed) + layout.size();
-        PEAK.fetch_max(live, Relaxed);
-        // SAFETY: the caller's promises are those that the system's allocator requires.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-/// Most bytes allocated at once while `work` runs, beyond those before.
-fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
-    let before = LIVE.load(Relaxed);
-    PEAK.store(before, Relaxed);
-    let result = work();
-    (result, PEAK.load(Relaxed) - before)
-}
 
 /// The reader's own bytes for a folder, and its error. Answers are borrowed from the folder.
 fn read(folder: &Folder) -> (CheckpointError, usize) {
