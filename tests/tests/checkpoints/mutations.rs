@@ -1,11 +1,13 @@
 //! Damaged files of every format: thousands of random cuts, flips and shifted runs, each an error or
-//! a checkpoint, never a panic; where bytes are hashed, never another checkpoint.
+//! a checkpoint, never a panic; where bytes are hashed, never another checkpoint. Files of texts
+//! beside the weights are damaged in the same way.
 //!
 //! A case has a format and a number, and `SETUN_MUTATION=gguf:123` runs that one alone.
 
 mod change;
 mod random;
 mod subject;
+mod texts;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -60,12 +62,17 @@ fn containers_are_never_others() {
     damage("setun", &of_extension("setun"));
 }
 
-/// Runs the cases of a format over its subjects, some at a time.
+/// Runs the cases of a format over its subjects.
 fn damage(format: &str, subjects: &[Subject]) {
     assert!(!subjects.is_empty(), "fixtures of {format}");
+    run(format, CASES, |case| try_case(format, case, subjects));
+}
+
+/// Runs the cases of a format, or the one that the environment names, some at a time.
+fn run(format: &str, cases: usize, try_case: impl Fn(usize) + Sync) {
     let one = std::env::var("SETUN_MUTATION").ok();
     let (begin, end) = match one.as_deref().and_then(|one| one.split_once(':')) {
-        None => (0, CASES),
+        None => (0, cases),
         Some((found, case)) if found == format => {
             let case = case.parse().expect("the number of a case");
             (case, case + 1)
@@ -76,14 +83,14 @@ fn damage(format: &str, subjects: &[Subject]) {
     let (sender, events) = mpsc::channel();
     thread::scope(|scope| {
         for _ in 0..THREADS {
-            let (sender, next) = (sender.clone(), &next);
+            let (sender, next, try_case) = (sender.clone(), &next, &try_case);
             scope.spawn(move || {
                 loop {
                     let case = next.fetch_add(1, Relaxed);
                     if case >= end || sender.send(Event::Begun(case)).is_err() {
                         break;
                     }
-                    let tried = AssertUnwindSafe(|| try_case(format, case, subjects));
+                    let tried = AssertUnwindSafe(|| try_case(case));
                     let event = match catch_unwind(tried) {
                         Ok(()) => Event::Ended(case),
                         Err(panic) => Event::Failed(case, said(panic)),
