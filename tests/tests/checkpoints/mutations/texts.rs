@@ -57,7 +57,9 @@ fn many_generation_configurations_do_no_harm() {
 }
 
 fn damage_templates(cases: usize) {
-    let seeds = seeds("chat-templates", |name| name.ends_with(".jinja"));
+    let seeds = seeds("chat-templates", |name| {
+        name.rsplit_once('.').is_some_and(|(_, end)| end == "jinja")
+    });
     damage("template", cases, &seeds, &TEMPLATE, |bytes| {
         render(ChatTemplateFiles { chat_template_jinja: Some(bytes), ..Default::default() })
     });
