@@ -16,8 +16,10 @@ export interface EngineLimits {
    */
   streams?: number;
   /**
-   * Maximum number of requests that wait for each device. One more is refused (`busy`). Takes an integer of 1
-   * or more.
+   * Maximum number of generations beyond `streams` that each device takes, which wait. One more is refused
+   * (`busy`). Takes an integer of 1 or more.
+   *
+   * Each sample and each beam counts, from its request to its last event.
    *
    * @defaultValue 1024
    */

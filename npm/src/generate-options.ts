@@ -43,6 +43,15 @@ export type SamplingStep = (typeof SAMPLING_STEPS)[number];
  */
 export interface GenerateOptions {
   /**
+   * Whether a special token that a message spells is read as that token.
+   *
+   * Otherwise it stays text, and the chat template alone writes special tokens. In a text prompt they are
+   * always read.
+   *
+   * @defaultValue false
+   */
+  parseSpecial?: boolean;
+  /**
    * Maximum number of tokens to generate. Takes an integer of 1 or more.
    *
    * @defaultValue what fits the context

@@ -26,6 +26,7 @@ import { grammarSource, RESPONSE_FORMATS } from "./response-format.js";
 
 /** The check of each option. */
 export const GENERATE: Rules<GenerateOptions> = {
+  parseSpecial: [isBoolean, "true or false"],
   maxTokens: [integer(1), "an integer of 1 or more"],
   deadline: [number(0, 1000000000000), "a number of milliseconds from 0 to 1000000000000"],
   contextStrategy: [
@@ -79,6 +80,7 @@ export const GENERATE: Rules<GenerateOptions> = {
 
 /** The options that a beam search takes, too. */
 export const BEAM_SEARCH_KEYS = [
+  "parseSpecial",
   "maxTokens",
   "deadline",
   "stop",

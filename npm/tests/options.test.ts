@@ -171,7 +171,7 @@ describe("engineOptions", () => {
 
   it("lists the options in the error", () => {
     expect(() => engineOptions({ max_tokens: 1 } as object)).toThrow(
-      badOption("expected one of maxTokens, deadline"),
+      badOption("expected one of parseSpecial, maxTokens"),
     );
   });
 });

@@ -7,7 +7,7 @@ mod filter;
 mod options;
 mod template;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use setun::{
@@ -33,13 +33,13 @@ use crate::{
 /// The device, where none is named.
 const AUTO: &str = "auto";
 
-/// What every command takes that generates text.
+/// What every command takes that generates text, in a conversation or after one prompt.
 #[derive(Args, Debug)]
-pub(crate) struct GenerateArgs {
+pub(crate) struct GenerateArgs<const CHAT: bool> {
     #[command(flatten)]
     model: ModelArgs,
     #[command(flatten)]
-    options: OptionArgs,
+    options: OptionArgs<CHAT>,
     #[command(flatten)]
     constraint: ConstraintArgs,
 
@@ -86,18 +86,20 @@ pub(crate) struct ModelArgs {
 impl ModelArgs {
     /// The model's files.
     pub(crate) fn files(&self) -> Result<ModelFiles, CliError> {
-        match &self.model {
-            Some(model) => self.files_of(model),
-            None => ModelFiles::find(None, self.file.into()),
+        if let Some(model) = &self.model {
+            self.check_hashes(model)?;
         }
+        ModelFiles::find(self.model.as_deref(), self.file.into())
     }
 
-    /// The files of another model, of which the same is known.
+    /// The files of another model, of which the same is known if it is a GGUF file.
     pub(crate) fn files_of(&self, other: &str) -> Result<ModelFiles, CliError> {
-        if self.verify {
-            verify_stored(other)?;
-        }
-        ModelFiles::find(Some(other), self.file.into())
+        self.check_hashes(other)?;
+        ModelFiles::find_any(Some(other), self.file.into())
+    }
+
+    fn check_hashes(&self, model: &str) -> Result<(), CliError> {
+        if self.verify { verify_stored(model) } else { Ok(()) }
     }
 }
 
@@ -152,13 +154,13 @@ pub(crate) struct MemoryArgs {
     pub(crate) head: Option<HeadType>,
 }
 
-impl GenerateArgs {
+impl<const CHAT: bool> GenerateArgs<CHAT> {
     /// Loads the model and starts an engine for this number of concurrent texts.
     pub(crate) fn engine(&self, texts: usize) -> Result<Engine, CliError> {
         self.device.device()?; // before the work of loading
         self.filter.filter()?;
         let mut config = match &self.config {
-            Some(file) => EngineConfig::read(file)?,
+            Some(file) => read_config(file)?,
             None => with_contexts(texts),
         };
         config.engine.streams = config.engine.streams.max(texts);
@@ -231,6 +233,19 @@ pub(crate) fn builder(
     let mut config = with_contexts(contexts);
     device.apply(memory, &mut config)?;
     Ok(Engine::builder(model.into()).config(config))
+}
+
+/// A configuration that asks for nothing that a command does not report.
+fn read_config(file: &Path) -> Result<EngineConfig, CliError> {
+    let config = EngineConfig::read(file)?;
+    if config.engine.profile || config.engine.timeline {
+        return Err(CliError::Usage(format!(
+            "--config {}: [monitoring] is for programs, expected --profile or --trace FILE of \
+             `setun run` in its place",
+            file.display()
+        )));
+    }
+    Ok(config)
 }
 
 fn with_contexts(contexts: usize) -> EngineConfig {

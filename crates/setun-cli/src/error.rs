@@ -4,6 +4,8 @@ use std::{io, path::PathBuf};
 
 use setun::ErrorCode;
 
+use crate::flags;
+
 /// Exit status of a failure.
 const FAILED: u8 = 1;
 
@@ -17,7 +19,7 @@ pub(crate) const INTERRUPTED: u8 = 130;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
     /// The engine or a model.
-    #[error("[{}] {}", .0.code(), one_line(.0))]
+    #[error("[{}] {}", .0.code(), one_line(&flags::message(.0)))]
     Setun(setun::Error),
 
     /// A file could not be written.
@@ -127,7 +129,7 @@ pub(crate) enum CliError {
     Input(io::Error),
 
     /// A text that is no UTF-8.
-    #[error("{what} is not UTF-8: byte {offset} starts no character")]
+    #[error("[bad-option] {what} is not UTF-8: byte {offset} starts no character")]
     Encoding {
         /// Where it came from.
         what: String,
@@ -211,6 +213,6 @@ impl<E: Into<setun::Error>> From<E> for CliError {
 }
 
 /// Messages of libraries may have several lines; scripts expect one.
-fn one_line(error: &setun::Error) -> String {
-    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+fn one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
 }

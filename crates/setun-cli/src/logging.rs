@@ -1,8 +1,10 @@
 //! Log of the library's `tracing` spans and events on standard error, as `RUST_LOG` asks.
 
-use std::{env, io};
+use std::env;
 
 use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
+
+use crate::terminal::EscapedStderr;
 
 /// The environment variable with the filter, such as `setun=debug`.
 const VARIABLE: &str = "RUST_LOG";
@@ -15,7 +17,7 @@ pub(crate) fn install() {
     tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::from_env(VARIABLE))
         .with_span_events(FmtSpan::CLOSE)
-        .with_writer(io::stderr)
+        .with_writer(|| EscapedStderr)
         .with_ansi(false)
         .init();
 }

@@ -4,23 +4,23 @@ mod args;
 mod commands;
 mod destination;
 mod error;
+mod flags;
 mod input;
 mod interrupt;
 mod logging;
 mod output;
 mod source;
 mod synth;
+mod terminal;
 #[cfg(unix)]
 mod unix_signals;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use output::report;
 
 fn main() -> ExitCode {
-    let command = commands::Setun::parse();
+    let command = commands::Setun::from_command_line();
     logging::install();
     interrupt::install();
     match command.run() {

@@ -1,7 +1,7 @@
 //! Standard output and what a terminal shows.
 
 use std::{
-    io::{self, StdoutLock, Write},
+    io::{self, IsTerminal, Write},
     iter,
     time::{Duration, Instant},
 };
@@ -9,18 +9,25 @@ use std::{
 use indicatif::{DecimalBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::error::CliError;
+use crate::{
+    error::CliError,
+    terminal::{EscapedStderr, escaped},
+};
 
-/// Standard output. A reader that has left is [`CliError::ClosedPipe`].
+/// Standard output, [escaped] where it is a terminal. A reader that has left is
+/// [`CliError::ClosedPipe`].
 pub(crate) struct Output {
-    stdout: StdoutLock<'static>,
+    target: Box<dyn Write>,
+    is_terminal: bool,
     in_line: bool, // text stands in the last line
 }
 
 impl Output {
     /// Locks standard output.
     pub(crate) fn new() -> Self {
-        Self { stdout: io::stdout().lock(), in_line: false }
+        let stdout = io::stdout().lock();
+        let is_terminal = stdout.is_terminal();
+        Self { target: Box::new(stdout), is_terminal, in_line: false }
     }
 
     /// Writes, and hands it on at once.
@@ -28,13 +35,18 @@ impl Output {
         if let Some(last) = text.chars().last() {
             self.in_line = last != '\n';
         }
-        self.stdout.write_all(text.as_bytes()).and_then(|()| self.stdout.flush()).map_err(failed)
+        self.put(text).and_then(|()| self.target.flush()).map_err(failed)
     }
 
     /// Writes a line, and hands it on at once.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), CliError> {
-        self.stdout.write_all(text.as_bytes()).map_err(failed)?;
+        self.put(text).map_err(failed)?;
         self.write("\n")
+    }
+
+    fn put(&mut self, text: &str) -> io::Result<()> {
+        let shown = if self.is_terminal { escaped(text) } else { text.into() };
+        self.target.write_all(shown.as_bytes())
     }
 
     /// Ends the line that was begun, so that the error which ends the text has one of its own.
@@ -60,9 +72,10 @@ fn failed(error: io::Error) -> CliError {
     }
 }
 
-/// Writes to standard error. A closed standard error is no failure.
+/// Writes to standard error, [escaped] where it is a terminal. A closed standard error is no
+/// failure.
 pub(crate) fn report(text: &str) {
-    let _ = io::stderr().write_all(text.as_bytes());
+    let _ = EscapedStderr.write_all(text.as_bytes());
 }
 
 /// Work that takes no longer shows no progress.
@@ -87,7 +100,7 @@ impl Progress {
     /// Replaces the text.
     pub(crate) fn show(&mut self, text: impl FnOnce() -> String) {
         if !self.line.is_hidden() && self.begun.elapsed() > PROGRESS_DELAY {
-            self.line.set_message(text());
+            self.line.set_message(escaped(&text()).into_owned());
         }
     }
 }
@@ -133,4 +146,41 @@ pub(crate) fn titled<const COLUMNS: usize>(
 /// Bytes in words: `1.18 GB`.
 pub(crate) fn size(bytes: u64) -> String {
     DecimalBytes(bytes).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::RefCell, rc::Rc};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Written(Rc<RefCell<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().extend(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn written(is_terminal: bool) -> String {
+        let target = Written::default();
+        let mut output = Output { target: Box::new(target.clone()), is_terminal, in_line: false };
+        output.write("a\x1b[2J\n").expect("memory");
+        output.line("b\u{202e}").expect("memory");
+        output.json(&["c\u{9b}"]).expect("memory");
+        let bytes = target.0.borrow().clone();
+        String::from_utf8(bytes).expect("UTF-8")
+    }
+
+    #[test]
+    fn a_terminal_shows_controls_and_a_pipe_gets_them() {
+        assert_eq!(written(true), "a\\u001b[2J\nb\\u202e\n[\"c\\u009b\"]\n");
+        assert_eq!(written(false), "a\x1b[2J\nb\u{202e}\n[\"c\u{9b}\"]\n");
+    }
 }

@@ -43,8 +43,21 @@ pub(crate) struct ModelFiles {
 }
 
 impl ModelFiles {
-    /// What `--model` names; the embedded model without it. The options are those of its files.
+    /// What `--model` names; the embedded model without it. The options are those of its files,
+    /// which must be such that have them.
     pub(crate) fn find(model: Option<&str>, options: Options) -> Result<Self, CliError> {
+        let found = Self::find_any(model, options)?;
+        let is_gguf = |name: &String| Path::new(name).extension().is_some_and(|end| end == "gguf");
+        let is_gguf = matches!(&found.layout, Source::File(name) if is_gguf(name));
+        if options != Options::default() && !is_gguf {
+            let name = found.name;
+            return Err(CliError::Usage(format!("--i2s-interleave: `{name}` is no GGUF file")));
+        }
+        Ok(found)
+    }
+
+    /// The same of files that may lack what the options say.
+    pub(crate) fn find_any(model: Option<&str>, options: Options) -> Result<Self, CliError> {
         let Some(model) = model else {
             #[cfg(feature = "embedded-model")]
             return Ok(Self::embedded());

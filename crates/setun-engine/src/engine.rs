@@ -2,6 +2,7 @@
 
 mod beam_generation;
 mod beams;
+mod chat_prompt;
 mod embed;
 mod generate;
 #[cfg(feature = "grammar")]
@@ -11,18 +12,18 @@ mod memory;
 mod observe;
 mod score;
 mod session;
+#[cfg(all(test, not(target_family = "wasm")))]
+mod slots_tests;
 mod start;
+#[cfg(all(test, not(target_family = "wasm")))]
+mod test_support;
 mod weak;
 
 use std::sync::Arc;
 
 use futures::channel::{mpsc::UnboundedSender, oneshot};
 use setun_model::MemoryUse;
-use setun_text::{
-    ChatTemplate, CivilTime, Interrupt, Message, RenderOptions, SamplerOptions, TokenTable,
-    Tokenizer,
-};
-use web_time::{Instant, SystemTime, UNIX_EPOCH};
+use setun_text::{ChatTemplate, SamplerOptions, TokenTable, Tokenizer};
 
 pub use beam_generation::{BeamGeneration, BeamTexts};
 pub use embed::Embedding;
@@ -30,6 +31,8 @@ pub use lists::ChatCompletion;
 pub use score::{Classification, Score};
 pub use session::Session;
 pub use weak::WeakEngine;
+
+use chat_prompt::Reading;
 
 use crate::{
     command::Command,
@@ -39,7 +42,7 @@ use crate::{
     event_queue::BackPressure,
     options::{GenerateOptions, Prompt},
     parts::SelfTester,
-    queue_slots::QueueSlots,
+    request_slots::RequestSlots,
 };
 
 /// A handle to a model that runs. Clones share it; it ends with its last handle and stream.
@@ -53,14 +56,12 @@ pub struct Engine {
 #[derive(Debug)]
 pub(crate) struct Handle {
     pub(crate) commands: UnboundedSender<Command>,
-    /// Each of its generations has a clone.
-    load: Arc<()>,
-    queue_slots: QueueSlots,
+    slots: RequestSlots,
 }
 
 impl Handle {
-    fn new(commands: UnboundedSender<Command>) -> Self {
-        Self { commands, load: Arc::new(()), queue_slots: QueueSlots::default() }
+    fn new(commands: UnboundedSender<Command>, slots: RequestSlots) -> Self {
+        Self { commands, slots }
     }
 
     pub(crate) fn send(&self, command: Command) -> Result<(), Error> {
@@ -89,7 +90,6 @@ pub(crate) struct Shared {
     head: HeadType,
     threads: usize,
     streams: usize,
-    max_waiting: usize,
     buffer: usize,
     back_pressure: BackPressure,
     defaults: GenerateOptions,
@@ -157,29 +157,6 @@ impl Engine {
     /// If the model has no tokenizer.
     pub fn token_table(&self) -> Result<TokenTable, Error> {
         Ok(TokenTable::new(&**self.tokenizer()?, &self.shared.eos_tokens))
-    }
-
-    /// Tokens that a conversation takes, with what the template puts before the answer.
-    ///
-    /// # Errors
-    ///
-    /// If the model has no chat template or tokenizer, or one of them fails.
-    pub fn tokenize_chat(&self, messages: &[Message]) -> Result<Vec<u32>, Error> {
-        self.encode(&self.render_chat(messages, None)?, false, false)
-    }
-
-    /// The text of a conversation, with what comes before the answer. The template is stopped at
-    /// the deadline.
-    fn render_chat(
-        &self,
-        messages: &[Message],
-        deadline: Option<Instant>,
-    ) -> Result<String, Error> {
-        let template = self.shared.template.as_ref().ok_or_else(|| {
-            let expected = "a chat_template in tokenizer_config.json, or chat_template.jinja";
-            self.missing("chat template", expected)
-        })?;
-        Ok(template.render(messages, &render_options(deadline))?)
     }
 
     /// Text of tokens, without special ones.
@@ -298,31 +275,29 @@ impl Engine {
         add_special: bool,
         must_fit: bool,
     ) -> Result<Vec<u32>, Error> {
-        let (tokenizer, context) = (self.tokenizer()?, self.shared.context_length);
-        match must_fit.then(|| tokenizer.min_tokens(text)) {
-            Some(tokens) if tokens > context => Err(Error::PromptTooLong { tokens, context }),
-            _ => Ok(tokenizer.encode(text, add_special)?),
+        if must_fit {
+            self.check_length(text)?;
         }
+        Ok(self.tokenizer()?.encode(text, add_special)?)
+    }
+
+    /// Refuses a text that is far beyond the context.
+    fn check_length(&self, text: &str) -> Result<(), Error> {
+        let (tokens, context) = (self.tokenizer()?.min_tokens(text), self.shared.context_length);
+        if tokens > context { Err(Error::PromptTooLong { tokens, context }) } else { Ok(()) }
     }
 
     /// Tokens of a prompt: one or more, all of the vocabulary.
     pub(crate) fn tokens(&self, prompt: Prompt, must_fit: bool) -> Result<Vec<u32>, Error> {
-        self.tokens_until(prompt, must_fit, None)
+        self.read_prompt(prompt, Reading { must_fit, ..Reading::default() })
     }
 
-    /// The same for a request that has a deadline.
-    pub(crate) fn tokens_until(
-        &self,
-        prompt: Prompt,
-        must_fit: bool,
-        deadline: Option<Instant>,
-    ) -> Result<Vec<u32>, Error> {
+    /// The same for a request that says how its prompt is read.
+    pub(crate) fn read_prompt(&self, prompt: Prompt, reading: Reading) -> Result<Vec<u32>, Error> {
         let tokens = match prompt {
             Prompt::Tokens(tokens) => tokens,
-            Prompt::Text(text) => self.encode(&text, true, must_fit)?,
-            Prompt::Chat(messages) => {
-                self.encode(&self.render_chat(&messages, deadline)?, false, must_fit)?
-            }
+            Prompt::Text(text) => self.encode(&text, true, reading.must_fit)?,
+            Prompt::Chat(messages) => self.read_chat(&messages, reading)?,
         };
         let bad = |found: String, expected: String| Error::BadOption {
             option: "prompt",
@@ -351,17 +326,5 @@ impl Engine {
 
     fn missing(&self, what: &'static str, expected: &'static str) -> Error {
         Error::Missing { model: self.shared.report.model.clone(), what, expected }
-    }
-}
-
-/// Variables of chat templates: the answer comes next, and today's date (UTC).
-fn render_options(deadline: Option<Instant>) -> RenderOptions {
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seconds = i64::try_from(elapsed.as_secs()).unwrap_or(0);
-    RenderOptions {
-        add_generation_prompt: true,
-        now: Some(CivilTime::from_unix_seconds(seconds)),
-        interrupt: deadline.map(|end| Interrupt::new(move || end <= Instant::now())),
-        ..RenderOptions::default()
     }
 }

@@ -70,14 +70,12 @@ pub enum Error {
         expected: String,
     },
 
-    /// More requests wait than the engine takes.
-    #[error(
-        "{waiting} requests wait for the engine already, expected at most {most} with this one"
-    )]
+    /// More generations run and wait than the engine takes.
+    #[error("{taken} generations run or wait already, expected at most {most} with this request")]
     Busy {
-        /// Those that wait.
-        waiting: usize,
-        /// Most that may wait.
+        /// Those that run or wait, each sample and beam by itself.
+        taken: usize,
+        /// Most that may: `streams` and `queue`.
         most: usize,
     },
 
@@ -192,7 +190,7 @@ pub enum ErrorCode {
     BadOption,
     /// The disk, or the room that a page is given on it, is full.
     StorageFull,
-    /// Too many requests wait.
+    /// Too many generations run and wait.
     Busy,
     /// The operating system refused to read or write a local file.
     Io,
@@ -307,6 +305,7 @@ fn text_code(error: &TextError) -> ErrorCode {
         | TextError::UnknownStep { .. }
         | TextError::RepeatedStep { .. }
         | TextError::NoTokenLeft
+        | TextError::NoFreeMark
         | TextError::NeedsState { .. }
         | TextError::Processor { .. }
         | TextError::Filter { .. }

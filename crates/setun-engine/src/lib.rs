@@ -24,7 +24,7 @@ mod options;
 mod parts;
 mod pooling;
 mod profile;
-mod queue_slots;
+mod request_slots;
 mod saved_session;
 mod scheduler;
 mod sequence;

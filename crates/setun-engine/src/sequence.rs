@@ -25,7 +25,7 @@ use web_time::Instant;
 use crate::{
     constraint::SharedConstraint,
     error::Error,
-    event::FinishReason,
+    event::{Event, FinishReason},
     event_queue::{Demand, Queue},
     speculation::Lookahead,
 };
@@ -111,9 +111,15 @@ impl Sequence {
     }
 
     /// Ends it with an error that it may share with others.
-    pub(crate) fn fail(&self, error: &Arc<Error>) {
+    pub(crate) fn fail(&mut self, error: &Arc<Error>) {
         self.request.trace.failed(error);
-        self.queue().push(Err(Error::Step(Arc::clone(error))));
+        self.push_last(Err(Error::Step(Arc::clone(error))));
+    }
+
+    /// Emits its last event. Whoever sees it finds its slots free.
+    fn push_last(&mut self, event: Result<Event, Error>) {
+        self.request.slot = None;
+        self.queue().push(event);
     }
 
     /// Sequences that it may come to be.

@@ -42,6 +42,10 @@ pub enum TextError {
         reason: String,
     },
 
+    /// Messages that spell a special token leave no character to mark it with.
+    #[error("the messages have every noncharacter from U+FDD0 to U+FDEF, expected text")]
+    NoFreeMark,
+
     /// A file beside the tokenizer is not what it should be.
     #[error("{file} cannot be read: expected {expected}, found {found}")]
     ConfigFile {

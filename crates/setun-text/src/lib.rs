@@ -3,6 +3,7 @@
 //! - [`Tokenizer`] turns text into token ids and ids into text; [`HfTokenizer`] reads a
 //!   `tokenizer.json`.
 //! - [`ChatTemplate`] writes a conversation as the prompt its model was trained on.
+//! - [`MarkedMessages`] keep the special tokens that a message spells from being read as such.
 //! - [`PromptTemplate`] is a prompt with variables.
 //! - [`TokenTable`] is what grammars need of a tokenizer, as bytes for another module.
 //! - [`StreamDecoder`] gives the text of a generation piece by piece, never half a character.
@@ -27,6 +28,7 @@ mod draw;
 mod error;
 mod logits_state;
 mod logprob;
+mod marked_text;
 mod message;
 mod option;
 mod pattern_filter;
@@ -53,6 +55,7 @@ pub use content_filter::{ContentFilter, FilterState, FilterStep, FilteredText, S
 pub use draw::Draw;
 pub use error::TextError;
 pub use logprob::{Logprobs, logprob};
+pub use marked_text::MarkedMessages;
 pub use message::Message;
 pub use option::{
     AnyField, FieldValue, IntegerRange, MIN_TEMPERATURE, NumberRange, OptionError, OptionField,

@@ -13,8 +13,6 @@ mod stages;
 #[cfg(test)]
 mod tests;
 
-use tokenizers::AddedVocabulary;
-
 use crate::{TextError, token_bytes::token_bytes};
 
 /// Text to token ids and back.
@@ -30,6 +28,19 @@ pub trait Tokenizer: Send + Sync {
     /// prompt, such as a begin-of-text token. A rendered chat template has those already.
     /// The spelling of a special token inside `text` always becomes that token.
     fn encode(&self, text: &str, add_special: bool) -> Result<Vec<u32>, TextError>;
+
+    /// The ids of `text` without the character `mark`; the spelling of a special token that has the
+    /// mark inside stays text.
+    ///
+    /// Only marks inside the spellings of [`special_tokens`](Self::special_tokens) are expected.
+    fn encode_marked(&self, text: &str, mark: char) -> Result<Vec<u32>, TextError> {
+        self.encode(&text.replace(mark, ""), false)
+    }
+
+    /// The spellings of all special tokens; none by default.
+    fn special_tokens(&self) -> Vec<String> {
+        vec![]
+    }
 
     /// The text of `ids`, without special tokens if `skip_special`.
     ///
@@ -110,18 +121,27 @@ impl HfTokenizer {
         self
     }
 
-    /// The ids of a text alone.
-    fn ids(&self, added: &AddedVocabulary, text: &str) -> Result<Vec<u32>, TextError> {
+    /// The ids of a text alone, without its marks.
+    fn ids(&self, text: &str, mark: Option<char>) -> Result<Vec<u32>, TextError> {
         let refused = |reason| TextError::Encode { bytes: text.len(), reason };
-        guard::caught(|| encode::ids(&self.inner, added, text)).and_then(|ids| ids).map_err(refused)
+        guard::caught(|| encode::ids(&self.inner, text, mark)).and_then(|ids| ids).map_err(refused)
     }
 }
 
 impl Tokenizer for HfTokenizer {
     fn encode(&self, text: &str, add_special: bool) -> Result<Vec<u32>, TextError> {
-        let ids = self.ids(self.inner.get_added_vocabulary(), text)?;
+        let ids = self.ids(text, None)?;
         let [before, behind] = &self.around;
         Ok(if add_special { [before, &ids, behind].map(Vec::as_slice).concat() } else { ids })
+    }
+
+    fn encode_marked(&self, text: &str, mark: char) -> Result<Vec<u32>, TextError> {
+        self.ids(text, Some(mark))
+    }
+
+    fn special_tokens(&self) -> Vec<String> {
+        let added = self.inner.get_added_vocabulary().get_added_tokens_decoder();
+        added.values().filter(|token| token.special).map(|token| token.content.clone()).collect()
     }
 
     fn decode(&self, ids: &[u32], skip_special: bool) -> Result<String, TextError> {

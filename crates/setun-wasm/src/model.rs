@@ -105,7 +105,7 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// If an option is wrong, the prompt does not fit, or more requests wait than may; of a
+    /// If an option is wrong, the prompt does not fit, or more requests run and wait than may; of a
     /// conversation also if the model has no chat template, or it refuses the messages.
     pub fn generate(
         &self,

@@ -43,12 +43,15 @@ fn a_batch_is_as_large_and_gathered_as_long_as_it_says() {
     let engine = engine("[batch]\nstreams = 2\nqueue = 1\nbatch_wait = 3600");
     let error = engine.samples("Once", short(), 3).expect_err("too many");
     assert_eq!(error.code(), ErrorCode::BadOption);
-    let first = engine.generate("Once", short()).expect("a stream");
+    let long = || GenerateOptions::new().min_tokens(200).max_tokens(200);
+    let first = engine.generate("Once", long()).expect("a stream");
     let waiting = wait_for(&engine, |metrics| metrics.waiting == 1);
     assert_eq!((waiting.steps, waiting.running), (0, 0), "for another, an hour");
-    let error = engine.generate("Once", short()).expect_err("one waits");
+    let others = [(); 2].map(|()| engine.generate("Once", long()).expect("a stream"));
+    wait_for(&engine, |metrics| (metrics.running, metrics.waiting) == (2, 1));
+    let error = engine.generate("Once", short()).expect_err("two run and one waits");
     assert_eq!(error.code(), ErrorCode::Busy);
-    drop(first);
+    drop((first, others));
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn texts_are_those_of_their_tokens() {
     let engine = engine();
     let prompt = engine.tokenize(PROMPT).expect("tokens");
     for beams in [four(), diverse()] {
-        for text in search(&engine, beams, sampled(1).max_tokens(30).no_repeat_ngram(3)).texts {
+        for text in search(&engine, beams, greedy(30).no_repeat_ngram(3)).texts {
             let whole = engine.detokenize(&[&prompt[..], &text.tokens].concat()).expect("a text");
             assert_eq!(text.text, whole[PROMPT.len()..]);
         }
@@ -124,7 +124,16 @@ fn what_a_search_cannot_do_is_refused() {
         refused(BeamOptions { num_return_sequences: 9, ..four() }, greedy(3))
             .contains("num_return_sequences")
     );
-    assert!(refused(four(), greedy(3).logprobs(true)).contains("logprobs"));
+    for (options, option) in [
+        (greedy(3).logprobs(true), "logprobs"),
+        (greedy(3).temperature(0.7), "temperature"),
+        (greedy(3).seed(1), "seed"),
+        (greedy(3).top_k(5), "top_k"),
+        (greedy(3).lookahead(4), "lookahead"),
+    ] {
+        let expected = format!("option `{option}` is given, expected not with beams");
+        assert_eq!(refused(four(), options), expected);
+    }
     let none = engine.beams(PROMPT, four(), greedy(3).allowed_tokens(vec![])).err();
     assert!(none.is_some_and(|error| error.code() == ErrorCode::BadOption));
 }

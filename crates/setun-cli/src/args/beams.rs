@@ -3,10 +3,24 @@
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use setun::BeamOptions;
 
-use super::options::{argument, given, refused};
+use super::options::{argument, given, not_in_beams, refused};
 
 /// The option that requests a search.
 const NUM_BEAMS: &str = "num_beams";
+
+/// Further arguments of `setun run` that a search does not take.
+const OTHERS: [&str; 10] = [
+    "samples",
+    "draft",
+    "context_overflow",
+    "json_schema",
+    "json_object",
+    "regex",
+    "grammar",
+    "choice",
+    "words",
+    "expressions",
+];
 
 /// Beam search, if it was requested.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +31,7 @@ impl Args for BeamArgs {
         BeamOptions::SPECS.iter().fold(command, |command, spec| {
             let argument = argument(spec);
             command.arg(match spec.name {
-                NUM_BEAMS => argument.conflicts_with("samples"),
+                NUM_BEAMS => argument.conflicts_with_all(OTHERS).conflicts_with_all(not_in_beams()),
                 "num_beam_groups" => argument.requires_all([NUM_BEAMS, "diversity_penalty"]),
                 _ => argument.requires(NUM_BEAMS),
             })
@@ -39,7 +53,10 @@ impl FromArgMatches for BeamArgs {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
         for spec in BeamOptions::SPECS {
             if let Some(value) = given(spec, matches) {
-                self.0.get_or_insert_default().set(spec.name, &value).map_err(refused)?;
+                self.0
+                    .get_or_insert_default()
+                    .set(spec.name, &value)
+                    .map_err(|error| refused(&error))?;
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Options of the content filters.
 
-use clap::{Args, builder::NonEmptyStringValueParser};
+use clap::{ArgGroup, Args, builder::NonEmptyStringValueParser};
 use setun::{
     SharedFilter,
     text::{FilterAction, FilterPattern, FilterRule, PatternFilter},
@@ -11,6 +11,7 @@ use crate::error::CliError;
 /// Content filters. Words go before expressions.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Content filters")]
+#[command(group = ArgGroup::new("patterns").args(["words", "expressions"]).multiple(true))]
 pub(crate) struct ContentFilterArgs {
     /// Word to filter, in upper or lower case; repeatable
     #[arg(long = "filter-word", value_name = "WORD", allow_hyphen_values = true)]
@@ -22,12 +23,12 @@ pub(crate) struct ContentFilterArgs {
     expressions: Vec<String>,
 
     /// Also match words inside longer words
-    #[arg(long = "filter-anywhere")]
+    #[arg(long = "filter-anywhere", requires = "words")]
     anywhere: bool,
 
     /// Action on a match: `stop` ends the text before it, `replace:TEXT` replaces it
     #[arg(long = "filter-action", value_name = "ACTION", value_parser = action)]
-    #[arg(default_value = "replace:***")]
+    #[arg(default_value = "replace:***", requires = "patterns")]
     action: FilterAction,
 }
 

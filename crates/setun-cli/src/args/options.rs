@@ -12,21 +12,36 @@ use setun::{
     },
 };
 
-/// The options that take a value or nothing. Structured ones have arguments of their own.
-#[derive(Clone, Debug)]
-pub(crate) struct OptionArgs(GenerateOptions);
+use crate::flags;
 
-impl OptionArgs {
+/// The options that take a value or nothing, of a conversation or of one prompt. Structured ones
+/// have arguments of their own.
+#[derive(Clone, Debug)]
+pub(crate) struct OptionArgs<const CHAT: bool>(GenerateOptions);
+
+impl<const CHAT: bool> OptionArgs<CHAT> {
     /// The options as given.
     pub(super) fn options(&self) -> GenerateOptions {
         self.0.clone()
     }
 }
 
-impl Args for OptionArgs {
+/// What only events report, which a conversation does not print.
+const REPORTED: [&str; 3] = ["logprobs", "top_logprobs", "prompt_logprobs"];
+
+/// How messages are read; a prompt is always read so.
+const OF_MESSAGES: &str = "parse_special";
+
+impl<const CHAT: bool> Args for OptionArgs<CHAT> {
     fn augment_args(command: Command) -> Command {
-        let of_group = |group| offered().filter(move |spec| spec.group == group);
-        OptionGroup::ALL.into_iter().flat_map(of_group).map(argument).fold(command, Command::arg)
+        let of_group = |group| offered(CHAT).filter(move |spec| spec.group == group);
+        let specs = OptionGroup::ALL.into_iter().flat_map(of_group);
+        let arguments = specs.map(|spec| {
+            let is_in_events = REPORTED.contains(&spec.name) && spec.name != "prompt_logprobs";
+            let argument = argument(spec);
+            if is_in_events { argument.requires("json") } else { argument }
+        });
+        arguments.fold(command, Command::arg)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -34,7 +49,7 @@ impl Args for OptionArgs {
     }
 }
 
-impl FromArgMatches for OptionArgs {
+impl<const CHAT: bool> FromArgMatches for OptionArgs<CHAT> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let mut options = Self(GenerateOptions::new());
         options.update_from_arg_matches(matches)?;
@@ -42,23 +57,33 @@ impl FromArgMatches for OptionArgs {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-        for spec in offered() {
+        for spec in offered(CHAT) {
             if let Some(value) = given(spec, matches) {
-                self.0.set(spec.name, &value).map_err(refused)?;
+                self.0.set(spec.name, &value).map_err(|error| refused(&error))?;
             }
         }
         Ok(())
     }
 }
 
-/// The options that are flags.
-fn offered() -> impl Iterator<Item = &'static OptionSpec> {
-    GenerateOptions::SPECS.iter().filter(|spec| !matches!(spec.kind, OptionKind::Structured(_)))
+/// The options that are flags, of a conversation or of one prompt.
+fn offered(chat: bool) -> impl Iterator<Item = &'static OptionSpec> {
+    let is_offered = move |spec: &&OptionSpec| match spec.name {
+        OF_MESSAGES => chat,
+        name => !(chat && REPORTED.contains(&name)),
+    };
+    let is_flag = |spec: &&OptionSpec| !matches!(spec.kind, OptionKind::Structured(_));
+    GenerateOptions::SPECS.iter().filter(is_flag).filter(is_offered)
+}
+
+/// The flags of one prompt that a beam search does not take.
+pub(super) fn not_in_beams() -> impl Iterator<Item = &'static str> {
+    offered(false).filter(|spec| !spec.in_beams).map(|spec| spec.name)
 }
 
 /// An option that was refused.
-pub(super) fn refused(error: OptionError) -> Error {
-    Error::raw(ErrorKind::ValueValidation, error)
+pub(super) fn refused(error: &OptionError) -> Error {
+    Error::raw(ErrorKind::ValueValidation, flags::option_message(error))
 }
 
 /// The help of an option of an engine or its device.

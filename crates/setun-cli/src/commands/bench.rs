@@ -78,7 +78,7 @@ pub(crate) struct Args {
 
     /// Batch sizes, measured one after the other
     #[arg(long, value_name = "B", default_value = "1", value_delimiter = ',')]
-    #[arg(value_parser = count(MAX_SEQUENCES))]
+    #[arg(value_parser = count(MAX_SEQUENCES), allow_hyphen_values = true)]
     batch: Vec<u32>,
 
     /// Measured rounds, after a warm-up
@@ -100,12 +100,12 @@ pub(crate) struct Args {
 
     /// Measure continuous batching with N streams against bare model steps, and prefix sharing
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = count(MAX_SEQUENCES))]
-    #[arg(conflicts_with_all = ["batch", "peer", "profile"])]
+    #[arg(allow_hyphen_values = true, conflicts_with_all = ["batch", "peer", "profile"])]
     streams: Vec<u32>,
 
     /// Measure prompt lookup against plain decoding, on repetitive texts and an ordinary one; the
     /// model needs a tokenizer
-    #[arg(long, conflicts_with_all = ["batch", "peer", "profile", "streams", "shape"])]
+    #[arg(long, conflicts_with_all = ["batch", "peer", "profile", "streams", "shape", "prompt"])]
     speculate: bool,
 
     /// With --speculate: draft model to measure as well
@@ -113,7 +113,8 @@ pub(crate) struct Args {
     draft: Option<String>,
 
     /// Measure decoding under a JSON schema against plain decoding; the model needs a tokenizer
-    #[arg(long, conflicts_with_all = ["batch", "peer", "profile", "streams", "shape", "speculate"])]
+    #[arg(long)]
+    #[arg(conflicts_with_all = ["batch", "peer", "profile", "streams", "shape", "prompt", "speculate"])]
     constrained: bool,
 
     /// Measure the read bandwidth of memory for comparison; takes 1.1 GB of it

@@ -22,6 +22,8 @@ const ROOM: usize = 4;
 /// When a conversation exceeds the context, its oldest messages are dropped, two at a time, until
 /// --max-tokens or a quarter of the context is free for the answer. The system message stays. A
 /// message that is longer than the context is skipped. Standard error reports both.
+///
+/// A special token that a message spells stays text, unless --parse-special is given.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// System message
@@ -29,7 +31,7 @@ pub(crate) struct Args {
     system: Option<String>,
 
     #[command(flatten)]
-    generate: GenerateArgs,
+    generate: GenerateArgs<true>,
 }
 
 /// See [`Args`].
@@ -55,7 +57,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
             continue;
         }
         history.messages.push(Message::user(line));
-        if history.make_room(&engine, options.max_tokens)? {
+        if history.make_room(&engine, &options)? {
             let text = answer(&engine, &history.messages, options.clone(), &mut output)?;
             history.messages.push(Message::assistant(text));
         } else {
@@ -78,15 +80,16 @@ impl History {
 
     /// Forgets the oldest questions and answers until there is room for another answer, and
     /// says so. False where the last message does not fit even alone.
-    fn make_room(&mut self, engine: &Engine, max_tokens: Option<usize>) -> Result<bool, Error> {
+    fn make_room(&mut self, engine: &Engine, options: &GenerateOptions) -> Result<bool, Error> {
         let context = engine.context_length();
-        let room = (context / ROOM).min(max_tokens.unwrap_or(usize::MAX)).max(1);
+        let room = (context / ROOM).min(options.max_tokens.unwrap_or(usize::MAX)).max(1);
+        let special = options.parse_special.unwrap_or_default();
         let mut first = self.kept;
-        let mut tokens = engine.tokenize_chat(&self.messages)?.len();
+        let mut tokens = engine.tokenize_chat(&self.messages, special)?.len();
         while tokens + room > context && first + 2 < self.messages.len() {
             first += 2;
             let rest = [&self.messages[..self.kept], &self.messages[first..]].concat();
-            tokens = engine.tokenize_chat(&rest)?.len();
+            tokens = engine.tokenize_chat(&rest, special)?.len();
         }
         if tokens >= context {
             report(&format!(

@@ -94,6 +94,21 @@ impl From<Table> for TableType {
 }
 
 impl ContainerArgs {
+    /// Refuses what another format than `.setun` does not have.
+    pub(crate) fn check(&self, to: To) -> Result<(), CliError> {
+        let given = [
+            ("--head", !matches!(self.head, Table::Stored)),
+            ("--embedding", !matches!(self.embedding, Table::Stored)),
+            ("--zstd", self.zstd),
+            ("--shard", self.shard.is_some()),
+            ("--licence", self.licence.is_some()),
+        ];
+        match given.into_iter().find(|&(_, is_given)| is_given && !matches!(to, To::Setun)) {
+            Some((flag, _)) => Err(CliError::Usage(format!("{flag} is for --to setun alone"))),
+            None => Ok(()),
+        }
+    }
+
     fn options(&self, source: &str) -> ContainerOptions {
         ContainerOptions {
             embedding: self.embedding.into(),
@@ -187,6 +202,7 @@ pub(crate) fn convert(
     force: bool,
     container: &ContainerArgs,
 ) -> Result<Converted, CliError> {
+    container.check(to)?;
     source.check_is_not(destination)?;
     let (mut written, file) = to.open(destination, force)?;
     if !file.is_empty() && container.shard.is_none() {

@@ -1,6 +1,6 @@
 //! `setun devices`: available devices and instruction sets.
 
-use setun::{DeviceOptions, DeviceReport, Verdict};
+use setun::{DeviceOptions, DeviceReport, Verdict, checkpoint::Options};
 
 use crate::{
     args::FileArgs,
@@ -26,6 +26,9 @@ pub(crate) struct Args {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    if args.model.is_none() && Options::from(args.file) != Options::default() {
+        return Err(CliError::Usage("--i2s-interleave needs --model".to_owned()));
+    }
     let mut output = Output::new();
     if let Some(model) = &args.model {
         let reader = ModelFiles::find(Some(model), args.file.into())?.open()?;

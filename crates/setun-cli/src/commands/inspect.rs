@@ -65,11 +65,24 @@ pub(crate) struct Args {
     device: DeviceArgs,
 }
 
+impl Args {
+    /// Refuses a device that nothing would run on.
+    fn check_device(&self) -> Result<(), CliError> {
+        let DeviceArgs { backend, threads } = &self.device;
+        let flags = [("--backend", backend.is_some()), ("--threads", threads.is_some())];
+        match flags.into_iter().find(|&(_, is_given)| is_given && self.text.is_none()) {
+            Some((flag, _)) => Err(CliError::Usage(format!("{flag} needs --text or --estimate"))),
+            None => Ok(()),
+        }
+    }
+}
+
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if args.estimate {
         return estimate::run(args);
     }
+    args.check_device()?;
     if args.text.is_some() {
         density::check(&args.device)?;
     }

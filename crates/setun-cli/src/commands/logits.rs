@@ -61,12 +61,19 @@ pub(crate) struct Args {
 #[group(required = true, multiple = false)]
 struct Input {
     /// Token ids
-    #[arg(long, value_name = "ID,…", value_delimiter = ',')]
+    #[arg(long, value_name = "ID,…", value_delimiter = ',', allow_hyphen_values = true)]
     ids: Option<Vec<u32>>,
 
     /// Text; the tokenizer's post-processor adds special tokens
     #[arg(long)]
     text: Option<String>,
+}
+
+impl Input {
+    /// The one that is given.
+    fn flag(&self) -> &'static str {
+        if self.ids.is_some() { "--ids" } else { "--text" }
+    }
 }
 
 /// Tokens of a step.
@@ -82,14 +89,13 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         (None, text) => input::tokens(&model, text.as_deref().unwrap_or_default())?,
     };
     let mut model = model.load_onto(options)?.model;
-    check(&tokens, &*model)?;
+    check(&tokens, args.input.flag(), &*model)?;
     export(&args.out, args.force, |file| write(&mut *model, &tokens, &args.out, file))
 }
 
-fn check(tokens: &[u32], model: &dyn Forward) -> Result<(), Error> {
-    let bad = |found, expected| -> Error {
-        EngineError::BadOption { option: "prompt", found, expected }.into()
-    };
+fn check(tokens: &[u32], option: &'static str, model: &dyn Forward) -> Result<(), Error> {
+    let bad =
+        |found, expected| -> Error { EngineError::BadOption { option, found, expected }.into() };
     let (vocab, context) = (model.vocab_size(), model.context_length());
     if tokens.is_empty() {
         return Err(bad("empty".into(), "one token or more".into()));

@@ -13,7 +13,7 @@ mod run;
 mod synth;
 mod verify;
 
-use clap::{Parser, Subcommand};
+use clap::{Command as Arguments, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::error::CliError;
 
@@ -46,6 +46,13 @@ enum Command {
 }
 
 impl Setun {
+    /// Reads the arguments of this process; ends it where they are wrong, or ask for help.
+    pub(crate) fn from_command_line() -> Self {
+        let mut arguments = with_negative_numbers(Self::command());
+        let matches = arguments.get_matches_mut();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut arguments).exit())
+    }
+
     /// Does what was requested.
     pub(crate) fn run(self) -> Result<(), CliError> {
         match self.command {
@@ -62,4 +69,14 @@ impl Setun {
             Command::Bench(args) => bench::run(&args),
         }
     }
+}
+
+/// Has every argument take a negative number as its value, so that one that is out of range is
+/// refused as such.
+fn with_negative_numbers(command: Arguments) -> Arguments {
+    let takes_them = |argument: clap::Arg| {
+        let takes_values = argument.get_action().takes_values();
+        argument.allow_negative_numbers(takes_values)
+    };
+    command.mut_args(takes_them).mut_subcommands(with_negative_numbers)
 }

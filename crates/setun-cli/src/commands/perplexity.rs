@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if context > most || context <= bos.len() + 1 {
         let found = context.to_string();
         let expected = format!("{} to {most} tokens", bos.len() + 2);
-        return Err(EngineError::BadOption { option: "context", found, expected }.into());
+        return Err(EngineError::BadOption { option: "--context", found, expected }.into());
     }
     let windows = windows(&tokens, &bos, context);
     let (mut sum, mut counted, mut progress) = (0.0, 0, Progress::new());
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     drop(progress);
     if counted == 0 {
         let (found, expected) = ("one token or none".into(), "two tokens or more".into());
-        return Err(EngineError::BadOption { option: "text", found, expected }.into());
+        return Err(EngineError::BadOption { option: "--text", found, expected }.into());
     }
     #[expect(clippy::cast_precision_loss, reason = "fewer tokens than 2^52")]
     let mean = sum / counted as f64;

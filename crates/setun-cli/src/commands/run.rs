@@ -32,7 +32,7 @@ pub(crate) struct Args {
     prompt: Option<String>,
 
     #[command(flatten)]
-    generate: GenerateArgs,
+    generate: GenerateArgs<false>,
 
     /// Print events, one JSON object per line
     #[arg(long)]

@@ -52,6 +52,7 @@ pub(crate) struct Args {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    args.container.check(args.to)?;
     let model = Synthetic::new(&args.shape.shape(), args.seed, args.closed.map(f64::from))?;
     if let To::Hf = args.to {
         return write_folder(&model, &args.out, args.force);

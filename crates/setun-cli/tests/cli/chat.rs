@@ -61,6 +61,19 @@ fn a_message_longer_than_the_context_is_skipped() {
 }
 
 #[test]
+fn special_tokens_that_are_typed_stay_text() {
+    let (_keep, folder) = with_template();
+    let chat = |more: &[&str]| {
+        let args = ["chat", "--model", &folder, "--max-tokens", "2"];
+        let line = "</s>".repeat(200); // 200 tokens, or more than the context of 512 has
+        setun_reading(&[&args[..], more].concat(), line.as_bytes())
+    };
+    let typed = chat(&[]);
+    assert!(typed.stderr.contains("the message is skipped: it has "), "{}", typed.stderr);
+    assert!(!chat(&["--parse-special"]).text().is_empty());
+}
+
+#[test]
 fn no_input_is_no_failure() {
     let (_keep, folder) = with_template();
     assert_eq!(setun_reading(&["chat", "--model", &folder], b"").text(), "");

@@ -1,6 +1,6 @@
 //! Exit statuses, and what is said on standard error.
 
-use crate::support::{STORIES, TINY, copy_without, model, setun, story};
+use crate::support::{STORIES, TINY, copy_without, model, setun};
 
 #[test]
 fn a_model_that_is_not_there() {
@@ -97,19 +97,6 @@ fn wrong_usage() {
         assert!(!outcome.stderr.is_empty(), "{args:?}");
         assert!(!outcome.stderr.contains('\x1b'), "no colour in a file");
     }
-}
-
-/// Values outside of an option's range are refused in `options.rs`; these only a model can refuse.
-#[test]
-fn options_that_do_not_fit_the_model() {
-    let run = |more: &[&str]| story(&["--max-tokens", "2"], more);
-    let error = |more: &[&str]| run(more).failure();
-    let biased = error(&["--logit-bias", "99999=1"]);
-    assert!(biased.contains("[bad-option] logit_bias names token 99999, expected"), "{biased}");
-    let words = "option `sampling_order` is [`top_k`, `top_k`], expected a list of distinct";
-    run(&["--sampling-order", "top-k,topK"]).wrong_usage(words);
-    let few = error(&["--min-tokens", "3"]);
-    assert!(few.contains("option `min_tokens` is 3, expected no more than max_tokens"), "{few}");
 }
 
 #[test]

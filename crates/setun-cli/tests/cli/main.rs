@@ -20,6 +20,7 @@ mod samples;
 mod special_files;
 mod support;
 mod synth;
+mod usage;
 
 #[path = "../../../setun-hub/tests/hub/server.rs"]
 #[expect(dead_code, reason = "the tests of pulls need more of it")]

@@ -28,7 +28,8 @@ fn words(value: &Value) -> Vec<String> {
 
 #[test]
 fn help_has_every_flag_with_its_range_and_default() {
-    let help = setun(&["run", "--help"]).text();
+    let help = ["run", "chat"].map(|command| setun(&[command, "--help"]).text());
+    let help = help.join("\n");
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
     for spec in GenerateOptions::SPECS {
         for flag in spec.flags().split(", ") {

@@ -76,8 +76,7 @@ fn a_text_satisfies_its_constraint() {
 fn what_is_not_to_be_shown_is_replaced_or_ends_the_text() {
     let run = |more: &[&str]| story(&["--temperature", "0", "--max-tokens", "60"], more);
     let plain = run(&[]).text();
-    let anywhere = ["--filter-anywhere", "--filter-action", "replace:<the>"];
-    let found = run(&[&["--filter-regex", "the"], &anywhere[..]].concat()).text();
+    let found = run(&["--filter-regex", "the", "--filter-action", "replace:<the>"]).text();
     assert_eq!(found, plain.replace("the", "<the>"));
     let found = run(&[&["--filter-word", "e"], &["--filter-anywhere"][..]].concat()).text();
     assert_eq!(found, plain.replace(['e', 'E'], "***"));

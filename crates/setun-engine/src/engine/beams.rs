@@ -3,7 +3,7 @@
 use futures::channel::oneshot;
 use web_time::Instant;
 
-use super::{BeamGeneration, Engine, generate::RequestInput};
+use super::{BeamGeneration, Engine, chat_prompt::Reading, generate::RequestInput};
 use crate::{
     beams::BeamOptions,
     error::Error,
@@ -23,8 +23,8 @@ impl Engine {
     /// # Errors
     ///
     /// As [`generate`](Self::generate); also if an option of the beams is out of its range, there
-    /// are more of them than the engine has streams, or a form, log-probabilities, an echo, a context
-    /// strategy or a filter is given.
+    /// are more of them than the engine has streams, or an option is given that a search does not
+    /// take, such as a temperature, a seed, a constraint or a filter. One that is 0 or false is none.
     /// What goes wrong later comes from the future.
     pub fn beams(
         &self,
@@ -42,20 +42,12 @@ impl Engine {
             let expected = format!("1 to {most}, the streams of the engine");
             return bad("num_beams", beams.num_beams.to_string(), expected);
         }
-        let others = [
-            ("constraint", options.constraint.is_some()),
-            ("logprobs", options.logprobs == Some(true) || options.top_logprobs > Some(0)),
-            ("prompt_logprobs", options.prompt_logprobs == Some(true)),
-            ("context_strategy", options.context_strategy.is_some()),
-            ("filter", options.filter.is_some()),
-        ];
-        if let Some((option, _)) = others.into_iter().find(|&(_, is_given)| is_given) {
+        if let Some(option) = not_in_beams(&options) {
             return bad(option, "given".into(), "not with beams".into());
         }
         let options = self.beam_defaults(options);
         options.check()?;
-        let deadline = options.deadline.and_then(|time| arrival_time.checked_add(time));
-        let prompt = self.tokens_until(prompt.into(), true, deadline)?;
+        let prompt = self.read_prompt(prompt.into(), Reading::of(&options, arrival_time))?;
         let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
         let (reply, texts) = oneshot::channel();
         let task = TaskRequest::Beam(SearchRequest { options: beams, reply });
@@ -76,4 +68,37 @@ impl Engine {
             ..options.or(&self.shared.defaults)
         }
     }
+}
+
+/// The first option given that a search does not take.
+fn not_in_beams(options: &GenerateOptions) -> Option<&'static str> {
+    let structured = [
+        ("constraint", options.constraint.is_some()),
+        ("context_strategy", options.context_strategy.is_some()),
+        ("filter", options.filter.is_some()),
+        ("logprobs", options.logprobs == Some(true)),
+        ("top_logprobs", options.top_logprobs > Some(0)),
+        ("prompt_logprobs", options.prompt_logprobs == Some(true)),
+    ];
+    let structured = structured.into_iter().find(|&(_, is_given)| is_given);
+    structured.map(|(option, _)| option).or_else(|| not_in_table(options))
+}
+
+/// The same of the options whose value the table can read.
+#[cfg(not(target_family = "wasm"))]
+fn not_in_table(options: &GenerateOptions) -> Option<&'static str> {
+    use setun_text::OptionValue;
+
+    let is_used = |value: OptionValue| match value {
+        OptionValue::Flag(is_on) => is_on,
+        value => value.double() != Some(0.0),
+    };
+    let refused = GenerateOptions::SPECS.iter().filter(|spec| !spec.in_beams);
+    refused.map(|spec| spec.name).find(|name| options.get(name).is_some_and(is_used))
+}
+
+/// JavaScript refuses them by the same table before.
+#[cfg(target_family = "wasm")]
+fn not_in_table(_: &GenerateOptions) -> Option<&'static str> {
+    None
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use setun_text::{Message, SharedFilter, StopStrings, StreamDecoder};
 use web_time::{Instant, SystemTime, UNIX_EPOCH};
 
-use super::{Engine, Handle, Shared};
+use super::{Engine, Handle, Shared, chat_prompt::Reading};
 use crate::{
     command::Command,
     error::Error,
     event_queue::Queue,
     options::{GenerateOptions, Meaning, Prompt},
+    request_slots::RequestSlot,
     sequence::{PromptRange, Request, TaskRequest},
     stream::GenerationStream,
     telemetry::Trace,
@@ -86,9 +87,7 @@ impl Engine {
         options: &GenerateOptions,
     ) -> Result<RequestInput, Error> {
         let arrival_time = Instant::now();
-        let deadline = options.deadline.and_then(|time| arrival_time.checked_add(time));
-        let must_fit = options.context_strategy.is_none();
-        let prompt = self.tokens_until(prompt, must_fit, deadline)?;
+        let prompt = self.read_prompt(prompt, Reading::of(options, arrival_time))?;
         let mut max_tokens = options.max_tokens.unwrap_or(usize::MAX);
         let mut shortened_prompt = None;
         match (self.room(&prompt), &options.context_strategy) {
@@ -128,10 +127,7 @@ impl Engine {
             let expected = format!("1 to {most}, the streams of the engine");
             return Err(Error::BadOption { option: "count", found: count.to_string(), expected });
         }
-        let scheduler = self.least_loaded()?;
-        let most = self.shared.max_waiting;
-        let queue_slots = scheduler.queue_slots.take(count, most);
-        let (slot, other_slots) = queue_slots.map_err(|waiting| Error::Busy { waiting, most })?;
+        let (scheduler, mut slot) = self.take_slots(count.max(task.beams()))?;
         let sampler = options.sampler(&self.meaning())?;
         let stops = StopStrings::new(options.stop)?;
         let decoder = self.decoder(&prompt)?;
@@ -139,7 +135,7 @@ impl Engine {
             *decoder = self.decoder(&prompt[..*from])?;
         }
         let seed = options.seed.unwrap_or_else(random_seed);
-        let request = |sample, task, queue_slot| Request {
+        let request = |sample, task, slot| Request {
             shortened_prompt: shortened_prompt.clone(),
             max_tokens,
             context_length: self.shared.context_length,
@@ -163,27 +159,45 @@ impl Engine {
             priority: options.priority.unwrap_or_default(),
             deadline: options.deadline.and_then(|time| arrival_time.checked_add(time)),
             trace: Trace::begin(prompt.len(), max_tokens, sample),
-            queue_slot: Some(queue_slot),
+            slot: Some(slot),
             prompt: prompt.clone(),
-            load: Arc::clone(&scheduler.load),
         };
         let stream = |request: &Request| {
             GenerationStream::new(Arc::clone(&request.queue), scheduler.commands.clone())
         };
+        let samples =
+            (1..count as u64).map(|sample| request(sample, TaskRequest::default(), slot.split()));
+        let samples: Vec<_> = samples.collect();
         let mut first = request(0, task, slot);
-        let others = (1..).zip(other_slots);
-        first.samples =
-            others.map(|(sample, slot)| request(sample, TaskRequest::default(), slot)).collect();
+        first.samples = samples;
         let streams = (stream(&first), first.samples.iter().map(stream).collect());
         scheduler.send(Command::Generate(Box::new(first)))?;
         Ok(streams)
     }
 
+    /// Slots of the scheduler with the fewest generations that has as many.
+    fn take_slots(&self, count: usize) -> Result<(&Handle, RequestSlot), Error> {
+        let mut refusal = Error::Disposed;
+        for scheduler in self.by_load() {
+            match scheduler.slots.take(count) {
+                Ok(slot) => return Ok((scheduler, slot)),
+                Err(taken) => refusal = Error::Busy { taken, most: scheduler.slots.most() },
+            }
+        }
+        Err(refusal)
+    }
+
     /// The scheduler with the fewest generations, of those that are there.
     pub(super) fn least_loaded(&self) -> Result<&Handle, Error> {
+        self.by_load().into_iter().next().ok_or(Error::Disposed)
+    }
+
+    /// The schedulers that are there, those with the fewest generations first.
+    fn by_load(&self) -> Vec<&Handle> {
         let there = self.schedulers.iter().filter(|scheduler| !scheduler.commands.is_closed());
-        let least = there.min_by_key(|scheduler| Arc::strong_count(&scheduler.load));
-        least.ok_or(Error::Disposed)
+        let mut there: Vec<_> = there.collect();
+        there.sort_by_cached_key(|scheduler| scheduler.slots.taken());
+        there
     }
 
     /// Answers a conversation, through the model's own chat template.

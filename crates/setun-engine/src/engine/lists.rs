@@ -53,6 +53,6 @@ impl Engine {
 
     /// Requests of a list that are made before the first of them ends.
     pub(crate) fn at_once(&self) -> usize {
-        self.shared.streams.min(self.shared.max_waiting).max(1)
+        self.shared.streams
     }
 }

@@ -20,6 +20,7 @@ use crate::{
     error::Error,
     options::EngineOptions,
     parts::{EngineParts, Replica, ReplicaDraft},
+    request_slots::RequestSlots,
     scheduler::{DraftModelRunner, Limits, Scheduler},
 };
 
@@ -95,6 +96,7 @@ fn engine(mut parts: EngineParts, options: &EngineOptions) -> Result<(Engine, Sc
     let (replicas, monitor) = (std::mem::take(&mut parts.replicas), parts.monitor.take());
     let shared = Arc::new(shared(parts, &replicas, options)?);
     let (mut schedulers, mut handles) = (vec![], vec![]);
+    let most = options.streams.saturating_add(options.queue);
     for replica in replicas {
         let (commands, receiver) = unbounded();
         let mut scheduler = scheduler(replica, &shared, options)?;
@@ -102,7 +104,7 @@ fn engine(mut parts: EngineParts, options: &EngineOptions) -> Result<(Engine, Sc
             scheduler = scheduler.with_monitor(monitor.clone(), *every);
         }
         schedulers.push((scheduler, receiver));
-        handles.push(Handle::new(commands));
+        handles.push(Handle::new(commands, RequestSlots::new(most)));
     }
     if options.profile || options.timeline {
         let timeline = options.timeline.then(Instant::now);
@@ -191,7 +193,6 @@ fn shared(
         head: first.head,
         threads: replicas.iter().map(|replica| replica.threads).sum(),
         streams: options.streams,
-        max_waiting: options.queue,
         buffer: options.buffer,
         back_pressure: options.back_pressure,
         defaults: parts.defaults,

@@ -14,7 +14,10 @@ macro_rules! engine_options {
         /// Maximum number of generations in one batch, on each device. Further ones wait.
         streams: usize as POSITIVE_COUNT = 64, "N", Batch, without_flag;
 
-        /// Maximum number of requests that wait for each device. One more is refused (`busy`).
+        /// Maximum number of generations beyond `streams` that each device takes, which wait. One more
+        /// is refused (`busy`).
+        ///
+        /// Each sample and each beam counts, from its request to its last event.
         queue: usize as POSITIVE_COUNT = 1024, "N", Batch, without_flag;
 
         /// How long an idle engine waits for more requests after the first, so that they begin in

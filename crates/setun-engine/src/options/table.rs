@@ -5,6 +5,12 @@
 /// empty.
 macro_rules! generate_options {
     ($callback:ident! { $($more:tt)* }) => { setun_text::sampling_options! { join! { $callback { $($more)*
+        /// Whether a special token that a message spells is read as that token.
+        ///
+        /// Otherwise it stays text, and the chat template alone writes special tokens. In a text
+        /// prompt they are always read.
+        parse_special: Option<bool> as Flag = "false", "", Prompt, with_beams;
+
         /// Maximum number of tokens to generate.
         max_tokens: Option<usize> as POSITIVE_COUNT = "what fits the context", "N", Length, with_beams;
 

@@ -131,7 +131,7 @@ impl Application<'_> {
         let first = self.running.len();
         let Running { sequence, kv_slot, .. } = &mut self.running[index];
         let kv_slot = *kv_slot;
-        for sample in sequence.take_samples() {
+        for mut sample in sequence.take_samples() {
             match self.kv.pool.fork(kv_slot) {
                 Ok(kv_slot) => self.running.push(Running::new(sample, kv_slot)),
                 Err(error) => {

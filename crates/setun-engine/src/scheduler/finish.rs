@@ -72,7 +72,7 @@ impl Scheduler {
     fn fail_with(&mut self, index: usize, error: &Arc<Error>) {
         let mut sequence = self.remove(index).sequence;
         self.stats.metrics.failed += sequence.count() as u64;
-        sequence.take_samples().iter().for_each(|sample| sample.fail(error));
+        sequence.take_samples().iter_mut().for_each(|sample| sample.fail(error));
         sequence.fail(error);
     }
 

@@ -73,8 +73,7 @@ pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
         priority: 0,
         deadline: None,
         trace: Trace::default(),
-        queue_slot: None,
-        load: Arc::new(()),
+        slot: None,
     }
 }
 

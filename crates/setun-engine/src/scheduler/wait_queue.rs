@@ -24,7 +24,7 @@ impl WaitQueue {
     /// at once fails.
     pub(super) fn enqueue(&mut self, request: Request, max_running: usize) {
         self.arrivals += 1;
-        let sequence = Sequence::new(request, self.arrivals);
+        let mut sequence = Sequence::new(request, self.arrivals);
         if sequence.is_search() && sequence.count() > max_running {
             let found = sequence.count().to_string();
             let expected = format!("{max_running} or fewer");

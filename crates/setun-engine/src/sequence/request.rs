@@ -13,7 +13,7 @@ use crate::{
     context::SharedContextStrategy,
     event::FinishReason,
     event_queue::{Demand, Queue},
-    queue_slots::QueueSlot,
+    request_slots::RequestSlot,
     telemetry::Trace,
 };
 
@@ -45,6 +45,11 @@ impl Default for TaskRequest {
 }
 
 impl TaskRequest {
+    /// Generations that it counts as: the beams of a search.
+    pub(crate) fn beams(&self) -> usize {
+        if let Self::Beam(search) = self { search.options.num_beams } else { 1 }
+    }
+
     /// The tokens whose log-probabilities are requested.
     pub(crate) fn prompt_range_mut(&mut self) -> Option<&mut PromptRange> {
         match self {
@@ -98,10 +103,8 @@ pub(crate) struct Request {
     pub(crate) deadline: Option<Instant>,
     /// Reports its events.
     pub(crate) trace: Trace,
-    /// Its place in the queue, until it starts.
-    pub(crate) queue_slot: Option<QueueSlot>,
-    #[expect(dead_code, reason = "its owner counts those that are there")]
-    pub(crate) load: Arc<()>,
+    /// Its slots, until its last event.
+    pub(crate) slot: Option<RequestSlot>,
 }
 
 impl Request {

@@ -35,8 +35,6 @@ impl Sequence {
         self.request.samples.iter_mut().for_each(|sample| sample.trace.admitted(cached));
         let most = self.task.beam_mut().map_or(usize::MAX, super::beam_search::Search::enter);
         self.cached = cached.min(most);
-        self.request.queue_slot = None;
-        self.request.samples.iter_mut().for_each(|sample| sample.queue_slot = None);
         !std::mem::replace(&mut self.entered, true)
     }
 

@@ -172,7 +172,7 @@ impl Sequence {
         } else {
             0.0
         };
-        self.queue().push(Ok(Event::Done(Done {
+        self.push_last(Ok(Event::Done(Done {
             finish_reason: reason,
             stop,
             usage: Usage { prompt_tokens: self.request.prompt.len(), generated_tokens: generated },

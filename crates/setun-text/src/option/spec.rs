@@ -37,6 +37,8 @@ pub enum OptionGroup {
     Streams,
     /// What is timed.
     Monitoring,
+    /// How a prompt is read.
+    Prompt,
     /// Where a text ends.
     Length,
     /// The everyday options of sampling.
@@ -55,13 +57,14 @@ pub enum OptionGroup {
 
 impl OptionGroup {
     /// All groups in order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Batch,
         Self::Context,
         Self::Device,
         Self::Memory,
         Self::Streams,
         Self::Monitoring,
+        Self::Prompt,
         Self::Length,
         Self::Sampling,
         Self::Penalties,
@@ -81,6 +84,7 @@ impl OptionGroup {
             Self::Memory => "Memory",
             Self::Streams => "Streams",
             Self::Monitoring => "Monitoring",
+            Self::Prompt => "Prompt",
             Self::Length => "Length",
             Self::Sampling => "Sampling",
             Self::Penalties => "Penalties, biases and bans",

@@ -6,23 +6,32 @@
 use std::cell::{Cell, RefCell};
 
 use tokenizers::{
-    AddedVocabulary, Decoder as _, DecoderWrapper, Model as _, NormalizedString, Normalizer,
-    NormalizerWrapper, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer as _,
-    PreTokenizerWrapper, normalizer::Range,
+    Decoder as _, DecoderWrapper, Model as _, NormalizedString, Normalizer, NormalizerWrapper,
+    OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer as _, PreTokenizerWrapper,
+    normalizer::Range,
 };
 
 use super::growth::{Room, of_decoder, of_normalizer, of_pre_tokenizer};
 
-/// The ids of a text, or why it cannot be encoded.
+/// The ids of a text without its marks, or why it cannot be encoded. A special token with a mark
+/// inside its spelling stays text.
 pub(super) fn ids(
     tokenizer: &tokenizers::Tokenizer,
-    added: &AddedVocabulary,
     text: &str,
+    mark: Option<char>,
 ) -> Result<Vec<u32>, String> {
+    let added = tokenizer.get_added_vocabulary();
     let room = Room::new(text.len());
     let normalizer = BoundedNormalizer::new(tokenizer.get_normalizer(), &room);
     let mut text = added.extract_and_normalize(Some(&normalizer), text);
     normalizer.refusal.take().map_or(Ok(()), Err)?;
+    if let Some(mark) = mark {
+        let without = |piece: &mut NormalizedString| {
+            piece.filter(|character| character != mark);
+            Ok(())
+        };
+        text.normalize(without).map_err(|error| error.to_string())?;
+    }
     if let Some(stage) = tokenizer.get_pre_tokenizer() {
         pre_tokenize(stage, &mut text, &room)?;
     }

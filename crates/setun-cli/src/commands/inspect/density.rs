@@ -56,7 +56,7 @@ pub(super) fn measure(
     let tokens = input::tokens(&model, &text)?;
     if tokens.is_empty() {
         let (found, expected) = ("empty".into(), "a text of one token or more".into());
-        return Err(EngineError::BadOption { option: "text", found, expected }.into());
+        return Err(EngineError::BadOption { option: "--text", found, expected }.into());
     }
     let LoadedModel { model, backend, level, .. } = model.load_onto(device.options(None, None)?)?;
     let layers = layers(model, &tokens)?;

@@ -8,7 +8,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use setun::hub::PullEvent;
 
-use crate::output::report;
+use crate::{output::report, terminal::escaped};
 
 /// How often the bar is redrawn, so that its clock advances.
 const TICK: Duration = Duration::from_millis(200);
@@ -47,7 +47,7 @@ impl PullProgress {
                 bar.set_position(0);
             }),
             PullEvent::FileStarted { file, present, .. } => self.bar(|bar| {
-                bar.set_message(file);
+                bar.set_message(escaped(&file).into_owned());
                 bar.inc(present);
                 bar.reset_eta();
             }),
@@ -56,7 +56,7 @@ impl PullProgress {
                 self.bar(|bar| bar.set_position(bar.position().saturating_sub(bytes)));
             }
             PullEvent::Verifying { file } => {
-                self.bar(|bar| bar.set_message(format!("verifying {file}")));
+                self.bar(|bar| bar.set_message(format!("verifying {}", escaped(&file))));
             }
             PullEvent::WaitingForLock { .. } => {
                 self.say("another process pulls this model: waiting");
@@ -98,13 +98,13 @@ impl PullProgress {
 
     /// Shown on a terminal only.
     fn note(&self, text: &str) {
-        self.bar(|bar| bar.println(text));
+        self.bar(|bar| bar.println(escaped(text)));
     }
 
     /// Shown everywhere.
     fn say(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.println(text),
+            Some(bar) => bar.println(escaped(text)),
             None => report(&format!("{text}\n")),
         }
     }
