@@ -211,6 +211,11 @@ impl DeviceArgs {
         if self.backend.is_some() {
             device.backends = vec![self.device()?];
         }
+        if let (Some(_), [first, ..]) = (self.threads, &device.backends[..])
+            && !has_threads(first)
+        {
+            return Err(CliError::Usage(format!("--threads has no effect on `{first}`")));
+        }
         device.threads = self.threads.or(device.threads);
         device.cache_type = memory.kv.unwrap_or(device.cache_type);
         device.head_type = memory.head.unwrap_or(device.head_type);
@@ -220,6 +225,16 @@ impl DeviceArgs {
     /// The device's name.
     pub(crate) fn backend(&self) -> &str {
         self.backend.as_deref().unwrap_or(AUTO)
+    }
+}
+
+/// Whether a number of threads may be chosen for a device.
+fn has_threads(device: &Device) -> bool {
+    match device {
+        Device::Scalar | Device::Gpu(_) => false,
+        Device::Each(devices) => devices.iter().any(has_threads),
+        Device::Split(shares) => shares.iter().any(|(device, _)| has_threads(device)),
+        _ => true,
     }
 }
 

@@ -117,7 +117,8 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-/// Columns of text, each as wide as its widest entry; numbers are for the caller to align.
+/// Columns of text, each as wide as its widest entry; numbers are for the caller to align. A line
+/// break in an entry, such as a tensor's name, begins no row.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column| {
@@ -128,7 +129,10 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     };
     let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
     let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(entry, width)| format!("{entry:width$}"));
+        let cells = row.iter().zip(&widths).map(|(entry, width)| {
+            let entry = entry.replace('\n', "\\u000a");
+            format!("{entry:width$}")
+        });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -176,6 +180,12 @@ mod tests {
         output.json(&["c\u{9b}"]).expect("memory");
         let bytes = target.0.borrow().clone();
         String::from_utf8(bytes).expect("UTF-8")
+    }
+
+    #[test]
+    fn a_line_break_in_an_entry_begins_no_row() {
+        let rows = [["a\nb", "1"], ["c", "2"]].map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(table(&rows), "a\\u000ab  1\nc    2");
     }
 
     #[test]

@@ -38,6 +38,7 @@ mod sampler;
 mod sampler_options;
 mod sampling_step;
 mod sampling_strategy;
+mod spellings;
 mod stop_strings;
 mod strategy;
 mod stream_decoder;

@@ -7,7 +7,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::{Message, TextError};
+use crate::{
+    Message, TextError,
+    spellings::{Spellings, parts},
+};
 
 /// Noncharacters, which no text has that was written to be read.
 const MARKS: std::ops::RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
@@ -24,24 +27,27 @@ pub struct MarkedMessages {
 impl MarkedMessages {
     /// Marks the spellings of these tokens, also at the end of a text where only the beginning of
     /// one stands, which the next text may complete; `None` if there are none. A token of one
-    /// character cannot be marked.
+    /// character cannot be marked. Words that templates compare, such as roles, are left alone.
     ///
     /// # Errors
     ///
     /// If the messages have all noncharacters that could be the mark.
     pub fn new(messages: &[Message], special_tokens: &[String]) -> Result<Option<Self>, TextError> {
-        let mut spellings = Spellings::new(special_tokens, *MARKS.start());
-        let is_spelt = |text: &str| spellings.mark(text).is_some();
-        if !messages.iter().any(|message| any_text(message, &is_spelt)) {
-            return Ok(None);
-        }
         let is_free = |mark: &char| {
-            !messages.iter().any(|message| any_text(message, &|text: &str| text.contains(*mark)))
+            let has_mark = |text: &str| text.contains(*mark);
+            !special_tokens.iter().any(|token| has_mark(token))
+                && !messages.iter().any(|message| any_text(message, &has_mark))
         };
         let mut marks = MARKS;
-        spellings.mark = marks.find(is_free).ok_or(TextError::NoFreeMark)?;
-        let messages = messages.iter().map(|message| spellings.mark_message(message)).collect();
-        Ok(Some(Self { messages, mark: spellings.mark }))
+        let free = marks.find(is_free);
+        let tokens = Spellings::new(special_tokens.iter().map(String::as_str));
+        let marker = Marker { tokens, mark: free.unwrap_or(*MARKS.start()) };
+        let marked: Vec<_> = messages.iter().map(|message| marker.mark_message(message)).collect();
+        if marked == messages {
+            return Ok(None);
+        }
+        let mark = free.ok_or(TextError::NoFreeMark)?;
+        Ok(Some(Self { messages: marked, mark }))
     }
 }
 
@@ -63,34 +69,23 @@ fn any(value: &Value, is_so: &dyn Fn(&str) -> bool) -> bool {
 }
 
 /// Spellings of tokens, and what marks them.
-struct Spellings<'a> {
-    tokens: Vec<&'a str>,
-    firsts: Vec<char>, // first characters of the tokens
+struct Marker<'a> {
+    tokens: Spellings<'a>,
     mark: char,
 }
 
-impl<'a> Spellings<'a> {
-    fn new(tokens: &'a [String], mark: char) -> Self {
-        let tokens =
-            tokens.iter().map(String::as_str).filter(|token| token.chars().nth(1).is_some());
-        let tokens: Vec<_> = tokens.collect();
-        let mut firsts: Vec<_> = tokens.iter().filter_map(|token| token.chars().next()).collect();
-        firsts.sort_unstable();
-        firsts.dedup();
-        Self { tokens, firsts, mark }
-    }
-
+impl Marker<'_> {
     fn mark_message(&self, message: &Message) -> Message {
         let Message { role, content, fields } = message;
         Message {
-            role: self.mark_text(role),
+            role: self.mark_name(role),
             content: self.mark_text(content),
             fields: self.mark_map(fields),
         }
     }
 
     fn mark_map(&self, map: &Map<String, Value>) -> Map<String, Value> {
-        map.iter().map(|(key, value)| (self.mark_text(key), self.mark_value(value))).collect()
+        map.iter().map(|(key, value)| (self.mark_name(key), self.mark_value(value))).collect()
     }
 
     fn mark_value(&self, value: &Value) -> Value {
@@ -102,30 +97,33 @@ impl<'a> Spellings<'a> {
         }
     }
 
+    /// A role or a key.
+    fn mark_name(&self, name: &str) -> String {
+        if is_word(name) { name.to_owned() } else { self.mark_text(name) }
+    }
+
+    /// The text with a mark after the first character of each spelling. A word is marked only if it
+    /// has a whole one: `text` may be a type, though a token begins with its last letter.
     fn mark_text(&self, text: &str) -> String {
-        self.mark(text).unwrap_or_else(|| text.to_owned())
-    }
-
-    /// The text with a mark after the first character of each spelling; none if it has none.
-    fn mark(&self, text: &str) -> Option<String> {
-        let (mut marked, mut copied) = (String::new(), 0);
-        let end = text.trim_end().len(); // templates trim
-        for (at, first) in text.char_indices() {
-            if self.firsts.contains(&first) && self.begins(&text[at..], &text[at..end.max(at)]) {
-                let next = at + first.len_utf8();
-                marked.push_str(&text[copied..next]);
+        let marked = |parts: &mut dyn Iterator<Item = &str>| {
+            let mut marked = parts.next().unwrap_or_default().to_owned();
+            for part in parts {
                 marked.push(self.mark);
-                copied = next;
+                marked.push_str(part);
             }
+            marked
+        };
+        if is_word(text) {
+            marked(&mut parts(text, self.tokens.cuts(text)))
+        } else {
+            marked(&mut parts(text, self.tokens.open_cuts(text)))
         }
-        (copied > 0).then(|| marked + &text[copied..])
     }
+}
 
-    /// Whether a text begins with a token, or its last characters begin one.
-    fn begins(&self, rest: &str, trimmed: &str) -> bool {
-        let is_open = |token: &&&str| !trimmed.is_empty() && token.starts_with(trimmed);
-        self.tokens.iter().any(|token| rest.starts_with(token) || is_open(&token))
-    }
+/// Whether a text is one that templates compare.
+fn is_word(text: &str) -> bool {
+    text.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-'))
 }
 
 #[cfg(test)]
@@ -143,24 +141,29 @@ mod tests {
 
     /// A token for each letter, and `<|end|>` and `<|b|>`.
     fn with_pre_tokenizer(pre_tokenizer: &Value) -> HfTokenizer {
-        let special = |id: u32, content: &str| {
-            json!({
-                "id": id, "content": content, "special": true, "normalized": false,
-                "single_word": false, "lstrip": false, "rstrip": false,
-            })
-        };
         let letters = ('\0'..'\x7f').map(|letter| (letter.to_string(), u32::from(letter).into()));
         let mut vocab: Map<String, Value> = letters.collect();
         vocab.insert("<|end|>".into(), END.into());
         vocab.insert("<|b|>".into(), (END + 1).into());
+        let model = json!({"type": "BPE", "vocab": vocab, "merges": []});
+        built(&[(END, "<|end|>"), (END + 1, "<|b|>")], pre_tokenizer, &model)
+    }
+
+    fn built(special: &[(u32, &str)], pre_tokenizer: &Value, model: &Value) -> HfTokenizer {
+        let special = special.iter().map(|(id, content)| {
+            json!({
+                "id": id, "content": content, "special": true, "normalized": false,
+                "single_word": false, "lstrip": false, "rstrip": false,
+            })
+        });
         let json = json!({
             "version": "1.0",
-            "added_tokens": [special(END, "<|end|>"), special(END + 1, "<|b|>")],
+            "added_tokens": special.collect::<Vec<_>>(),
             "normalizer": null,
             "pre_tokenizer": pre_tokenizer,
             "post_processor": null,
             "decoder": null,
-            "model": {"type": "BPE", "vocab": vocab, "merges": []},
+            "model": model,
         });
         HfTokenizer::from_bytes(json.to_string().as_bytes()).expect("a tokenizer")
     }
@@ -178,6 +181,18 @@ mod tests {
     }
 
     #[test]
+    fn words_that_templates_compare_are_left_alone() {
+        let mut message = Message::new("user", "te");
+        message.fields.insert("type".into(), json!([{"type": "text"}]));
+        let special = ["text|", "ser", "typewriter", "user"].map(str::to_owned);
+        assert_eq!(MarkedMessages::new(&[message.clone()], &special).expect("a free mark"), None);
+        message.content = "a user; te".into();
+        let found = MarkedMessages::new(&[message], &special).expect("a free mark").expect("marks");
+        assert_eq!(found.messages[0].content, "a u\u{fdd0}s\u{fdd0}er; t\u{fdd0}e");
+        assert_eq!(found.messages[0].role, "user");
+    }
+
+    #[test]
     fn a_marked_token_is_its_letters_and_others_are_themselves() {
         let byte_level =
             json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true});
@@ -188,7 +203,7 @@ mod tests {
 
     fn check_marked(tokenizer: &HfTokenizer) {
         let letters = |text: &str| text.chars().map(u32::from).collect::<Vec<_>>();
-        for content in ["<|end|>", "a<|end|><|b|>c", "<<|end|>", "<|end|", "x<|b", "<|end|>"] {
+        for content in ["<|end|>", "a<|end|><|b|>c", "<<|end|>", "<|end|", "x<|b", "a<", "<"] {
             let MarkedMessages { messages, mark } = marked(content).expect(content);
             let text = format!("<|end|>{}<|b|>", messages[0].content);
             let expected = [vec![END], letters(content), vec![END + 1]].concat();
@@ -201,6 +216,36 @@ mod tests {
         let plain = "<|b|>hello<|end|>";
         let expected = tokenizer.encode(plain, false).expect("tokens");
         assert_eq!(tokenizer.encode_marked(plain, '\u{fdd0}').expect("tokens"), expected);
+    }
+
+    /// Pieces that a model finds by itself, and a piece that is a mark alone.
+    #[test]
+    fn a_model_that_has_special_tokens_itself_is_not_given_them() {
+        let pieces = json!([["<unk>", 0], ["</s>", 0], ["<", -9], ["/s>", -9], ["x", -9]]);
+        let unigram = json!({"type": "Unigram", "unk_id": 0, "vocab": pieces});
+        let words = json!({"</s>": 1, "<": 2, "/s>": 3, "x": 4, "?": 5});
+        let words = json!({"type": "WordLevel", "unk_token": "?", "vocab": words});
+        let level = json!({
+            "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
+            "use_regex": false,
+        });
+        for (special, pre_tokenizer, model, expected) in [
+            (&[(1, "</s>")][..], &Value::Null, &unigram, [1, 2, 3, 1]),
+            (&[(1, "</s>")], &Value::Null, &words, [1, 2, 3, 1]),
+            (&[(1, "</s>"), (2, "<")], &level, &words, [1, 2, 3, 1]),
+        ] {
+            let tokenizer = built(special, pre_tokenizer, model);
+            let special = tokenizer.special_tokens();
+            for content in ["</s>", "<"] {
+                let messages = [Message::user(content)];
+                let found = MarkedMessages::new(&messages, &special).expect("a free mark");
+                let found = found.expect("marks");
+                let text = format!("</s>{}</s>", found.messages[0].content);
+                let ids = tokenizer.encode_marked(&text, found.mark).expect("tokens");
+                let expected: &[_] = if content == "<" { &[1, 2, 1] } else { &expected };
+                assert_eq!(ids, expected, "{content}");
+            }
+        }
     }
 
     #[test]

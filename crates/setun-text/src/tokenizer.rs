@@ -32,7 +32,8 @@ pub trait Tokenizer: Send + Sync {
     /// The ids of `text` without the character `mark`; the spelling of a special token that has the
     /// mark inside stays text.
     ///
-    /// Only marks inside the spellings of [`special_tokens`](Self::special_tokens) are expected.
+    /// Only marks inside the spellings of [`special_tokens`](Self::special_tokens) are expected. A
+    /// tokenizer that has such spellings has to implement this too.
     fn encode_marked(&self, text: &str, mark: char) -> Result<Vec<u32>, TextError> {
         self.encode(&text.replace(mark, ""), false)
     }
@@ -140,8 +141,7 @@ impl Tokenizer for HfTokenizer {
     }
 
     fn special_tokens(&self) -> Vec<String> {
-        let added = self.inner.get_added_vocabulary().get_added_tokens_decoder();
-        added.values().filter(|token| token.special).map(|token| token.content.clone()).collect()
+        encode::special_tokens(&self.inner).map(str::to_owned).collect()
     }
 
     fn decode(&self, ids: &[u32], skip_special: bool) -> Result<String, TextError> {

@@ -1,6 +1,6 @@
 //! `setun chat`: a conversation through the model's own chat template.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, BufRead, IsTerminal, Read};
 
 use setun::{Engine, EngineError, Error, Event, GenerateOptions, Message};
 
@@ -14,6 +14,9 @@ use crate::{
 /// Divisor of the context that gives the positions kept free for an answer.
 const ROOM: usize = 4;
 
+/// Most bytes of a message: more than any context holds.
+const MAX_LINE: u64 = 1 << 24;
+
 /// Chat with a model through its chat template
 ///
 /// Each line is a message. Ctrl-C stops an answer; at the prompt it ends the conversation, as does
@@ -21,7 +24,8 @@ const ROOM: usize = 4;
 ///
 /// When a conversation exceeds the context, its oldest messages are dropped, two at a time, until
 /// --max-tokens or a quarter of the context is free for the answer. The system message stays. A
-/// message that is longer than the context is skipped. Standard error reports both.
+/// message that is longer than the context, or is not UTF-8, is skipped. Standard error reports
+/// each.
 ///
 /// A special token that a message spells stays text, unless --parse-special is given.
 #[derive(Debug, clap::Args)]
@@ -45,17 +49,21 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let options = args.generate.options(&engine)?;
     let mut history = History::new(args.system.as_deref());
     let mut output = Output::new();
-    let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let mut input = io::stdin().lock();
+    let is_terminal = input.is_terminal() && io::stdout().is_terminal();
     loop {
         if is_terminal {
             output.write("> ")?;
         }
-        let Some(line) = read_line()? else {
-            return if is_terminal { output.write("\n") } else { Ok(()) };
+        let line = match read_line(&mut input).map_err(CliError::Input)? {
+            None => return if is_terminal { output.write("\n") } else { Ok(()) },
+            Some(Ok(line)) if line.trim().is_empty() => continue,
+            Some(Ok(line)) => line,
+            Some(Err(reason)) => {
+                report(&format!("setun: the message is skipped: {reason}\n"));
+                continue;
+            }
         };
-        if line.trim().is_empty() {
-            continue;
-        }
         history.messages.push(Message::user(line));
         if history.make_room(&engine, &options)? {
             let text = answer(&engine, &history.messages, options.clone(), &mut output)?;
@@ -129,12 +137,43 @@ fn answer(
     Ok(text)
 }
 
-/// A line without its break; none at the end of input.
-fn read_line() -> Result<Option<String>, CliError> {
-    let mut line = String::new();
-    match io::stdin().read_line(&mut line) {
-        Ok(0) => Ok(None),
-        Ok(_) => Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned())),
-        Err(error) => Err(CliError::Input(error)),
+/// A line without its break, or why it is no message; none at the end of input.
+fn read_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, String>>> {
+    let mut line = vec![];
+    let read = input.by_ref().take(MAX_LINE + 1).read_until(b'\n', &mut line)?;
+    if read == 0 {
+        return Ok(None);
+    }
+    if read as u64 > MAX_LINE && !line.ends_with(b"\n") {
+        input.skip_until(b'\n')?;
+        return Ok(Some(Err(format!("it has more than {MAX_LINE} bytes"))));
+    }
+    let line = String::from_utf8(line).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        format!("it is not UTF-8: byte {offset} starts no character")
+    });
+    Ok(Some(line.map(|line| line.trim_end_matches(['\n', '\r']).to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_no_message_is_left_behind_and_the_next_is_read() {
+        let most = usize::try_from(MAX_LINE).expect("a small number");
+        let [whole, longer] = [most, most + 1].map(|length| "a".repeat(length));
+        let text = [b"\xc3\xa9\r\n\nab\xff\n", whole.as_bytes(), b"\n", longer.as_bytes()];
+        let text = [&text.concat(), &b"\nlast"[..]].concat();
+        let mut input = &text[..];
+        let mut next = || read_line(&mut input).expect("memory");
+        assert_eq!(next(), Some(Ok("é".into())));
+        assert_eq!(next(), Some(Ok(String::new())));
+        let reason = "it is not UTF-8: byte 2 starts no character";
+        assert_eq!(next(), Some(Err(reason.into())));
+        assert!(next() == Some(Ok(whole)), "as many bytes as may be");
+        assert_eq!(next(), Some(Err("it has more than 16777216 bytes".into())));
+        assert_eq!(next(), Some(Ok("last".into())));
+        assert_eq!(next(), None);
     }
 }

@@ -61,6 +61,16 @@ fn a_message_longer_than_the_context_is_skipped() {
 }
 
 #[test]
+fn a_line_that_is_no_text_is_skipped() {
+    let (_keep, folder) = with_template();
+    let args = ["chat", "--model", &folder, "--temperature", "0", "--max-tokens", "4"];
+    let expected = setun_reading(&args, b"A cat\nA dog\n").text();
+    let outcome = setun_reading(&args, b"A cat\nab\xff\nA dog\n");
+    let words = "the message is skipped: it is not UTF-8: byte 2 starts no character";
+    assert_eq!(outcome.text_with(words), expected, "as if it was not there");
+}
+
+#[test]
 fn special_tokens_that_are_typed_stay_text() {
     let (_keep, folder) = with_template();
     let chat = |more: &[&str]| {

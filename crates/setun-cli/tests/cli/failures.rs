@@ -131,6 +131,16 @@ fn help_and_version_are_no_failures() {
     assert!(after(1, "--top-p") < places[2] && after(2, "--ban ") > 0, "{help}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_has_a_code() {
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("a device");
+    let output = crate::support::command(&["devices"]).stdout(full).output().expect("its end");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.starts_with("setun: [storage-full] cannot write standard output: "), "{stderr}");
+}
+
 /// Ctrl-C in the middle of a text ends it, and the status says so.
 #[cfg(unix)]
 #[test]

@@ -41,6 +41,8 @@ fn flags_without_an_effect_are_refused() {
         (&["inspect", &tiny], &["--backend", "cpu"], "--backend needs --text or --estimate"),
         (&["inspect", &tiny], &["--threads", "2"], "--threads needs --text or --estimate"),
         (&["inspect", &tiny], &["--i2s-interleave", "64"], "`packed` is no GGUF file"),
+        (&["run", "--backend", "scalar"], &["--threads", "2"], "no effect on `scalar`"),
+        (&["bench", "--backend", "each:scalar"], &["--threads", "2"], "on `each:scalar`"),
         (&["devices"], &["--i2s-interleave", "64"], "--i2s-interleave needs --model"),
         (&["bench"], &["--speculate", "--prompt", "5"], "--prompt"),
         (&["bench"], &["--constrained", "--prompt", "5"], "--prompt"),

@@ -8,10 +8,11 @@ use std::cell::{Cell, RefCell};
 use tokenizers::{
     Decoder as _, DecoderWrapper, Model as _, NormalizedString, Normalizer, NormalizerWrapper,
     OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer as _, PreTokenizerWrapper,
-    normalizer::Range,
+    Token, normalizer::Range,
 };
 
 use super::growth::{Room, of_decoder, of_normalizer, of_pre_tokenizer};
+use crate::spellings::{Spellings, parts};
 
 /// The ids of a text without its marks, or why it cannot be encoded. A special token with a mark
 /// inside its spelling stays text.
@@ -26,25 +27,69 @@ pub(super) fn ids(
     let mut text = added.extract_and_normalize(Some(&normalizer), text);
     normalizer.refusal.take().map_or(Ok(()), Err)?;
     if let Some(mark) = mark {
-        let without = |piece: &mut NormalizedString| {
-            piece.filter(|character| character != mark);
-            Ok(())
-        };
-        text.normalize(without).map_err(|error| error.to_string())?;
+        remove(mark, &mut text)?;
     }
     if let Some(stage) = tokenizer.get_pre_tokenizer() {
         pre_tokenize(stage, &mut text, &room)?;
     }
+    let special = mark.map(|_| Spellings::new(special_tokens(tokenizer)));
     let mut ids = vec![];
     for (piece, _, added) in pieces(&text) {
-        if let Some(tokens) = added {
-            ids.extend(tokens.iter().map(|token| token.id));
-            continue;
+        match (added, &special) {
+            (Some(tokens), _) => ids.extend(ids_of(tokens)),
+            (None, Some(special)) => ids.extend(plain_ids(tokenizer, piece, special)?),
+            (None, None) => ids.extend(ids_of(&model_tokens(tokenizer, piece)?)),
         }
-        let tokens = tokenizer.get_model().tokenize(piece).map_err(|error| error.to_string())?;
-        ids.extend(tokens.into_iter().map(|token| token.id));
     }
     Ok(ids)
+}
+
+/// The spellings of the special tokens.
+pub(super) fn special_tokens(tokenizer: &tokenizers::Tokenizer) -> impl Iterator<Item = &str> {
+    let added = tokenizer.get_added_vocabulary().get_added_tokens_decoder();
+    added.values().filter(|token| token.special).map(|token| token.content.as_str())
+}
+
+/// Removes a mark from what is text.
+fn remove(mark: char, text: &mut PreTokenizedString) -> Result<(), String> {
+    let without = |piece: &mut NormalizedString| {
+        piece.filter(|character| character != mark);
+        Ok(())
+    };
+    text.normalize(without).map_err(|error| error.to_string())
+}
+
+/// The ids of a piece that stays text. A model may have special tokens in its own vocabulary, and
+/// find them there; such a piece is cut inside of them.
+fn plain_ids(
+    tokenizer: &tokenizers::Tokenizer,
+    piece: &str,
+    special: &Spellings<'_>,
+) -> Result<Vec<u32>, String> {
+    if piece.is_empty() {
+        return Ok(vec![]); // it was a mark alone
+    }
+    let whole = model_tokens(tokenizer, piece)?;
+    let is_special = |token: &Token| {
+        let (start, end) = token.offsets;
+        piece.get(start..end).is_some_and(|spelling| special.is_at_start_of(spelling))
+    };
+    if !whole.iter().any(is_special) {
+        return Ok(ids_of(&whole).collect());
+    }
+    let mut ids = vec![];
+    for part in parts(piece, special.cuts(piece)) {
+        ids.extend(ids_of(&model_tokens(tokenizer, part)?));
+    }
+    Ok(ids)
+}
+
+fn ids_of(tokens: &[Token]) -> impl Iterator<Item = u32> {
+    tokens.iter().map(|token| token.id)
+}
+
+fn model_tokens(tokenizer: &tokenizers::Tokenizer, piece: &str) -> Result<Vec<Token>, String> {
+    tokenizer.get_model().tokenize(piece).map_err(|error| error.to_string())
 }
 
 /// The text of ids, or why they cannot be decoded.
@@ -132,8 +177,11 @@ fn pre_tokenize(
     let bytes = pieces(text).iter().map(|(piece, ..)| piece.len()).sum();
     room.check("pre-tokenizer", 0, bytes, of_pre_tokenizer(stage))?;
     if let PreTokenizerWrapper::ByteLevel(_) = stage {
-        text.normalize(|piece| check_alignment(piece).map_err(Into::into))
-            .map_err(|error| error.to_string())?;
+        // An empty piece, which was a mark alone, has nothing to align.
+        let check = |piece: &mut NormalizedString| {
+            if piece.is_empty() { Ok(()) } else { check_alignment(piece).map_err(Into::into) }
+        };
+        text.normalize(check).map_err(|error| error.to_string())?;
     }
     stage.pre_tokenize(text).map_err(|error| error.to_string())
 }
@@ -159,7 +207,7 @@ fn check_alignment(text: &NormalizedString) -> Result<(), String> {
     }
 }
 
-type Piece<'a> = (&'a str, (usize, usize), &'a Option<Vec<tokenizers::Token>>);
+type Piece<'a> = (&'a str, (usize, usize), &'a Option<Vec<Token>>);
 
 fn pieces(text: &PreTokenizedString) -> Vec<Piece<'_>> {
     text.get_splits(OffsetReferential::Normalized, OffsetType::None)

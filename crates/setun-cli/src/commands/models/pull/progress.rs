@@ -38,7 +38,7 @@ impl PullProgress {
     pub(super) fn show(&self, event: PullEvent) {
         match event {
             PullEvent::Connecting { address } => {
-                self.bar(|bar| bar.set_message(format!("connecting to {address}")));
+                self.bar(|bar| bar.set_message(format!("connecting to {}", escaped(&address))));
             }
             PullEvent::Planned { bytes, .. } => self.bar(|bar| {
                 if bytes > 0 {
