@@ -138,7 +138,7 @@ pub(crate) enum CliError {
     },
 
     /// Standard output could not be written.
-    #[error("[{}] cannot write standard output: {0}", ErrorCode::from(.0))]
+    #[error("[{}] cannot write standard output: {}", ErrorCode::from(.0), .0)]
     Output(io::Error),
 
     /// Arguments that do not go together.

@@ -3,6 +3,7 @@
 use std::{
     sync::{Arc, Barrier},
     thread,
+    time::Duration,
 };
 
 use super::{Engine, test_support::parts};
@@ -17,8 +18,11 @@ const LONG: usize = 60;
 
 /// An engine over models of its own, whose streams hold one event.
 fn engine(streams: usize, queue: usize, devices: usize) -> Engine {
-    let options = EngineOptions { streams, queue, buffer: 1, ..EngineOptions::default() };
-    Engine::start(parts(devices), &options).expect("an engine")
+    Engine::start(parts(devices), &engine_options(streams, queue)).expect("an engine")
+}
+
+fn engine_options(streams: usize, queue: usize) -> EngineOptions {
+    EngineOptions { streams, queue, buffer: 1, ..EngineOptions::default() }
 }
 
 fn options(tokens: usize) -> GenerateOptions {
@@ -86,7 +90,9 @@ fn what_is_beyond_streams_and_queue_is_refused_and_nothing_else() {
 
 #[test]
 fn samples_and_beams_count_each() {
-    let engine = engine(4, 1, 1);
+    // A search, which nobody's reading delays, waits for two more.
+    let waiting = EngineOptions { batch_wait: Duration::from_hours(1), ..engine_options(4, 1) };
+    let engine = Engine::start(parts(1), &waiting).expect("an engine");
     let samples = engine.samples(vec![1, 2], options(LONG), 4).expect("four streams");
     let beams = crate::BeamOptions::new(2);
     let search = || engine.beams(vec![1, 2], beams, GenerateOptions::new().max_tokens(LONG));
