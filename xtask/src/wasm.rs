@@ -20,7 +20,10 @@ use crate::variant::Variant;
 /// What wasm-opt does. Higher levels give fewer bytes but less alike ones: of a module of 3.21 MB,
 /// 784 kB after brotli, `-O1` makes 776 kB, and `-Oz` 820 kB in many times the time. Functions that
 /// are equal after it become one: 1 kB less.
-const OPTIMIZER: [&str; 2] = ["-O1", "--duplicate-function-elimination"];
+///
+/// Without locals moved to where they are read it is 1 % larger, and 0.3 % smaller after brotli.
+const OPTIMIZER: [&str; 3] =
+    ["-O1", "--duplicate-function-elimination", "--skip-pass=simplify-locals"];
 
 /// What it does last: functions lie beside others with like bodies, by which [`Bindgen::rank`] has named them.
 /// 984 kB instead of 994 in the order of the compiler's names, or 1008 in that of the linker.

@@ -26,7 +26,7 @@ pub(super) const PROCESSES: [&[&str]; 2] = [
         "npm test:packaging",
         "npm test:browser",
     ],
-    &["dependencies", "crate packages", "features", "documentation", "fuzz", "neon", "systems"],
+    &["dependencies", "crate packages", "fuzz", "neon", "systems", "features", "documentation"],
 ];
 
 /// Stages under way in a process of their own.

@@ -47,8 +47,6 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
                 .args(["--", "-D", "warnings"]))?;
             count(&mut binding_tool(&["test", "--release"]), totals)
         }),
-        Stage::new("features", |_| features()),
-        Stage::new("documentation", |_| documentation()),
         examples::stage(),
     ];
     if long {
@@ -72,6 +70,9 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
     stages.extend(neon::stage());
     stages.push(gpu::stage());
     stages.push(systems::stage());
+    // Both wait for the builds of `crates`, so what need not wait comes before them.
+    stages.push(Stage::new("features", |_| features()));
+    stages.push(Stage::new("documentation", |_| documentation()));
     stages.push(cuda::stage());
     stages.push(Stage::new("package", |_| package::build().map(|table| println!("{table}"))));
     stages.push(shaders());
