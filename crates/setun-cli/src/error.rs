@@ -179,6 +179,13 @@ pub(crate) enum CliError {
         what: Vec<String>,
     },
 
+    /// Stored models have all their bytes, but cannot be used.
+    #[error("[bad-checkpoint] cannot be used: {}", what.join(", "))]
+    Unusable {
+        /// Their names.
+        what: Vec<String>,
+    },
+
     /// The reader of standard output has closed it. Not a failure.
     #[error("the reader of standard output has left")]
     ClosedPipe,

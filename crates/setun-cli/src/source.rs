@@ -70,16 +70,21 @@ impl ModelFiles {
         };
         let stored = named(model)?;
         let path = stored.as_deref().unwrap_or(Path::new(model));
+        // A folder of the store is named after its revision.
+        let whole = path.canonicalize().unwrap_or_else(|_| path.into());
+        let file = whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy();
+        let name = if stored.is_some() { model.to_owned() } else { file.into_owned() };
+        Self::at(path, name, options)
+    }
+
+    /// What is at a path, to be reported by a name.
+    pub(crate) fn at(path: &Path, name: String, options: Options) -> Result<Self, CliError> {
         let (folder, layout) = locate(path).map_err(|error| match error {
             Error::NoModel { path, found, .. } => {
                 Error::NoModel { path, expected: EXPECTED, found }
             }
             other => other,
         })?;
-        // A folder of the store is named after its revision.
-        let whole = path.canonicalize().unwrap_or_else(|_| path.into());
-        let file = whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy();
-        let name = if stored.is_some() { model.to_owned() } else { file.into_owned() };
         let bytes = Box::new(ModelFolder::new(&folder));
         Ok(Self { folder: Some(folder), ..Self::new(name, layout, options, bytes) })
     }

@@ -1,18 +1,22 @@
 //! `setun models verify`.
 
 use serde::Serialize;
-use setun::hub::{DamagedModel, FileCheck, PullOptions, StoredModel};
+use setun::{
+    checkpoint::Options,
+    hub::{DamagedModel, FileCheck, PullOptions, StoredModel},
+};
 
 use super::list::damage;
 use crate::{
     error::CliError,
     output::{Output, Progress, size, table},
-    source::store,
+    source::{ModelFiles, store},
 };
 
 /// Verify the files of a model, or of all models, against their hashes
 ///
-/// The exit status is 1 if a file differs or a model is damaged in another way.
+/// Tokenizer and chat template are tried on a short text. The exit status is 1 if a file differs or a
+/// model is damaged or unusable in another way.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Name of the model [default: all models]
@@ -28,8 +32,12 @@ pub(super) struct Args {
 struct Checked {
     name: String,
     revision: String,
+    /// Whether all files have their hashes.
     good: bool,
     files: Vec<FileCheck>,
+    /// Why it cannot be used, though its files are those that were pulled.
+    problem: Option<String>,
+    warnings: Vec<String>,
 }
 
 /// See [`Args`].
@@ -44,7 +52,12 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     print(&checked, args.json)?;
     let bad = checked.iter().filter(|model| !model.good).map(|model| model.name.clone());
     let what: Vec<_> = bad.chain(damaged.iter().map(damage)).collect();
-    if what.is_empty() { Ok(()) } else { Err(CliError::Damaged { what }) }
+    if !what.is_empty() {
+        return Err(CliError::Damaged { what });
+    }
+    let unusable = checked.iter().filter(|model| model.problem.is_some());
+    let what: Vec<_> = unusable.map(|model| model.name.clone()).collect();
+    if what.is_empty() { Ok(()) } else { Err(CliError::Unusable { what }) }
 }
 
 /// What is to be read, and what is damaged so that it is not.
@@ -69,7 +82,19 @@ fn check(model: StoredModel, progress: &mut Progress) -> Result<Checked, CliErro
         progress.show(|| format!("reading {} of {name}", file.name));
     })?;
     let good = files.iter().all(|file| file.good);
-    Ok(Checked { name, revision: model.manifest.revision, good, files })
+    let (problem, warnings) = match if good { try_texts(&model) } else { Ok(vec![]) } {
+        Ok(warnings) => (None, warnings),
+        Err(error) => (Some(error.to_string()), vec![]),
+    };
+    Ok(Checked { name, revision: model.manifest.revision, good, files, problem, warnings })
+}
+
+/// Opens the header and tries tokenizer and template, as a generation would; its warnings.
+fn try_texts(model: &StoredModel) -> Result<Vec<String>, CliError> {
+    // Of several files one has to be named, which is no fault of the model.
+    let Ok(path) = model.path(None) else { return Ok(vec![]) };
+    let files = ModelFiles::at(&path, model.id.to_string(), Options::default())?;
+    Ok(files.header()?.try_texts()?)
 }
 
 fn print(checked: &[Checked], json: bool) -> Result<(), CliError> {
@@ -77,12 +102,18 @@ fn print(checked: &[Checked], json: bool) -> Result<(), CliError> {
     if json {
         return output.json(&checked);
     }
-    let rows = checked.iter().flat_map(|model| {
-        model.files.iter().map(|file| {
-            let verdict = file.problem.clone().unwrap_or_else(|| "good".into());
-            vec![format!("{}/{}", model.name, file.file), size(file.bytes), verdict]
-        })
-    });
-    let rows: Vec<_> = rows.collect();
+    let rows: Vec<_> = checked.iter().flat_map(rows).collect();
     if rows.is_empty() { Ok(()) } else { output.line(&table(&rows)) }
+}
+
+/// A line for each file, and for what else is known of a model.
+fn rows(model: &Checked) -> Vec<Vec<String>> {
+    let of_file = |file: &FileCheck| {
+        let verdict = file.problem.clone().unwrap_or_else(|| "good".into());
+        vec![format!("{}/{}", model.name, file.file), size(file.bytes), verdict]
+    };
+    let warnings = model.warnings.iter().map(|warning| format!("warning: {warning}"));
+    let of_model = |verdict| vec![model.name.clone(), String::new(), verdict];
+    let more = model.problem.clone().into_iter().chain(warnings).map(of_model);
+    model.files.iter().map(of_file).chain(more).collect()
 }

@@ -3,8 +3,46 @@
 use super::{in_store, outcome};
 use crate::{
     server::Server,
-    support::{TINY, model},
+    support::{STORIES, TINY, model},
 };
+
+/// `verify` says of tokenizer and template what `run` would.
+#[test]
+fn models_that_cannot_be_used_are_named() {
+    let server = Server::start();
+    let refuses = r#"{"chat_template": "{{ raise_exception('not without a system message') }}"}"#;
+    for entry in std::fs::read_dir(model(STORIES)).expect("the model").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let bytes = std::fs::read(entry.path()).expect("its bytes");
+        for folder in ["a", "b"] {
+            let bytes = match (folder, &*name) {
+                ("a", "tokenizer_config.json") => refuses.as_bytes().to_vec(),
+                ("b", "tokenizer.json") => b"{\"model\": 3}".to_vec(),
+                _ => bytes.clone(),
+            };
+            server.put(&format!("/{folder}/{name}"), bytes, "\"t\"");
+        }
+    }
+    let home = tempfile::tempdir().expect("a folder");
+    let run = |args: &[&str]| outcome(in_store(&home, args));
+    let [a, b] = ["/a", "/b"].map(|path| server.at(path));
+    for name in [&a, &b] {
+        run(&["models", "pull", name]).text();
+    }
+    let found = run(&["models", "verify", &a]).text();
+    assert!(found.contains("warning: the chat template refuses this conversation"), "{found}");
+    let refused = run(&["run", "--model", &b, "Once"]).failure();
+    let reason = refused.trim().split_once('[').expect("a code").1;
+    assert!(reason.contains("`model` of tokenizer.json is 3, expected an object"), "{refused}");
+    for args in [&["models", "verify"][..], &["models", "verify", "--json"]] {
+        let found = run(args);
+        assert!(found.stdout.contains("/_/a") && found.stdout.contains("good"), "{}", found.stdout);
+        assert!(found.stdout.contains(&reason[..40]), "{}", found.stdout);
+        let error = found.failure();
+        assert!(error.contains("[bad-checkpoint] cannot be used: "), "{error}");
+        assert!(error.contains("/_/b") && !error.contains("/_/a"), "{error}");
+    }
+}
 
 #[test]
 fn one_bad_model_hides_no_other_and_the_status_tells() {
