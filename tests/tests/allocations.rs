@@ -1,42 +1,19 @@
 //! A decoded token costs one allocation, whatever the number of sequences. A program of its own:
 //! the usual harness has a thread that allocates whenever it likes.
 
-#![expect(unsafe_code, reason = "an allocator that counts")]
 #![expect(clippy::print_stdout, reason = "a test says that it passed")]
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    sync::atomic::{AtomicUsize, Ordering},
-};
+#[path = "../support/memory.rs"]
+mod memory;
 
 use futures::FutureExt;
+use memory::allocations;
 use setun::{
     DeviceOptions, HeadType, Model,
     forward::{Batch, Outputs, PagedCache, RequestedOutput, Row},
     ops::top_logits::TopLogitsRequest,
 };
 use setun_tests::fixture;
-
-struct Counting;
-
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-// SAFETY: all calls go to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 /// Tokens of each sequence, and the first of them that are to warm up.
 const TOKENS: usize = 40;
@@ -71,9 +48,9 @@ fn decode(name: &str, head: HeadType, sequences: u32, threads: usize) {
             let request = TopLogitsRequest { k: 1, within: None, touched: vec![] };
             batch.push_run(sequence, position, &[token], RequestedOutput::TopLogits(request));
         }
-        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        let before = allocations();
         let step = model.forward(&batch, &mut cache, &mut outputs).now_or_never();
-        let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
+        let allocated = allocations() - before;
         step.expect("a processor does not wait").expect("a step");
         // The box of the future, which the trait requires. Block tables grow now and then.
         let grows = position % model.block_positions() == 0;

@@ -1,11 +1,12 @@
 //! Estimates of memory against what models take: a program of its own, as it counts the bytes that
 //! are held.
 
-#![expect(unsafe_code, reason = "an allocator that counts")]
 #![expect(clippy::print_stdout, reason = "a test says that it passed")]
 
+#[path = "../support/memory.rs"]
+mod memory;
+
 use std::{
-    alloc::{GlobalAlloc, Layout, System},
     path::Path,
     sync::{
         Arc,
@@ -17,6 +18,7 @@ use futures::{
     FutureExt,
     future::{LocalBoxFuture, ready},
 };
+use memory::live;
 use setun::{
     Device, DeviceOptions, Error, HeadType, MemoryEstimate, Model, ModelBytes, ModelFolder,
     ModelHeader, ModelReader, ModelSource, ReadRequest,
@@ -25,28 +27,6 @@ use setun::{
     ops::top_logits::TopLogitsRequest,
 };
 use setun_tests::fixture;
-
-struct Counting;
-
-static HELD: AtomicUsize = AtomicUsize::new(0);
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-// SAFETY: all calls go to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        HELD.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller keeps the contract, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 const STORIES: &str = "../../crates/setun/embedded/stories.safetensors";
 
@@ -75,9 +55,9 @@ fn estimate(path: &Path, options: &DeviceOptions) -> MemoryEstimate {
 fn weights_are_as_estimated(options: &DeviceOptions) {
     let path = fixture(STORIES);
     let expected = estimate(&path, options);
-    let before = HELD.load(Relaxed);
+    let before = live();
     let loaded = Model::open(&path).expect("a model").load_onto(options.clone()).expect("memory");
-    let held = HELD.load(Relaxed) - before;
+    let held = live() - before;
     let case = format!("{options:?}, head {:?}", loaded.head);
     assert_near(expected.weights, held, 0.05, &case);
 }
@@ -89,7 +69,7 @@ fn a_full_context_is_as_estimated() {
     let context = usize::try_from(expected.context).expect("a small context");
     let model = Model::open(fixture(STORIES)).expect("a model");
     let mut model = model.load_onto(options).expect("memory").model;
-    let before = HELD.load(Relaxed);
+    let before = live();
     let mut cache = PagedCache::new(model.block_positions(), context / model.block_positions());
     let (text, mut outputs) = (cache.create(), Outputs::default());
     let halves = (0..).map(|halvings| context >> halvings).take_while(|&rows| rows > 0);
@@ -102,7 +82,7 @@ fn a_full_context_is_as_estimated() {
         let step = model.forward(&batch, &mut cache, &mut outputs).now_or_never();
         step.expect("a processor does not wait").expect("a step");
     }
-    let held = HELD.load(Relaxed) - before;
+    let held = live() - before;
     assert_near(expected.cache + expected.steps, held, 0.1, "cache and steps");
 }
 

@@ -1,37 +1,14 @@
 //! A step allocates nothing. A program of its own: the usual harness has a thread that allocates
 //! whenever it likes.
 
-#![expect(unsafe_code, reason = "an allocator that counts")]
 #![expect(clippy::print_stdout, reason = "a test says that it passed")]
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    sync::atomic::{AtomicUsize, Ordering},
-};
+#[path = "../../../tests/support/memory.rs"]
+mod memory;
 
+use memory::allocations;
 use setun_cpu::{CpuBackend, CpuOptions};
 use setun_ops::Backend;
-
-struct Counting;
-
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-// SAFETY: all calls go to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract, which is the same.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 fn main() {
     a_step_allocates_nothing();
@@ -53,9 +30,9 @@ fn a_step_allocates_nothing() {
             assert!(!is_timed || backend.time(&mut step));
             let mut cache = backend.create_cache(case.plan.cache(), case.blocks).unwrap();
             for inputs in &case.steps {
-                let before = ALLOCATIONS.load(Ordering::Relaxed);
+                let before = allocations();
                 backend.run(&mut step, &mut cache, inputs).unwrap();
-                let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
+                let allocated = allocations() - before;
                 assert_eq!(allocated, 0, "{subject}, seed {seed}, {threads} threads");
                 let timed = backend.times(&step).map(|times| times.ops.len());
                 assert_eq!(timed, is_timed.then_some(case.plan.ops().len()));
