@@ -120,6 +120,9 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
 /// Columns of text, each as wide as its widest entry; numbers are for the caller to align. A line
 /// break in an entry, such as a tensor's name, begins no row.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
+    let entries =
+        |row: &Vec<String>| row.iter().map(|entry| entry.replace('\n', "\\u000a")).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(entries).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column| {
         rows.iter()
@@ -129,10 +132,7 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     };
     let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
     let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(entry, width)| {
-            let entry = entry.replace('\n', "\\u000a");
-            format!("{entry:width$}")
-        });
+        let cells = row.iter().zip(&widths).map(|(entry, width)| format!("{entry:width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_line_break_in_an_entry_begins_no_row() {
         let rows = [["a\nb", "1"], ["c", "2"]].map(|row| row.map(str::to_owned).to_vec());
-        assert_eq!(table(&rows), "a\\u000ab  1\nc    2");
+        assert_eq!(table(&rows), "a\\u000ab  1\nc         2");
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The npm packages in the scripts of the npm package.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use base64::prelude::*;
 use serde_json::{Value, json};
 
 use crate::files::{read, tracked};
@@ -75,12 +75,13 @@ fn imported(source: &str) -> Vec<String> {
 /// Compares the packages with those that the bundler has put into `dist`, by its list of licences.
 pub(crate) fn check_bundle(dist: &Path) -> Result<()> {
     let notices = std::fs::read_to_string(dist.join("THIRD_PARTY_LICENSES"))?;
-    for Bundled { name, version, licence, .. } in bundled()? {
+    let bundled = bundled()?;
+    for Bundled { name, version, licence, .. } in &bundled {
         let notice = format!("{name} {version} ({licence})");
         ensure!(notices.lines().any(|line| line == notice), "the bundle has no {notice}");
     }
     let count = notices.lines().filter(|line| is_notice(line)).count();
-    let expected = bundled()?.len();
+    let expected = bundled.len();
     ensure!(
         count == expected,
         "the bundle has {count} packages, and the sources import {expected}"
@@ -101,19 +102,8 @@ fn is_notice(line: &str) -> bool {
 
 /// Base64 as hexadecimal digits.
 fn hexadecimal(base64: &str) -> Option<String> {
-    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let (mut text, mut bits, mut count) = (String::new(), 0_u32, 0);
-    for byte in base64.trim_end_matches('=').bytes() {
-        let value = DIGITS.iter().position(|digit| *digit == byte)?;
-        bits = (bits << 6 | u32::try_from(value).ok()?) & 0xffff;
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{:02x}", bits >> count & 0xff);
-        }
-    }
-    Some(text)
+    let bytes = BASE64_STANDARD.decode(base64).ok()?;
+    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

@@ -18,18 +18,27 @@ use crate::{
     sequence::{Away, Prepared},
 };
 
-/// The part of a step that a mask may take before it.
-const PART_OF_STEP: u32 = 8;
-
 /// A state, and the way back.
 type Job = (Box<dyn ConstraintState>, oneshot::Sender<Prepared>);
 
 /// The thread that makes masks ready; it begins with the first form, and ends with its scheduler.
-#[derive(Default)]
 pub(super) struct MaskWorker {
+    /// The part of a step that a mask may take before it.
+    part_of_step: u32,
     #[cfg(not(target_family = "wasm"))]
     jobs: Option<std::sync::mpsc::Sender<Job>>,
     left: Vec<Job>, // for which there is no thread
+}
+
+impl Default for MaskWorker {
+    fn default() -> Self {
+        Self {
+            part_of_step: 8,
+            #[cfg(not(target_family = "wasm"))]
+            jobs: None,
+            left: vec![],
+        }
+    }
 }
 
 impl MaskWorker {
@@ -41,7 +50,7 @@ impl MaskWorker {
         step: Duration,
         device: DeviceKind,
     ) {
-        let quick = step / PART_OF_STEP;
+        let quick = step / self.part_of_step;
         let is_beside = !cfg!(target_family = "wasm") || device != DeviceKind::Cpu;
         for running in running {
             if running.rows > 0

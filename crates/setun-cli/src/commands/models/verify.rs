@@ -82,7 +82,8 @@ fn check(model: StoredModel, progress: &mut Progress) -> Result<Checked, CliErro
         progress.show(|| format!("reading {} of {name}", file.name));
     })?;
     let good = files.iter().all(|file| file.good);
-    let (problem, warnings) = match if good { try_texts(&model) } else { Ok(vec![]) } {
+    let tried = if good { try_texts(&model) } else { Ok(vec![]) };
+    let (problem, warnings) = match tried {
         Ok(warnings) => (None, warnings),
         Err(error) => (Some(error.to_string()), vec![]),
     };

@@ -29,8 +29,7 @@ const VOCABULARY: u32 = 30;
 const CONTEXT: usize = 96;
 const TOKENS: u32 = 12;
 
-/// Longer than [`PART_OF_STEP`] of a step of [`FakeModel`], so that no mask is computed at once
-/// but the first.
+/// What a mask takes.
 const MASK: Duration = Duration::from_millis(12);
 
 /// What happens, in its order.
@@ -153,14 +152,19 @@ fn texts(commands: &UnboundedSender<Command>, log: &Log) {
     }
 }
 
+/// Computes no mask at once but the first, however long the steps of a busy machine are.
+fn with_thread() -> MaskWorker {
+    MaskWorker { part_of_step: u32::MAX, ..MaskWorker::default() }
+}
+
 /// As in a browser, where there is no thread to be had.
 fn without_thread() -> MaskWorker {
-    MaskWorker { jobs: Some(mpsc::channel().0), left: vec![] }
+    MaskWorker { jobs: Some(mpsc::channel().0), ..with_thread() }
 }
 
 #[test]
 fn a_thread_computes_all_but_the_first() {
-    let (commands, log) = scheduler(MaskWorker::default());
+    let (commands, log) = scheduler(with_thread());
     texts(&commands, &log);
     let events = log.lock().expect("a log");
     let mask_worker =
@@ -191,7 +195,7 @@ fn without_a_thread_they_are_computed_while_a_device_has_the_step() {
 
 #[test]
 fn a_thread_that_is_lost_ends_the_text_it_had_and_no_other() {
-    let (commands, log) = scheduler(MaskWorker::default());
+    let (commands, log) = scheduler(with_thread());
     let form = Thirds { log: Arc::clone(&log), lost_at: Some(4) };
     let error = generate(&commands, PROMPTS[0], &form).wait().expect_err("no mask");
     assert!(error.to_string().contains("the form panicked"), "{error}");
