@@ -1,5 +1,7 @@
 //! Commands from handles and streams to the scheduler of a model.
 
+use std::sync::Arc;
+
 use futures::channel::oneshot;
 use setun_model::MemoryUse;
 use web_time::Instant;
@@ -41,7 +43,7 @@ pub(crate) enum MaintenanceTask {
     /// Give what the cache has of these tokens.
     Save { tokens: Vec<u32>, reply: oneshot::Sender<Result<Saved, Error>> },
     /// Take what was saved into the cache, if it is of this model.
-    Restore { saved: Saved, reply: oneshot::Sender<Result<(), Error>> },
+    Restore { saved: Arc<Saved>, reply: oneshot::Sender<Result<(), Error>> },
     /// Give back memory.
     ReleaseMemory { pressure: Pressure, reply: ReleasedReply },
     /// Hold the cache to this many bytes.

@@ -151,7 +151,7 @@ impl FakeModel {
                 logits.extend(self.logits(&text));
             }
         }
-        outputs.logits_mut(batch.wanted(), self.vocabulary).copy_from_slice(&logits);
+        outputs.logits_mut(batch.wanted(), self.vocabulary)?.copy_from_slice(&logits);
         Ok(())
     }
 }
@@ -301,7 +301,7 @@ impl Model for ClosureModel {
         cache: &'a mut PagedCache,
         outputs: &'a mut Outputs,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
-        outputs.logits_mut(batch.wanted(), self.vocabulary).fill(0.0);
+        outputs.logits_mut(batch.wanted(), self.vocabulary).expect("memory").fill(0.0);
         if let Some(profile) = &mut self.profile {
             *profile = Profile { steps: 1, rows: batch.rows.len(), ..Profile::default() };
         }

@@ -11,6 +11,8 @@
 //! SHA-256 of all before              32 bytes
 //! ```
 
+use setun_model::ModelError;
+use setun_ops::OpsError;
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
@@ -23,7 +25,7 @@ const HASH_BYTES: usize = 32;
 const HEADER_BYTES: usize = 16 + HASH_BYTES + 4 + 8 + 4 + 4;
 
 /// A session outside of an engine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Saved {
     /// Which model computed the blocks, by what it answers.
     pub(crate) fingerprint: [u8; HASH_BYTES],
@@ -40,8 +42,13 @@ impl Saved {
         self.blocks.len().checked_div(self.block_bytes).unwrap_or(0)
     }
 
-    pub(crate) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = MAGIC.to_vec();
+    /// # Errors
+    ///
+    /// If there is no memory for them.
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        let contents = 4 * self.tokens.len() + self.blocks.len();
+        let mut bytes = with_capacity(HEADER_BYTES + contents + HASH_BYTES)?;
+        bytes.extend(MAGIC);
         bytes.extend(self.fingerprint);
         bytes.extend(narrow(self.block_positions).to_le_bytes());
         bytes.extend((self.block_bytes as u64).to_le_bytes());
@@ -50,14 +57,15 @@ impl Saved {
         self.tokens.iter().for_each(|token| bytes.extend(token.to_le_bytes()));
         bytes.extend(&self.blocks);
         bytes.extend(digest(&bytes));
-        bytes
+        Ok(bytes)
     }
 
     /// Reads what [`to_bytes`](Self::to_bytes) wrote.
     ///
     /// # Errors
     ///
-    /// If the bytes are of another kind, of another length than they say, or not what was hashed.
+    /// If the bytes are of another kind, of another length than they say, or not what was hashed, or
+    /// there is no memory for a copy.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Error> {
         if !bytes.starts_with(MAGIC) {
             let begin = String::from_utf8_lossy(&bytes[..bytes.len().min(MAGIC.len())]);
@@ -90,14 +98,28 @@ impl Saved {
         }
         let (tokens, blocks) = contents[HEADER_BYTES..].split_at(4 * tokens);
         let token = |bytes: &[u8]| Fields(bytes).take();
+        let mut copy = with_capacity(blocks.len())?;
+        copy.extend_from_slice(blocks);
         Ok(Self {
             fingerprint,
             tokens: tokens.chunks_exact(4).map(|t| u32::from_le_bytes(token(t))).collect(),
             block_positions,
             block_bytes: usize::try_from(block_bytes).unwrap_or(usize::MAX),
-            blocks: blocks.to_vec(),
+            blocks: copy,
         })
     }
+}
+
+/// An empty vector with room for this many bytes of keys and values.
+///
+/// # Errors
+///
+/// If there is no memory for them.
+pub(crate) fn with_capacity(bytes: usize) -> Result<Vec<u8>, Error> {
+    let mut room = vec![];
+    let out_of_memory = |_| OpsError::OutOfMemory { what: "a saved session", bytes };
+    room.try_reserve_exact(bytes).map_err(out_of_memory).map_err(ModelError::from)?;
+    Ok(room)
 }
 
 /// SHA-256.
@@ -143,13 +165,13 @@ mod tests {
     fn bytes_give_the_session_again() {
         let empty = Saved { tokens: vec![], blocks: vec![], ..saved() };
         for saved in [saved(), empty] {
-            assert_eq!(Saved::parse(&saved.to_bytes()).expect("whole"), saved);
+            assert_eq!(Saved::parse(&saved.to_bytes().expect("memory")).expect("whole"), saved);
         }
     }
 
     #[test]
     fn every_cut_and_every_flipped_bit_is_refused() {
-        let bytes = saved().to_bytes();
+        let bytes = saved().to_bytes().expect("memory");
         for len in 0..bytes.len() {
             assert!(Saved::parse(&bytes[..len]).is_err(), "{len} bytes");
         }
@@ -171,7 +193,7 @@ mod tests {
         for saved in
             [Saved { tokens: vec![1; 7], ..saved() }, Saved { block_positions: 0, ..saved() }]
         {
-            assert!(Saved::parse(&saved.to_bytes()).is_err());
+            assert!(Saved::parse(&saved.to_bytes().expect("memory")).is_err());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Outputs of a step.
 
-use setun_ops::top_logits::Ranked;
+use setun_ops::{OpsError, top_logits::Ranked};
 
 /// The requested rows of a step, in order. Their memory is kept from step to step.
 #[derive(Clone, Debug, Default)]
@@ -58,25 +58,52 @@ impl Outputs {
     }
 
     /// Makes room for the logits of this many rows.
-    pub fn logits_mut(&mut self, rows: usize, vocab: usize) -> &mut [f32] {
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory for them.
+    pub fn logits_mut(&mut self, rows: usize, vocab: usize) -> Result<&mut [f32], OpsError> {
+        let logits = resized(&mut self.logits, rows, vocab, 0.0)?;
         (self.rows, self.width, self.kind) = (rows, vocab, Kind::Logits);
-        self.logits.resize(rows * vocab, 0.0);
-        &mut self.logits
+        Ok(logits)
     }
 
     /// Makes room for the hidden states of this many rows.
-    pub fn states_mut(&mut self, rows: usize, hidden: usize) -> &mut [f32] {
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory for them.
+    pub fn states_mut(&mut self, rows: usize, hidden: usize) -> Result<&mut [f32], OpsError> {
+        let states = resized(&mut self.logits, rows, hidden, 0.0)?;
         (self.rows, self.width, self.kind) = (rows, hidden, Kind::States);
-        self.logits.resize(rows * hidden, 0.0);
-        &mut self.logits
+        Ok(states)
     }
 
     /// Makes room for this many ranked rows of one capacity.
-    pub fn ranked_mut(&mut self, rows: usize, capacity: usize) -> &mut [Ranked] {
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory for them.
+    pub fn ranked_mut(&mut self, rows: usize, capacity: usize) -> Result<&mut [Ranked], OpsError> {
+        let ranked = resized(&mut self.ranked, rows, capacity, Ranked::PADDING)?;
         (self.rows, self.width, self.kind) = (rows, capacity, Kind::Ranked);
-        self.ranked.resize(rows * capacity, Ranked::PADDING);
-        &mut self.ranked
+        Ok(ranked)
     }
+}
+
+/// `[rows, width]` values in the same memory, as far as it reaches.
+fn resized<T: Clone>(
+    values: &mut Vec<T>,
+    rows: usize,
+    width: usize,
+    padding: T,
+) -> Result<&mut [T], OpsError> {
+    let len = rows.saturating_mul(width);
+    let bytes = len.saturating_mul(size_of::<T>());
+    let out_of_memory = |_| OpsError::OutOfMemory { what: "the outputs of a step", bytes };
+    values.try_reserve(len.saturating_sub(values.len())).map_err(out_of_memory)?;
+    values.resize(len, padding);
+    Ok(values)
 }
 
 #[cfg(test)]
@@ -88,26 +115,32 @@ mod tests {
         let pair = |token| Ranked { token, logit: 1.0 };
         let mut outputs = Outputs::default();
         let padding = Ranked::PADDING;
-        outputs.ranked_mut(3, 2).copy_from_slice(&[
-            pair(4),
-            pair(2),
-            pair(7),
-            padding,
-            padding,
-            padding,
-        ]);
+        let ranked = [pair(4), pair(2), pair(7), padding, padding, padding];
+        outputs.ranked_mut(3, 2).unwrap().copy_from_slice(&ranked);
         let rows: Vec<_> = outputs.rows().collect();
         let expected: [&[Ranked]; 3] = [&[pair(4), pair(2)], &[pair(7)], &[]];
         assert_eq!(rows, expected.map(Row::Ranked));
         assert!(outputs.logits().is_empty());
 
-        outputs.logits_mut(1, 3).copy_from_slice(&[1.0, 2.0, 3.0]);
+        outputs.logits_mut(1, 3).unwrap().copy_from_slice(&[1.0, 2.0, 3.0]);
         assert_eq!(outputs.rows().collect::<Vec<_>>(), [Row::Logits(&[1.0, 2.0, 3.0])]);
-        outputs.states_mut(2, 1).copy_from_slice(&[4.0, 5.0]);
+        outputs.states_mut(2, 1).unwrap().copy_from_slice(&[4.0, 5.0]);
         assert_eq!(
             outputs.rows().collect::<Vec<_>>(),
             [Row::HiddenState(&[4.0]), Row::HiddenState(&[5.0])]
         );
         assert!(outputs.logits().is_empty());
+    }
+
+    #[test]
+    fn rows_that_find_no_memory_are_an_error_and_leave_the_others() {
+        let mut outputs = Outputs::default();
+        outputs.logits_mut(1, 2).unwrap().copy_from_slice(&[1.0, 2.0]);
+        for rows in [usize::MAX / 2, usize::MAX / 8] {
+            let error = outputs.logits_mut(rows, 3).unwrap_err();
+            assert!(matches!(error, OpsError::OutOfMemory { .. }), "{error}");
+            assert!(outputs.ranked_mut(rows, 3).is_err() && outputs.states_mut(rows, 3).is_err());
+        }
+        assert_eq!(outputs.rows().collect::<Vec<_>>(), [Row::Logits(&[1.0, 2.0])]);
     }
 }

@@ -122,10 +122,10 @@ impl Split {
         let (rows, wanted) = (inputs.rows(), inputs.wanted.len());
         let room = match head {
             HeadOutput::TopLogits { capacity } => {
-                Room::Ranked(outputs.ranked_mut(wanted, capacity))
+                Room::Ranked(outputs.ranked_mut(wanted, capacity)?)
             }
-            HeadOutput::States => Room::Logits(outputs.states_mut(wanted, self.shape.hidden_size)),
-            _ => Room::Logits(outputs.logits_mut(wanted, self.shape.vocab_size)),
+            HeadOutput::States => Room::Logits(outputs.states_mut(wanted, self.shape.hidden_size)?),
+            _ => Room::Logits(outputs.logits_mut(wanted, self.shape.vocab_size)?),
         };
         let (number, count) = self.pieces.begin(rows, self.piece_rows);
         for index in 0..count {

@@ -135,15 +135,17 @@ impl<B: Backend> Transformer<B> {
         let head = head_output(&mut self.inputs, self.stage.ranked);
         let inputs = &self.inputs.inputs;
         let wanted = inputs.wanted.len();
-        let step = self.stage.run(inputs, head, &[], 1)?;
         let ModelConfig { vocab_size, hidden_size, .. } = self.stage.config;
         let out: &mut [u8] = match head {
             HeadOutput::TopLogits { capacity } => {
-                bytemuck::cast_slice_mut(outputs.ranked_mut(wanted, capacity))
+                bytemuck::cast_slice_mut(outputs.ranked_mut(wanted, capacity)?)
             }
-            HeadOutput::States => bytemuck::cast_slice_mut(outputs.states_mut(wanted, hidden_size)),
-            _ => bytemuck::cast_slice_mut(outputs.logits_mut(wanted, vocab_size)),
+            HeadOutput::States => {
+                bytemuck::cast_slice_mut(outputs.states_mut(wanted, hidden_size)?)
+            }
+            _ => bytemuck::cast_slice_mut(outputs.logits_mut(wanted, vocab_size)?),
         };
+        let step = self.stage.run(inputs, head, &[], 1)?;
         self.stage.read(step, wanted, out).await
     }
 }

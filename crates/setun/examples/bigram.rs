@@ -31,6 +31,15 @@ impl Bigrams {
         }
         Self(counts.into_iter().map(|row| row.map(libm::logf)).collect())
     }
+
+    fn write_logits(&self, batch: &Batch, outputs: &mut Outputs) -> Result<(), ModelError> {
+        let wanted = batch.rows.iter().filter(|row| row.output != RequestedOutput::Nothing);
+        let logits = outputs.logits_mut(batch.wanted(), 257)?;
+        for (row, logits) in wanted.zip(logits.chunks_exact_mut(257)) {
+            logits.copy_from_slice(&self.0[row.token as usize]);
+        }
+        Ok(())
+    }
 }
 
 impl Model for Bigrams {
@@ -65,12 +74,7 @@ impl Model for Bigrams {
         outputs: &'a mut Outputs,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
         cache.copies_made();
-        let wanted = batch.rows.iter().filter(|row| row.output != RequestedOutput::Nothing);
-        let logits = outputs.logits_mut(batch.wanted(), 257);
-        for (row, logits) in wanted.zip(logits.chunks_exact_mut(257)) {
-            logits.copy_from_slice(&self.0[row.token as usize]);
-        }
-        ready(Ok(())).boxed_local()
+        ready(self.write_logits(batch, outputs)).boxed_local()
     }
 }
 

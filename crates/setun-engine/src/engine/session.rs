@@ -1,5 +1,7 @@
 //! Texts that are continued: kept, forked, saved and restored.
 
+use std::sync::Arc;
+
 use super::Engine;
 use crate::{
     command::{Command, MaintenanceTask},
@@ -68,7 +70,7 @@ impl Session {
     pub async fn save(&self) -> Result<Vec<u8>, Error> {
         let tokens = self.tokens.clone();
         let save = |reply| Command::Maintenance(MaintenanceTask::Save { tokens, reply });
-        Ok(self.engine.least_loaded()?.ask(save).await??.to_bytes())
+        self.engine.least_loaded()?.ask(save).await??.to_bytes()
     }
 }
 
@@ -88,13 +90,13 @@ impl Engine {
     /// If the bytes are damaged or no session, a token is not in the vocabulary, or the engine has
     /// ended.
     pub async fn restore(&self, bytes: &[u8]) -> Result<Session, Error> {
-        let saved = Saved::parse(bytes)?;
+        let saved = Arc::new(Saved::parse(bytes)?);
         let tokens = saved.tokens.clone();
         if !tokens.is_empty() {
             self.tokens(Prompt::Tokens(tokens.clone()), false)?;
         }
         for scheduler in self.schedulers.iter() {
-            let saved = saved.clone();
+            let saved = Arc::clone(&saved);
             let restore = |reply| Command::Maintenance(MaintenanceTask::Restore { saved, reply });
             scheduler.ask(restore).await??;
         }

@@ -24,9 +24,9 @@ fn a_row_that_cannot_be_ranked_runs_again_with_all_logits() {
         }
         match batch.rows.last() {
             Some(row) if row.output == RequestedOutput::Logits => {
-                outputs.logits_mut(batch.wanted(), VOCABULARY)[row.position + 10] = 1.0;
+                outputs.logits_mut(batch.wanted(), VOCABULARY)?[row.position + 10] = 1.0;
             }
-            _ => outputs.ranked_mut(batch.wanted(), 4).fill(Ranked::PADDING),
+            _ => outputs.ranked_mut(batch.wanted(), 4)?.fill(Ranked::PADDING),
         }
         Ok(())
     });

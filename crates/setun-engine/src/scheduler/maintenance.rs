@@ -1,6 +1,7 @@
 //! Maintenance between steps: metrics, sessions, memory.
 
 use setun_model::{Batch, ModelError, RequestedOutput};
+use setun_ops::BlockId;
 
 use super::{
     Scheduler, check_outputs::check_outputs, release_memory::reply_released,
@@ -9,7 +10,7 @@ use super::{
 use crate::{
     command::MaintenanceTask,
     error::Error,
-    saved_session::{Saved, digest},
+    saved_session::{Saved, digest, with_capacity},
 };
 
 /// Tokens whose logits identify a model.
@@ -47,14 +48,25 @@ impl Scheduler {
         let kv_slot = self.kv.pool.create_from(&tokens);
         let held = self.kv.pool.blocks(kv_slot)?.to_vec();
         let block_bytes = self.model.target.block_bytes();
-        let mut blocks = vec![0; held.len() * block_bytes];
-        let is_read = self.model.target.read_blocks(&held, &mut blocks).await;
+        let blocks = self.read_blocks(&held, block_bytes).await;
         self.kv.pool.remove(kv_slot);
-        if !is_read? {
-            blocks.clear();
-        }
         let block_positions = self.kv.pool.block_positions();
-        Ok(Saved { fingerprint, tokens, block_positions, block_bytes, blocks })
+        Ok(Saved { fingerprint, tokens, block_positions, block_bytes, blocks: blocks? })
+    }
+
+    /// Keys and values of blocks; nothing where the device cannot give them.
+    async fn read_blocks(
+        &mut self,
+        blocks: &[BlockId],
+        block_bytes: usize,
+    ) -> Result<Vec<u8>, Error> {
+        let bytes = blocks.len() * block_bytes;
+        let mut values = with_capacity(bytes)?;
+        values.resize(bytes, 0);
+        if !self.model.target.read_blocks(blocks, &mut values).await? {
+            values.clear();
+        }
+        Ok(values)
     }
 
     /// What is there already, or finds no room, is left out.

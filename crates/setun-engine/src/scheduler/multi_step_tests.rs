@@ -54,7 +54,7 @@ fn start(most: usize, unchosen: &[usize], broken: &[usize]) -> Started {
     let (unchosen, broken) = (unchosen.to_vec(), broken.to_vec());
     let wants = |row: &&BatchRow| row.output != RequestedOutput::Nothing;
     let mut model = ClosureModel::new(VOCAB, BLOCKS * BLOCK_POSITIONS, move |batch, _, outputs| {
-        let logits = outputs.logits_mut(batch.wanted(), VOCAB).chunks_exact_mut(VOCAB);
+        let logits = outputs.logits_mut(batch.wanted(), VOCAB)?.chunks_exact_mut(VOCAB);
         for (row, logits) in batch.rows.iter().filter(wants).zip(logits) {
             let is_broken = broken.contains(&row.position);
             logits[next(row.token, row.position) as usize] = if is_broken { f32::NAN } else { 9.0 };

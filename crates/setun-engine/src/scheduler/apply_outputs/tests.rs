@@ -86,7 +86,7 @@ impl Step {
 
 fn rows(count: usize, write: impl FnOnce(&mut [f32])) -> StepOutputs {
     let mut outputs = StepOutputs::default();
-    let logits = outputs.rows.logits_mut(count, VOCABULARY);
+    let logits = outputs.rows.logits_mut(count, VOCABULARY).expect("memory");
     logits.fill(0.0);
     write(logits);
     outputs
@@ -148,13 +148,13 @@ fn other_outputs_than_were_planned_change_nothing() {
     wrong(logits(&[1]), "the number of output rows is 1, expected 2");
     wrong(logits(&[1, 2, 3]), "the number of output rows is 3, expected 2");
     let mut outputs = StepOutputs::default();
-    outputs.rows.logits_mut(2, VOCABULARY + 1).fill(0.0);
+    outputs.rows.logits_mut(2, VOCABULARY + 1).expect("memory").fill(0.0);
     wrong(outputs, "the length of a row of logits is 9, expected 8");
     let mut outputs = StepOutputs::default();
-    outputs.rows.states_mut(2, VOCABULARY).fill(0.0);
+    outputs.rows.states_mut(2, VOCABULARY).expect("memory").fill(0.0);
     wrong(outputs, "an output row is a hidden state");
     let mut outputs = StepOutputs::default();
-    outputs.rows.ranked_mut(2, 1).fill(Ranked { token: 8, logit: 0.0 });
+    outputs.rows.ranked_mut(2, 1).expect("memory").fill(Ranked { token: 8, logit: 0.0 });
     wrong(outputs, "a top token is 8");
 }
 

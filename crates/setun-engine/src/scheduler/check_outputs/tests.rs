@@ -43,41 +43,41 @@ fn assert_wrong(what: &str, write: impl FnMut(usize, &mut Outputs) + Send + 'sta
 #[test]
 fn too_few_rows_end_the_generations() {
     assert_wrong("the number of output rows is 1, expected 2", |rows, outputs| {
-        outputs.logits_mut(rows - 1, VOCABULARY).fill(0.0);
+        outputs.logits_mut(rows - 1, VOCABULARY).expect("memory").fill(0.0);
     });
     assert_wrong("the number of output rows is 0", |_, outputs| {
-        outputs.logits_mut(0, VOCABULARY).fill(0.0);
+        outputs.logits_mut(0, VOCABULARY).expect("memory").fill(0.0);
     });
 }
 
 #[test]
 fn too_many_rows_end_the_generations() {
     assert_wrong("the number of output rows is 3, expected 2", |rows, outputs| {
-        outputs.logits_mut(rows + 1, VOCABULARY).fill(0.0);
+        outputs.logits_mut(rows + 1, VOCABULARY).expect("memory").fill(0.0);
     });
 }
 
 #[test]
 fn rows_of_another_length_end_the_generations() {
     assert_wrong("the length of a row of logits is 4, expected 3", |rows, outputs| {
-        outputs.logits_mut(rows, VOCABULARY + 1).fill(0.0);
+        outputs.logits_mut(rows, VOCABULARY + 1).expect("memory").fill(0.0);
     });
 }
 
 #[test]
 fn rows_of_another_kind_end_the_generations() {
     assert_wrong("an output row is a hidden state", |rows, outputs| {
-        outputs.states_mut(rows, VOCABULARY).fill(0.0);
+        outputs.states_mut(rows, VOCABULARY).expect("memory").fill(0.0);
     });
     assert_wrong("an output row is top logits, expected all logits", |rows, outputs| {
-        outputs.ranked_mut(rows, 1).fill(Ranked { token: 1, logit: 0.0 });
+        outputs.ranked_mut(rows, 1).expect("memory").fill(Ranked { token: 1, logit: 0.0 });
     });
 }
 
 #[test]
 fn a_logit_that_is_not_a_number_ends_the_generations() {
     let [first, second] = errors(|rows, outputs| {
-        outputs.logits_mut(rows, VOCABULARY).fill(f32::NAN);
+        outputs.logits_mut(rows, VOCABULARY).expect("memory").fill(f32::NAN);
     });
     for error in [first, second] {
         assert!(error.to_string().contains("NaN"), "{error}");
