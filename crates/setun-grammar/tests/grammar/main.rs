@@ -2,6 +2,7 @@
 
 mod constraints;
 mod hostile;
+mod mutations;
 mod refusals;
 mod schema_suite;
 mod support;
