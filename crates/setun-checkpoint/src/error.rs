@@ -147,6 +147,13 @@ pub enum CheckpointError {
     )]
     TooLarge { tensor: String, found: f32, limit: f32 },
 
+    /// Two finite numbers that are multiplied are so large that the model's results are not.
+    #[error(
+        "tensors `{gain}` and `{tensor}` have numbers whose product is {found:e}: results overflow \
+         where it is larger than {limit:e}"
+    )]
+    TooLargeTogether { tensor: String, gain: String, found: f32, limit: f32 },
+
     /// A caller hands a writer another tensor than it planned with it: another kind or size, twice,
     /// not at all, or not in its turn.
     #[error("cannot write `{name}`: {what}")]

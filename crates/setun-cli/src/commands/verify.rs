@@ -2,6 +2,7 @@
 
 mod magnitudes;
 
+use magnitudes::Magnitudes;
 use serde::Serialize;
 use setun::{
     checkpoint::{Answer, Reader, TensorInfo},
@@ -59,7 +60,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 /// Reads and unpacks every tensor.
 fn check_tensors(mut source: ModelFiles, report: &mut Report) -> Result<(), CliError> {
     let mut reader = Reader::with_options(source.layout(), source.options());
-    let (mut contents, mut bytes) = (None, vec![]);
+    let (mut contents, mut magnitudes, mut bytes) = (None, None, vec![]);
     let (mut total, mut progress) = (0, Progress::new());
     while let Some(want) = reader.next_read() {
         let found = source.read(&want, &mut bytes)?;
@@ -76,11 +77,14 @@ fn check_tensors(mut source: ModelFiles, report: &mut Report) -> Result<(), CliE
         progress.show(|| format!("checking {name}: {} %", percent(report.bytes, total)));
         while let (Some(contents), Some(tensor)) = (&mut contents, reader.take()) {
             for (name, content) in contents.add(tensor)? {
-                magnitudes::check(activation, &name, &content)?;
+                magnitudes
+                    .get_or_insert_with(|| Magnitudes::new(activation))
+                    .add(&name, &content)?;
                 report.ternary_weights += content.ternary_weights();
             }
         }
     }
+    magnitudes.map_or(Ok(()), Magnitudes::finish)?;
     report.unused = contents.map(|contents| contents.unused().to_vec()).unwrap_or_default();
     report.warnings = reader.warnings().iter().map(ToString::to_string).collect();
     Ok(())
