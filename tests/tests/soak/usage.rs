@@ -1,0 +1,64 @@
+//! What a process holds: memory, threads, descriptors.
+
+use std::{
+    fmt::{self, Display, Formatter},
+    fs, thread,
+    time::Duration,
+};
+
+use crate::memory::live;
+
+/// Bytes by which memory may differ: lists keep the room that they once needed.
+const SLACK: usize = 1 << 16;
+
+/// What is in use.
+#[derive(Clone, Copy)]
+pub(crate) struct Usage {
+    bytes: usize,
+    threads: usize,
+    descriptors: usize,
+}
+
+impl Usage {
+    /// Threads and descriptors are known on Linux alone; elsewhere they are 0.
+    pub(crate) fn now() -> Self {
+        let count = |list: &str| fs::read_dir(list).map_or(0, Iterator::count);
+        Self {
+            bytes: live(),
+            threads: count("/proc/self/task"),
+            descriptors: count("/proc/self/fd"),
+        }
+    }
+
+    /// Compares with what was in use at the start. A thread that has been joined is there for a
+    /// moment yet.
+    ///
+    /// # Panics
+    ///
+    /// If more is in use.
+    pub(crate) fn assert_is(mut self, start: &Self, when: &str) {
+        for _ in 0..1000 {
+            if self.threads <= start.threads {
+                break;
+            }
+            thread::sleep(Duration::from_millis(5));
+            self = Self::now();
+        }
+        let is_held = self.bytes <= start.bytes + SLACK
+            && self.threads <= start.threads
+            && self.descriptors <= start.descriptors;
+        assert!(is_held, "{when}: {self} {:?}, at the start {start}", thread_names());
+    }
+}
+
+fn thread_names() -> Vec<String> {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    threads.filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok()).collect()
+}
+
+impl Display for Usage {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { bytes, threads, descriptors } = self;
+        write!(f, "{bytes} bytes, {threads} threads, {descriptors} descriptors")
+    }
+}
