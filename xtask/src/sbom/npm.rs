@@ -1,6 +1,7 @@
 //! The npm packages in the scripts of the npm package.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
@@ -103,7 +104,11 @@ fn is_notice(line: &str) -> bool {
 /// Base64 as hexadecimal digits.
 fn hexadecimal(base64: &str) -> Option<String> {
     let bytes = BASE64_STANDARD.decode(base64).ok()?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
 }
 
 #[cfg(test)]

@@ -13,10 +13,10 @@ use super::stage::{Finished, Outcome};
 use super::totals::Totals;
 use crate::shell::{root, say, target};
 
-/// The stages of each process. They share no program with those that run meanwhile, but for browsers. Those of
+/// The stages of each process at first. They share no program with those that run meanwhile, but for browsers. Those of
 /// the first build into folders of their own. So do those of the second, or they only check what others build:
 /// cargo lets them wait where it must.
-pub(super) const PROCESSES: [&[&str]; 2] = [
+pub(super) const FIRST: [&[&str]; 2] = [
     &[
         "binding tool",
         "npm check",
@@ -29,6 +29,9 @@ pub(super) const PROCESSES: [&[&str]; 2] = [
     &["dependencies", "crate packages", "fuzz", "neon", "systems", "features", "documentation"],
 ];
 
+/// Those of the process at last, beside the demo page.
+pub(super) const LAST: [&[&str]; 1] = [&["cuda", "shaders"]];
+
 /// Stages under way in a process of their own.
 pub(super) struct Beside {
     process: Child,
@@ -38,7 +41,7 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// Starts the stages of these names in process `number` of [`PROCESSES`].
+    /// Starts the stages of these names in process `number` of a list.
     pub(super) fn start(number: usize, names: Vec<String>) -> Result<Self> {
         let folder = target().join("xtask");
         fs::create_dir_all(&folder)?;
@@ -97,7 +100,7 @@ mod tests {
     fn every_process_has_stages_that_exist() {
         let stages = stages::all(false, None).unwrap();
         let exists = |name: &&str| stages.iter().any(|stage| stage.name == **name);
-        let names = PROCESSES.concat();
+        let names = [FIRST.concat(), LAST.concat()].concat();
         // Another processor runs the kernels of the stage `neon` itself.
         let absent: Vec<_> = names.iter().filter(|name| !exists(name)).collect();
         assert!(absent.iter().all(|name| **name == "neon"), "{absent:?}");

@@ -63,31 +63,36 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Those of [`beside::PROCESSES`] run beside the stages up to the last of them; the others need what they
-/// make. The results have the order of the stages.
-fn run_with_others_beside(stages: Vec<Stage>) -> Result<Vec<Finished>> {
+/// Runs the stages up to the last of [`beside::FIRST`], then the others, which need what those make. The
+/// results have the order of the stages.
+fn run_with_others_beside(mut stages: Vec<Stage>) -> Result<Vec<Finished>> {
     let order: Vec<String> = stages.iter().map(|stage| stage.name.clone()).collect();
-    let names = beside::PROCESSES.map(|names| {
-        order.iter().filter(|name| names.contains(&name.as_str())).cloned().collect::<Vec<_>>()
-    });
-    let is_beside = |stage: &Stage| names.iter().flatten().any(|name| *name == stage.name);
-    let end = stages.iter().rposition(is_beside).map_or(0, |last| last + 1);
-    let mut finished: Vec<Finished> = vec![];
-    if stages.iter().take(end).all(is_beside) {
-        finished.extend(stages.into_iter().map(Stage::run));
-    } else {
-        let mut stages = stages.into_iter();
-        let here: Vec<_> = stages.by_ref().take(end).filter(|stage| !is_beside(stage)).collect();
-        let processes = names.iter().cloned().enumerate().filter(|(_, names)| !names.is_empty());
-        let processes: Vec<_> =
-            processes.map(|(number, names)| Beside::start(number, names)).collect::<Result<_>>()?;
-        finished.extend(here.into_iter().map(Stage::run));
-        for process in processes {
-            finished.extend(process.finish()?);
-        }
-        finished.extend(stages.map(Stage::run));
-    }
+    let is_first = |stage: &Stage| beside::FIRST.concat().contains(&stage.name.as_str());
+    let others = stages.split_off(stages.iter().rposition(is_first).map_or(0, |last| last + 1));
+    let mut finished = run_beside(stages, &beside::FIRST)?;
+    finished.extend(run_beside(others, &beside::LAST)?);
     finished.sort_by_key(|stage| order.iter().position(|name| *name == stage.name));
+    Ok(finished)
+}
+
+/// Runs the stages of each list in a process of its own beside the others, unless there are no others.
+fn run_beside(stages: Vec<Stage>, processes: &[&[&str]]) -> Result<Vec<Finished>> {
+    let is_beside = |stage: &Stage| processes.concat().contains(&stage.name.as_str());
+    if stages.iter().all(is_beside) {
+        return Ok(stages.into_iter().map(Stage::run).collect());
+    }
+    let (beside, here): (Vec<_>, Vec<_>) = stages.into_iter().partition(is_beside);
+    let names = processes.iter().map(|names| {
+        let names = beside.iter().filter(|stage| names.contains(&stage.name.as_str()));
+        names.map(|stage| stage.name.clone()).collect::<Vec<_>>()
+    });
+    let names = names.enumerate().filter(|(_, names)| !names.is_empty());
+    let processes: Vec<_> =
+        names.map(|(number, names)| Beside::start(number, names)).collect::<Result<_>>()?;
+    let mut finished: Vec<Finished> = here.into_iter().map(Stage::run).collect();
+    for process in processes {
+        finished.extend(process.finish()?);
+    }
     Ok(finished)
 }
 

@@ -28,6 +28,9 @@ const NPM_PACKED_TESTS: [&str; 2] = ["test:packaging", "test:browser"];
 const OPTIMISED: [&str; 7] =
     ["setun-ops", "setun-text", "setun-cpu", "setun-model", "setun-engine", "setun", "setun-tests"];
 
+/// Time of random requests to one engine.
+const SOAK_MINUTES: &str = "30";
+
 /// Scripts of web/package.json.
 const WEB_TESTS: [&str; 2] = ["check", "test"];
 
@@ -60,6 +63,11 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
             let cli = ["test", "--locked", "--package", "setun-cli", "--test", "cli"];
             count(cargo().args(cli).args(["--", "--ignored"]), totals)
         }));
+        stages.push(Stage::new("soak", |totals| {
+            let soak =
+                ["test", "--locked", "--release", "--package", "setun-tests", "--test", "soak"];
+            count(cargo().args(soak).env("SETUN_SOAK_MINUTES", SOAK_MINUTES), totals)
+        }));
         stages.extend(memory::stages()?);
         stages.push(dependencies::advisories());
         stages.extend(releases::long_stages());
@@ -73,10 +81,10 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
     // Both wait for the builds of `crates`, so what need not wait comes before them.
     stages.push(Stage::new("features", |_| features()));
     stages.push(Stage::new("documentation", |_| documentation()));
-    stages.push(cuda::stage());
     stages.push(Stage::new("package", |_| package::build().map(|table| println!("{table}"))));
-    stages.push(shaders());
     stages.extend(npm_stages("npm", &NPM_PACKED_TESTS)?);
+    stages.push(cuda::stage());
+    stages.push(shaders());
     stages.push(page());
     stages.extend(npm_stages("web", &WEB_TESTS)?);
     Ok(stages)
