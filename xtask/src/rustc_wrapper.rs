@@ -1,19 +1,40 @@
-//! A compiler wrapper that adds target features to this project's crates alone, so that
-//! builds which differ in them share the others: cargo calls this tool in place of the compiler
-//! for the members of the workspace.
+//! A compiler wrapper that has flags for this project's crates alone: cargo calls this tool in place of
+//! the compiler for the members of the workspace.
+//!
+//! Builds that differ in such flags share the other crates.
 
-use std::env;
-use std::process::{Command, ExitCode};
+use std::env::{self, consts::EXE_SUFFIX};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{self, Command, ExitCode};
 
 use anyhow::Result;
 
-/// The variable with what to add, set where this tool stands for the compiler.
+use crate::shell::target;
+
+/// The variable with target features to add, set where this tool stands for the compiler.
 const FEATURES: &str = "SETUN_WORKSPACE_TARGET_FEATURES";
 
-/// Has `cargo` compile the workspace's crates for other targets with more features.
-pub(crate) fn add_features(cargo: &mut Command, features: &str) -> Result<()> {
-    cargo.env("RUSTC_WORKSPACE_WRAPPER", env::current_exe()?).env(FEATURES, features);
+/// Without it the flags of all crates leave out where a panic is.
+const LOCATIONS: &str = "-Zlocation-detail=file,line,column";
+
+/// Has `cargo` compile the workspace's crates for other targets with the places of panics, and with
+/// more features.
+pub(crate) fn wrap(cargo: &mut Command, features: Option<&str>) -> Result<()> {
+    let features = features.unwrap_or_default();
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", link(features)?).env(FEATURES, features);
     Ok(())
+}
+
+/// This tool under another name: by the wrapper's path cargo tells apart what it compiled.
+fn link(features: &str) -> Result<PathBuf> {
+    let folder = target().join("xtask");
+    fs::create_dir_all(&folder)?;
+    let made = folder.join(format!("rustc{features}-{}{EXE_SUFFIX}", process::id()));
+    fs::copy(env::current_exe()?, &made)?;
+    let link = folder.join(format!("rustc{features}{EXE_SUFFIX}"));
+    fs::rename(made, &link)?;
+    Ok(link)
 }
 
 /// Compiles, where cargo has called this tool for that.
@@ -23,10 +44,15 @@ pub(crate) fn compile() -> Option<ExitCode> {
     let mut rustc = Command::new(arguments.next()?);
     let arguments: Vec<_> = arguments.collect();
     // What runs on this machine, as macros do, is for no other target.
-    if arguments.iter().any(|argument| argument == "--target") {
-        rustc.arg(format!("-Ctarget-feature={features}"));
+    let is_for_target = arguments.iter().any(|argument| argument == "--target");
+    rustc.args(arguments);
+    if is_for_target {
+        rustc.arg(LOCATIONS);
+        if !features.is_empty() {
+            rustc.arg(format!("-Ctarget-feature={features}"));
+        }
     }
-    let status = rustc.args(arguments).status();
+    let status = rustc.status();
     let code = status.ok().and_then(|status| u8::try_from(status.code()?).ok());
     Some(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }

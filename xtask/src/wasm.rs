@@ -14,7 +14,7 @@ use crate::opcodes;
 use crate::parallel::parallel_map;
 use crate::shell::{root, run, say};
 use crate::stamp::{Inputs, if_changed};
-use crate::toolchain::{TARGET, Toolchain};
+use crate::toolchain::{NO_LOCATIONS, TARGET, Toolchain};
 use crate::variant::Variant;
 
 /// What wasm-opt does. Higher levels give fewer bytes but less alike ones: of a module of 3.21 MB,
@@ -261,6 +261,7 @@ fn compile(
     let inputs = Inputs::default()
         .word(toolchain.version()?)
         .word(variant.rustflags())
+        .word(NO_LOCATIONS)
         .word(variant.workspace_features())
         .word(what)
         .files(sources()?)?;
