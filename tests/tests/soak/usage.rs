@@ -1,4 +1,4 @@
-//! What a process holds: memory, threads, descriptors.
+//! Memory, threads and descriptors of a process.
 
 use std::{
     fmt::{self, Display, Formatter},
