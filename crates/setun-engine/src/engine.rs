@@ -39,8 +39,7 @@ use crate::{
     device::{DeviceKind, DeviceReport, HeadType, SelfTest},
     engine_info::EngineInfo,
     error::Error,
-    event_queue::BackPressure,
-    options::{GenerateOptions, Prompt},
+    options::{BackPressure, GenerateOptions, Prompt},
     parts::SelfTester,
     request_slots::RequestSlots,
 };
@@ -136,7 +135,7 @@ impl Engine {
         if !is_last {
             return;
         }
-        for thread in crate::lock(&shared.running).drain(..) {
+        for thread in crate::sync::lock(&shared.running).drain(..) {
             let _ = thread.join(); // one that panicked has let go, too
         }
     }

@@ -2,25 +2,15 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, MutexGuard},
     task::{Context, Poll, Waker},
 };
 
-use setun_text::named_options;
-
-use crate::{error::Error, event::Event};
-
-/// What happens to a generation whose consumer does not keep up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BackPressure {
-    /// It waits for its consumer. Whoever else runs goes on, and may take its memory.
-    #[default]
-    Pause,
-    /// It ends, with [`FinishReason::Aborted`](crate::FinishReason::Aborted).
-    End,
-}
-
-named_options!(BackPressure { Pause = "pause", End = "end" });
+use crate::{
+    error::Error,
+    event::Event,
+    options::BackPressure,
+    sync::{Mutex, MutexGuard, lock},
+};
 
 /// The queue between the scheduler and a stream.
 #[derive(Debug)]
@@ -148,6 +138,6 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
-        crate::lock(&self.state)
+        lock(&self.state)
     }
 }

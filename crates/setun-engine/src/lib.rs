@@ -30,10 +30,9 @@ mod scheduler;
 mod sequence;
 mod speculation;
 mod stream;
+mod sync;
 mod telemetry;
 mod timeline;
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use beams::{Beam, BeamOptions, BeamText, EarlyStopping};
 pub use constraint::{Constraint, ConstraintState, SharedConstraint};
@@ -47,21 +46,15 @@ pub use engine::{
 };
 pub use error::{Error, ErrorCode};
 pub use event::{Done, Event, FinishReason, PromptTokens, TextDelta, Timings, TokenLogprob, Usage};
-pub use event_queue::BackPressure;
 pub use histogram::{Histogram, TimeHistogram};
 pub use inferencer::{
     Inferencer, InferencerCache, InferencerOptions, Inferred, Ragged, TokenLogits,
 };
 pub use memory_pressure::{MemoryMonitor, Pressure, SharedMonitor};
 pub use metrics::EngineMetrics;
-pub use options::{EngineOptions, GenerateOptions, Prompt};
+pub use options::{BackPressure, EngineOptions, GenerateOptions, Prompt};
 pub use parts::{EngineParts, ReloadModel, Replica, ReplicaDraft, SelfTester};
 pub use pooling::Pooling;
 pub use profile::{EngineProfile, PhaseProfile};
 pub use stream::{CancelHandle, Completion, GenerationStream};
 pub use timeline::{TimedStep, Timeline};
-
-/// Locks what is consistent between any two statements, so that a panic elsewhere spoils nothing.
-fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

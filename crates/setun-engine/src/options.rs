@@ -1,5 +1,6 @@
 //! Options of a generation.
 
+mod back_pressure;
 mod engine;
 mod sampling;
 mod table;
@@ -13,6 +14,7 @@ use setun_text::{
 
 use crate::{constraint::SharedConstraint, context::SharedContextStrategy, error::Error};
 
+pub use back_pressure::BackPressure;
 pub use engine::EngineOptions;
 pub(crate) use sampling::Meaning;
 use table::{generate_options, join};

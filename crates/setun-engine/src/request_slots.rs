@@ -1,9 +1,6 @@
 //! Slots of a scheduler for generations that run or wait, counted where requests are made.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use crate::sync::{Arc, AtomicUsize, Ordering};
 
 /// The generations that a scheduler has taken and not ended, and how many it may have.
 ///

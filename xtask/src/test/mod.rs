@@ -6,6 +6,7 @@ mod dependencies;
 mod examples;
 mod fuzz;
 mod gpu;
+mod loom;
 mod memory;
 mod neon;
 mod ptx;

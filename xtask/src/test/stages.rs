@@ -7,7 +7,9 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::stage::{Stage, count};
-use super::{cuda, dependencies, examples, fuzz, gpu, memory, neon, releases, systems, workspace};
+use super::{
+    cuda, dependencies, examples, fuzz, gpu, loom, memory, neon, releases, systems, workspace,
+};
 use crate::bindgen;
 use crate::browser;
 use crate::demo;
@@ -69,6 +71,7 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
             count(cargo().args(soak).env("SETUN_SOAK_MINUTES", SOAK_MINUTES), totals)
         }));
         stages.extend(memory::stages()?);
+        stages.push(loom::stage());
         stages.push(dependencies::advisories());
         stages.extend(releases::long_stages());
     }
@@ -92,7 +95,7 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
 
 fn format() -> Result<()> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
-    for manifest in [bindgen::MANIFEST, fuzz::MANIFEST] {
+    for manifest in [bindgen::MANIFEST, fuzz::MANIFEST, loom::MANIFEST] {
         let mut command = cargo();
         command.args(["fmt", "--check", "--manifest-path", manifest]);
         run(command.args(["--", "--config-path", "rustfmt.toml"]))?;

@@ -9,6 +9,14 @@
 mod rendezvous;
 #[cfg(any(not(target_arch = "wasm32"), target_feature = "atomics"))]
 mod spin;
+/// What the rendezvous is made of; `fuzz/loom` checks it over others.
+#[cfg(any(not(target_arch = "wasm32"), target_feature = "atomics"))]
+mod sync {
+    pub(super) use std::sync::{
+        Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering},
+    };
+}
 
 #[cfg(not(target_arch = "wasm32"))]
 #[path = "own_threads.rs"]

@@ -11,12 +11,11 @@
 
 #![expect(unsafe_code, reason = "a job borrows from the leader's stack")]
 
-use std::sync::{
-    Condvar, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering},
+use super::{
+    Job,
+    spin::Spin,
+    sync::{AtomicBool, AtomicPtr, AtomicU32, Condvar, Mutex, MutexGuard, Ordering, PoisonError},
 };
-
-use super::{Job, spin::Spin};
 
 /// Most threads that are used unless requested: beyond it memory is the limit.
 pub(super) const DEFAULT_MAX_THREADS: usize = 16;

@@ -48,7 +48,7 @@ impl Engine {
                 pollster::block_on(scheduler.run(commands, pause));
             };
             let thread = std::thread::Builder::new().name("setun".into()).spawn(run);
-            crate::lock(&engine.shared.running).push(thread.map_err(Error::Thread)?);
+            crate::sync::lock(&engine.shared.running).push(thread.map_err(Error::Thread)?);
         }
         Ok(engine)
     }

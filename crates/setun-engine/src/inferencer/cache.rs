@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use setun_model::SequenceId;
 
-use crate::{error::Error, lock};
+use crate::{error::Error, sync::lock};
 
 /// Rows of a batch that are in the memory of an [`Inferencer`](crate::Inferencer): the tokens that
 /// were run, whose keys and values are kept, and the random numbers that each row draws.

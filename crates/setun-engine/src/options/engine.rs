@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use setun_text::option_table;
 
-use crate::event_queue::BackPressure;
+use super::BackPressure;
 
 /// Calls `callback! { more… rows… }` with a row, as [`option_table!`](setun_text::option_table) has
 /// them, for each option of an engine.

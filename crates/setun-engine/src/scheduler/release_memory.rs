@@ -33,7 +33,7 @@ impl PolledMonitor {
             return None;
         }
         self.asked = Some(now);
-        crate::lock(&self.shared).pressure()
+        crate::sync::lock(&self.shared).pressure()
     }
 }
 
