@@ -1,4 +1,6 @@
 //! A small stack and counted memory for each input.
+//!
+//! The tests of `tests/tests/fuzz` include this file, too: they run the inputs that are kept.
 
 #![expect(unsafe_code, reason = "a global allocator can only be written so")]
 

@@ -49,9 +49,18 @@ const TARGETS: [Target; 8] = [
     Target { name: "hub_answers", fixtures: None },
 ];
 
-/// In the long run alone: the crates below it take minutes to compile.
-const LONG_TARGETS: [Target; 1] =
-    [Target { name: "chat_template", fixtures: Some("chat-templates") }];
+/// In the long run alone: the crates below them take minutes to compile. Their kept inputs are run
+/// by `tests/tests/fuzz`.
+const LONG_TARGETS: [Target; 8] = [
+    Target { name: "tokenizer", fixtures: None },
+    Target { name: "chat_template", fixtures: Some("chat-templates") },
+    Target { name: "session", fixtures: None },
+    Target { name: "equal_bits", fixtures: None },
+    Target { name: "json_schema", fixtures: None },
+    Target { name: "lark", fixtures: None },
+    Target { name: "gbnf", fixtures: None },
+    Target { name: "regex", fixtures: None },
+];
 
 /// Flags of the compiler: to count which edges of the control flow an input takes, and to show
 /// what is compared with what.

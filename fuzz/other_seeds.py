@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Makes the seeds of `corpus/manifest` and `corpus/hub_answers`. No package is needed.
+"""Makes the seeds of `corpus/manifest`, `corpus/hub_answers`, `corpus/chat_template`,
+`corpus/equal_bits` and those of grammars. No package is needed.
 
-    python3 fuzz/hub_seeds.py
+    python3 fuzz/other_seeds.py
 """
 import hashlib
 import json
 import os
+import random
 
 CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -100,9 +102,65 @@ def answers():
     }
 
 
+TEMPLATES = {
+    "messages": "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m['content']|trim }}{{ eos_token }}"
+                "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}",
+    "raise": "{% if messages[0]['role'] != 'user' %}{{ raise_exception('roles ' ~ messages|length) }}{% endif %}",
+    "macro": "{% macro f(x, y=2) %}{{ x * y }}{% endmacro %}{% set ns = namespace(n=0) %}"
+             "{% for i in range(9) %}{% set ns.n = ns.n + i %}{{ f(i) }}{% endfor %}{{ ns.n }}",
+    "filters": "{{ [3,1,2]|sort|join(', ')|upper|replace('1','x')|indent(2) }}{{ 'a,b'.split(',')|tojson }}"
+               "{% filter title %}abc{% endfilter %}{{ '%05d'|format(7) }}{{ [1,2,3]|batch(2)|list }}",
+    "slices": "{{ messages[::-1][0].content[1:3] }}{{ 'abc'[-2:] }}{{ [1,2][5:] }}{% set a, b = 1, 2 %}",
+    "config": json.dumps({"bos_token": "<s>", "eos_token": {"content": "</s>"}, "chat_template": [
+        {"name": "default", "template": "{{ bos_token }}{{ messages }}"},
+        {"name": "tool_use", "template": "<tool_call>{{ tools|tojson(indent=2) }}"}]}),
+    "block": "{% set x %}{% for i in range(3) %}{{ loop.index }}{{ loop.last }}{% else %}-{% endfor %}{% endset %}"
+             "{{ x if x is defined and x is string else none }}{%- generation -%}{{ x }}{%- endgeneration -%}",
+}
+
+
+SCHEMAS = {
+    "object": {"type": "object", "properties": {"a": {"type": "string", "minLength": 1, "maxLength": 3},
+               "b": {"type": "integer", "minimum": -2, "maximum": 120}}, "required": ["b"],
+               "additionalProperties": False},
+    "references": {"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"},
+                   "maxItems": 2}}},
+    "choices": {"anyOf": [{"const": 1}, {"enum": ["a", None]}, {"type": "boolean"}]},
+    "patterns": {"type": "object", "patternProperties": {"^a": {"type": "number", "multipleOf": 0.5}},
+                 "minProperties": 1, "maxProperties": 2},
+    "strings": {"allOf": [{"type": "string", "pattern": "^[A-Z]{2}-[0-9]+$"}, {"maxLength": 6}]},
+    "formats": {"type": "array", "prefixItems": [{"format": "date", "type": "string"}], "items": False},
+    "any": True,
+}
+
+GRAMMARS = {
+    "lark/rules": 'start: a "," b?\na: "x" | "y" a\nb: /[0-9]+/\n',
+    "lark/terminals": 'start: A B{1,3}\nA: "a" | /b+/i\nB: A "c"\n%ignore / +/\n',
+    "lark/json": 'start: "<" j ">"\nj: %json {"type": "boolean"}\n',
+    "lark/tokens": 'start: "a" <end>\n',
+    "lark/options": 'start: t "."\nt[max_tokens=3, stop="z"]: /(?s:.*)/\n',
+    "gbnf/rules": 'root ::= a "," b?\na ::= "x" | "y" a\nb ::= [0-9]+\n',
+    "gbnf/classes": 'root ::= "\\"" [^"\\\\]{1,3} "\\"" ws\nws ::= [ \\t]* # space\n',
+    "gbnf/list": 'root ::= "[" (item ("," item)*)? "]"\nitem ::= "\\x41" | root | .\n',
+    "gbnf/left": 'root ::= root "a" | "b"\n',
+    "gbnf/counts": 'root ::= ("a" | "bc"){2,} "d"{3}\n',
+    "regex/date": "[0-9]{4}-(0[1-9]|1[0-2])",
+    "regex/words": "(?i)(yes|no|maybe)[.!]?",
+    "regex/classes": "[\\p{L}&&[^a-c]]+\\d*\\s?.",
+    "regex/counts": "(a{2,5}b?){1,3}",
+    "regex/lazy": "x.*?y|(?s:.)z",
+}
+
+
 def main():
     seeds = {f"manifest/{name}": data for name, data in manifests().items()}
     seeds |= {f"hub_answers/{name}": b"\0".join(parts) for name, parts in answers().items()}
+    seeds |= {f"chat_template/{name}": text.encode() for name, text in TEMPLATES.items()}
+    choices = b"\0" + bytes(range(1, 96))
+    seeds |= {f"json_schema/{name}": json.dumps(schema).encode() + choices for name, schema in SCHEMAS.items()}
+    seeds |= {name: text.encode() + choices for name, text in GRAMMARS.items()}
+    values = random.Random(21)
+    seeds |= {f"equal_bits/{number:02}": values.randbytes(200) for number in range(12)}
     for name, data in seeds.items():
         path = os.path.join(CORPUS, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
