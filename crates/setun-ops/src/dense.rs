@@ -84,10 +84,13 @@ impl DenseMatrix {
     ///
     /// If an element is not finite, or there is no memory for the codes.
     pub fn to_int8_rows(&self) -> Result<Self, OpsError> {
+        let no_memory = |bytes| OpsError::OutOfMemory { what: "an int8 table", bytes };
         let mut row = vec![0.0; self.columns];
-        let no_memory = |NoMemory { bytes }| OpsError::OutOfMemory { what: "an int8 table", bytes };
-        let mut codes = Aligned::filled(0, self.rows * self.columns).map_err(no_memory)?;
-        let mut scales = Vec::with_capacity(self.rows);
+        let codes = Aligned::filled(0, self.rows * self.columns);
+        let mut codes = codes.map_err(|NoMemory { bytes }| no_memory(bytes))?;
+        let mut scales = vec![];
+        let reserved = scales.try_reserve_exact(self.rows);
+        reserved.map_err(|_| no_memory(self.rows * size_of::<f32>()))?;
         for (index, codes) in codes.chunks_exact_mut(self.columns.max(1)).enumerate() {
             self.widen_row(index, &mut row);
             let scale = crate::quantize::quantize_row(&row, codes).scale;

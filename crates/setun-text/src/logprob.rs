@@ -1,5 +1,7 @@
 //! Log-probabilities of tokens.
 
+use std::collections::BinaryHeap;
+
 use crate::ranked_candidates::Ranked;
 
 /// The natural logarithms of the probabilities that softmax of the raw logits of a row gives
@@ -44,14 +46,19 @@ impl<'a> Logprobs<'a> {
     /// ties by the lower id.
     #[must_use]
     pub fn top(&self, count: usize) -> Vec<(u32, f64)> {
-        let ranked = |(token, &logit)| Ranked::new(token, logit);
-        let mut tokens: Vec<Ranked> = (0..=u32::MAX).zip(self.logits).map(ranked).collect();
-        if count < tokens.len() {
-            tokens.select_nth_unstable(count);
-            tokens.truncate(count);
+        let mut best = BinaryHeap::new(); // the worst of them on top
+        for (token, &logit) in (0..=u32::MAX).zip(self.logits) {
+            let ranked = Ranked::new(token, logit);
+            if best.len() < count {
+                best.push(ranked);
+            } else if let Some(mut worst) = best.peek_mut()
+                && ranked < *worst
+            {
+                *worst = ranked;
+            }
         }
-        tokens.sort_unstable();
-        tokens.iter().map(|token| (token.token(), self.of(token.token()))).collect()
+        let best = best.into_sorted_vec().into_iter().map(|ranked| ranked.token());
+        best.map(|token| (token, self.of(token))).collect()
     }
 }
 

@@ -159,6 +159,7 @@ impl From<OptionError> for Error {
 fn checkpoint_code(error: &CheckpointError) -> ErrorCode {
     match error {
         CheckpointError::Truncated { .. } => ErrorCode::Truncated,
+        CheckpointError::OutOfMemory { .. } => ErrorCode::OutOfMemory,
         CheckpointError::MissingFile { .. } | CheckpointError::NoWeights { .. } => {
             ErrorCode::NotFound
         }

@@ -101,7 +101,9 @@ impl Runner {
                 rows.extend(found.by_ref().take(piece.len()));
             }
         }
-        sequences.into_iter().for_each(|sequence| self.cache.remove(sequence));
+        for sequence in sequences {
+            self.cache.remove(sequence);
+        }
         rows
     }
 

@@ -117,12 +117,10 @@ impl Tokenizer for Bytes {
     }
 
     fn token_bytes(&self, id: u32) -> Option<Vec<u8>> {
-        match u8::try_from(id) {
-            Ok(byte) => Some(vec![byte]),
-            Err(_) => {
-                let word = (id as usize).checked_sub(END as usize + 1)?;
-                Some(WORDS.get(word)?.as_bytes().to_vec())
-            }
+        if let Ok(byte) = u8::try_from(id) {
+            return Some(vec![byte]);
         }
+        let word = (id as usize).checked_sub(END as usize + 1)?;
+        Some(WORDS.get(word)?.as_bytes().to_vec())
     }
 }
