@@ -57,7 +57,7 @@ impl<'a> Logprobs<'a> {
                 *worst = ranked;
             }
         }
-        let best = best.into_sorted_vec().into_iter().map(|ranked| ranked.token());
+        let best = best.into_sorted_vec().into_iter().map(Ranked::token);
         best.map(|token| (token, self.of(token))).collect()
     }
 }

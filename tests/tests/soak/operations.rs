@@ -155,7 +155,9 @@ impl<'a> Caller<'a> {
             settle(block_on(self.engine.score(prompt, &[" a", " the dog ran"])));
         } else {
             let found = block_on(self.engine.embed([prompt, "x"], Pooling::Mean, true));
-            found.into_iter().for_each(|found| drop(settle(found)));
+            for embedding in found {
+                settle(embedding);
+            }
         }
     }
 
