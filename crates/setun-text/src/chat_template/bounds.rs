@@ -12,6 +12,9 @@ use crate::TextError;
 /// Bytes of a template: the longest of published ones has 17 thousand.
 const MAX_BYTES: usize = 1 << 20;
 
+/// Most bytes of a line: minijinja counts its columns in 16 bits, and adds one to the last.
+const MAX_LINE: usize = u16::MAX as usize - 1;
+
 /// Tokens of a tag, which bound how long its chains of operators are: the longest of published
 /// templates has 62.
 const MAX_TOKENS: usize = 500;
@@ -43,6 +46,10 @@ pub(super) fn guard(name: &str, source: &str) -> Result<String, TextError> {
     };
     if source.len() > MAX_BYTES {
         return wrong(1, format!("{} bytes, at most {MAX_BYTES} are allowed", source.len()));
+    }
+    if let Some((line, long)) = (1..).zip(source.lines()).find(|(_, line)| line.len() > MAX_LINE) {
+        let reason = format!("a line of {} bytes, at most {MAX_LINE} are allowed", long.len());
+        return wrong(line, reason);
     }
     let mut tag = Tag::default();
     let mut statements = Statements::default();
@@ -188,19 +195,20 @@ mod tests {
 
     #[test]
     fn what_the_parser_would_descend_into_too_far_is_refused_with_its_line() {
-        let blocks = |open: &str, end: &str| open.repeat(9000) + &end.repeat(9000);
+        let blocks = |open: &str, end: &str| open.repeat(2000) + &end.repeat(2000);
         for (what, source) in [
-            ("500 tokens in one tag", format!("\n{{{{ 1{} }}}}", "+1".repeat(40_000))),
-            ("500 tokens in one tag", format!("\n{{{{ x{} }}}}", ".a".repeat(40_000))),
-            ("500 tokens in one tag", format!("\n{{{{ {} x }}}}", "not ".repeat(40_000))),
+            ("500 tokens in one tag", format!("\n{{{{ 1{} }}}}", "+1".repeat(10_000))),
+            ("500 tokens in one tag", format!("\n{{{{ x{} }}}}", ".a".repeat(10_000))),
+            ("500 tokens in one tag", format!("\n{{{{ {} x }}}}", "not ".repeat(10_000))),
             ("24 open brackets", format!("\n{{{{ {} }}}}", "[".repeat(40))),
             ("50 open statements", format!("\n{}", blocks("{% if a %}", "{% endif %}"))),
-            ("50 open statements", format!("\n{{% if a %}}{}", "{% elif a %}".repeat(9000))),
+            ("50 open statements", format!("\n{{% if a %}}{}", "{% elif a %}".repeat(5000))),
             ("50 open statements", format!("\n{}", blocks("{% set a|f(b=1) %}", "{% endset %}"))),
+            ("a line of 65535 bytes", format!("\n{}{{%", " ".repeat(65_533))),
             ("256 bytes in a name", format!("\n{{{{ {} }}}}", "a".repeat(300))),
             (
                 "1073741824 bytes of texts times squared",
-                format!("\n{{{{ '{}'{} ~ x }}}}", "a".repeat(90_000), "~'a'".repeat(120)),
+                format!("\n{{{{ '{}'{} ~ x }}}}", "a".repeat(60_000), "~'a'".repeat(120)),
             ),
         ] {
             let error = guard("default", &source).expect_err(what);
