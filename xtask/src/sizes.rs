@@ -20,13 +20,15 @@ pub(crate) struct Budget {
     page: u64,
 }
 
-const CPU_BUDGET: Budget = Budget { wasm: 985_000, page: 1_049_000 };
+/// Modules that differ in a few hundred bytes may differ by 11,000 after brotli, so this is as much
+/// above what is measured.
+const CPU_BUDGET: Budget = Budget { wasm: 992_000, page: 1_056_000 };
 
 /// That of a build which reaches a GPU.
-const GPU_BUDGET: Budget = Budget { wasm: 1_058_000, page: 1_124_000 };
+const GPU_BUDGET: Budget = Budget { wasm: 1_065_000, page: 1_131_000 };
 
 /// Most bytes, compressed with brotli, of the module that a page downloads with its first form.
-const GRAMMAR_BUDGET: u64 = 337_000;
+const GRAMMAR_BUDGET: u64 = 341_000;
 
 fn budget(variant: Variant) -> Budget {
     if variant.gpu() { GPU_BUDGET } else { CPU_BUDGET }
