@@ -7,6 +7,7 @@ use std::env::{self, consts::EXE_SUFFIX};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{self, Command, ExitCode};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Result;
 
@@ -27,13 +28,21 @@ pub(crate) fn wrap(cargo: &mut Command, features: Option<&str>) -> Result<()> {
 }
 
 /// This tool under another name: by the wrapper's path cargo tells apart what it compiled.
+///
+/// It is linked and not copied: a file that was just written may be busy where other threads start
+/// processes.
 fn link(features: &str) -> Result<PathBuf> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = target().join("xtask");
     fs::create_dir_all(&folder)?;
     let made = folder.join(format!("rustc{features}-{}{EXE_SUFFIX}", process::id()));
-    fs::copy(env::current_exe()?, &made)?;
+    let tool = env::current_exe()?;
+    fs::hard_link(&tool, &made).or_else(|_| fs::copy(&tool, &made).map(drop))?;
     let link = folder.join(format!("rustc{features}{EXE_SUFFIX}"));
-    fs::rename(made, &link)?;
+    fs::rename(&made, &link)?;
+    // A link that replaces one to the same file stays.
+    let _ = fs::remove_file(made);
     Ok(link)
 }
 

@@ -8,7 +8,7 @@ use setun::{
 };
 
 /// Parts of a layer, and the norm whose gain multiplies their input.
-const GAINS: [(&str, &str); 7] = [
+const GAINS: [(&str, &str); 9] = [
     ("self_attn.q_proj.weight", "input_layernorm.weight"),
     ("self_attn.k_proj.weight", "input_layernorm.weight"),
     ("self_attn.v_proj.weight", "input_layernorm.weight"),
@@ -16,6 +16,8 @@ const GAINS: [(&str, &str); 7] = [
     ("mlp.gate_proj.weight", "post_attention_layernorm.weight"),
     ("mlp.up_proj.weight", "post_attention_layernorm.weight"),
     ("mlp.down_proj.weight", "mlp.ffn_sub_norm.weight"),
+    ("self_attn.o_proj.weight", "self_attn.inner_attn_ln.weight"),
+    ("mlp.down_proj.weight", "mlp.ffn_layernorm.weight"),
 ];
 
 /// Looks for scales and floats with which even ordinary activations overflow.
