@@ -30,7 +30,7 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
 
 /// Whether a terminal may obey a character: C0 but for line break and tab, delete, C1, and what
 /// embeds, overrides or isolates a direction of writing.
-fn is_control(character: char) -> bool {
+pub(crate) fn is_control(character: char) -> bool {
     match character {
         '\n' | '\t' => false,
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,

@@ -75,7 +75,7 @@ impl Beside {
             if finished.iter().all(|stage| stage.name != name) {
                 let outcome = Outcome::Failed("its process ended without a result".to_owned());
                 let (totals, time) = (Totals::default(), Duration::ZERO);
-                finished.push(Finished { name, outcome, totals, time });
+                finished.push(Finished { name, outcome, totals, time, processor: None });
             }
         }
         Ok(finished)
@@ -115,6 +115,7 @@ mod tests {
             outcome,
             totals: Totals { passed: 3, failed: 1, skipped: 2 },
             time: Duration::from_millis(1500),
+            processor: None,
         };
         let stages = [
             stage("package", Outcome::Passed),

@@ -9,6 +9,7 @@ mod gpu;
 mod loom;
 mod memory;
 mod neon;
+mod processor_time;
 mod ptx;
 mod releases;
 mod stage;
@@ -118,10 +119,9 @@ fn is_failure(outcome: &Outcome, in_ci: bool) -> bool {
 
 fn table(finished: &[Finished], elapsed: Duration) -> Result<String> {
     let width = finished.iter().map(|stage| stage.name.len()).max().unwrap_or(0);
-    let mut text = format!("\n{:width$}  minutes  result\n", "stage");
-    let mut sum = Totals::default();
+    let mut text = format!("\n{:width$}  minutes  processor  result\n", "stage");
+    let (mut sum, mut processor) = (Totals::default(), None);
     for stage in finished {
-        let time = stage.time.as_secs_f64() / 60.0;
         let counted = match stage.totals {
             Totals { passed: 0, failed: 0, skipped: 0 } => String::new(),
             totals => format!(" ({})", totals.plain()),
@@ -133,12 +133,19 @@ fn table(finished: &[Finished], elapsed: Duration) -> Result<String> {
             }
             Outcome::Absent(why) => format!("not there: {why}"),
         };
-        writeln!(text, "{:width$}  {time:7.1}  {result}", stage.name)?;
+        let (time, taken) = (minutes(stage.time), minutes(stage.processor));
+        writeln!(text, "{:width$}  {time:>7}  {taken:>9}  {result}", stage.name)?;
         sum.add(stage.totals);
+        processor = [processor, stage.processor].into_iter().flatten().reduce(|a, b| a + b);
     }
-    let minutes = elapsed.as_secs_f64() / 60.0;
-    writeln!(text, "{:width$}  {minutes:7.1}\n\n{}", "all", sum.plain())?;
+    let (time, taken) = (minutes(elapsed), minutes(processor));
+    writeln!(text, "{:width$}  {time:>7}  {taken:>9}\n\n{}", "all", sum.plain())?;
     Ok(text)
+}
+
+/// Nothing where it is not known.
+fn minutes(time: impl Into<Option<Duration>>) -> String {
+    time.into().map_or_else(String::new, |time| format!("{:.1}", time.as_secs_f64() / 60.0))
 }
 
 #[cfg(test)]
@@ -147,15 +154,19 @@ mod tests {
 
     fn finished(outcome: Outcome, passed: u64) -> Finished {
         let totals = Totals { passed, failed: 0, skipped: 0 };
-        Finished { name: "crates".into(), outcome, totals, time: Duration::from_secs(90) }
+        let (time, processor) = (Duration::from_secs(90), Some(Duration::from_mins(2)));
+        Finished { name: "crates".into(), outcome, totals, time, processor }
     }
 
     #[test]
     fn the_table_ends_with_the_totals_on_a_line_of_their_own() {
         let stages = [finished(Outcome::Passed, 3), finished(Outcome::Failed("x\ny".into()), 4)];
         let text = table(&stages, Duration::from_mins(2)).unwrap();
-        assert!(text.contains("all         2.0\n"), "{text}");
-        assert!(text.contains("crates      1.5  ok (3 passed, 0 failed, 0 skipped)\n"), "{text}");
+        assert!(text.contains("all         2.0        4.0\n"), "{text}");
+        assert!(
+            text.contains("crates      1.5        2.0  ok (3 passed, 0 failed, 0 skipped)\n"),
+            "{text}"
+        );
         assert!(text.contains("FAILED (4 passed, 0 failed, 0 skipped): x\n"), "{text}");
         assert!(text.ends_with("\n7 passed, 0 failed, 0 skipped\n"), "{text}");
     }

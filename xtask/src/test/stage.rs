@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
+use super::processor_time::processor_time;
 use super::totals::Totals;
 use crate::shell::{say, typed};
 
@@ -39,6 +40,8 @@ pub(super) struct Finished {
     pub(super) outcome: Outcome,
     pub(super) totals: Totals,
     pub(super) time: Duration,
+    /// Time of processors, where it is known.
+    pub(super) processor: Option<Duration>,
 }
 
 impl Stage {
@@ -57,7 +60,7 @@ impl Stage {
 
     /// Does it, and never fails: how it ended is in the result.
     pub(super) fn run(self) -> Finished {
-        let begun = Instant::now();
+        let (begun, taken) = (Instant::now(), processor_time());
         let mut totals = Totals::default();
         let outcome = match self.work {
             Err(why) => Outcome::Absent(why),
@@ -72,7 +75,8 @@ impl Stage {
                 }
             }
         };
-        Finished { name: self.name, outcome, totals, time: begun.elapsed() }
+        let processor = processor_time().zip(taken).map(|(now, before)| now - before);
+        Finished { name: self.name, outcome, totals, time: begun.elapsed(), processor }
     }
 }
 

@@ -72,7 +72,9 @@ fn offered(chat: bool) -> impl Iterator<Item = &'static OptionSpec> {
         OF_MESSAGES => chat,
         name => !(chat && REPORTED.contains(&name)),
     };
-    let is_flag = |spec: &&OptionSpec| !matches!(spec.kind, OptionKind::Structured(_));
+    let is_flag = |spec: &&OptionSpec| {
+        !matches!(spec.kind, OptionKind::Structured(_)) && !spec.flags().is_empty()
+    };
     GenerateOptions::SPECS.iter().filter(is_flag).filter(is_offered)
 }
 

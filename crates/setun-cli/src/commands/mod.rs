@@ -13,9 +13,11 @@ mod run;
 mod synth;
 mod verify;
 
+use std::{env, ffi::OsString, process};
+
 use clap::{Command as Arguments, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::error::CliError;
+use crate::{error::CliError, output::report, terminal::is_control};
 
 /// The arguments of `setun`.
 #[derive(Debug, Parser)]
@@ -49,8 +51,10 @@ impl Setun {
     /// Reads the arguments of this process; ends it where they are wrong, or ask for help.
     pub(crate) fn from_command_line() -> Self {
         let mut arguments = with_negative_numbers(Self::command());
-        let matches = arguments.get_matches_mut();
-        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.format(&mut arguments).exit())
+        let matches = arguments.try_get_matches_from_mut(env::args_os());
+        matches
+            .and_then(|matches| Self::from_arg_matches(&matches))
+            .unwrap_or_else(|error| exit(&error.format(&mut arguments)))
     }
 
     /// Does what was requested.
@@ -69,6 +73,17 @@ impl Setun {
             Command::Bench(args) => bench::run(&args),
         }
     }
+}
+
+/// Ends the process with help or an error. An error quotes arguments as they were given: it has no
+/// styles where one of them has what a terminal obeys.
+fn exit(error: &clap::Error) -> ! {
+    let has_control = |argument: OsString| argument.to_string_lossy().contains(is_control);
+    if error.use_stderr() && env::args_os().any(has_control) {
+        report(&error.render().to_string());
+        process::exit(error.exit_code());
+    }
+    error.exit()
 }
 
 /// Has every argument take a negative number as its value, so that one that is out of range is

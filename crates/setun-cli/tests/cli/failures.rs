@@ -190,3 +190,22 @@ fn a_hangup_that_is_ignored_ends_nothing_and_an_interrupt_does() {
     stdout.read_to_string(&mut rest).expect("the rest");
     assert_eq!(child.wait().expect("its end").code(), Some(130));
 }
+
+/// A terminal is shown what an argument has, and does not obey it. `script` makes a terminal.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_argument_that_is_quoted_on_a_terminal_is_escaped() {
+    let command = format!(
+        "{} run \"$(printf '%s\\033]0;title\\007\\302\\2332J' --x)\"",
+        env!("CARGO_BIN_EXE_setun")
+    );
+    let output = std::process::Command::new("script")
+        .args(["--quiet", "--return", "--command", &command, "/dev/null"])
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("script, of util-linux");
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(2), "{shown}");
+    assert!(shown.contains("unexpected argument '--x"), "{shown}");
+    assert!(!shown.contains(['\x1b', '\x07', '\u{9b}']), "{shown:?}");
+}

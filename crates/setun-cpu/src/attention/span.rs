@@ -1,5 +1,7 @@
 //! Neighbouring keys or values, and what is known before they are met.
 
+use std::slice::ChunksExact;
+
 use half::f16;
 use setun_ops::attention::SPAN;
 
@@ -38,13 +40,24 @@ impl<'a> Vectors<'a> {
     }
 }
 
-/// Asks memory for one of the parts of what lies ahead, if there is as much.
-#[inline(always)]
-pub(super) fn ask_for_part(ahead: &[u8], part: usize, bytes: usize) {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(part) = ahead.get(part * bytes..(part + 1) * bytes) {
-        crate::x86_64::prefetch(part);
+/// Asks memory for what lies ahead, part by part.
+pub(super) struct Ahead<'a>(ChunksExact<'a, u8>);
+
+impl<'a> Ahead<'a> {
+    /// Parts as large as `T`s of this number.
+    #[inline(always)]
+    pub(super) fn in_parts<T>(ahead: &'a [u8], values: usize) -> Self {
+        Self(ahead.chunks_exact(values * size_of::<T>()))
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (ahead, part, bytes);
+
+    /// Asks for the next part, if there is one.
+    #[inline(always)]
+    pub(super) fn ask(&mut self) {
+        if let Some(part) = self.0.next() {
+            #[cfg(target_arch = "x86_64")]
+            crate::x86_64::prefetch(part);
+            #[cfg(not(target_arch = "x86_64"))]
+            let _ = part;
+        }
+    }
 }

@@ -1,5 +1,10 @@
 //! The loops of `screen_dot` that AVX2 and AVX-VNNI share: they differ in a product.
 
+use std::arch::x86_64::{
+    __m256i, _mm_add_epi32, _mm_cvtsi128_si32, _mm_extract_epi32, _mm_hadd_epi32,
+    _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_hadd_epi32,
+};
+
 /// The kernels for some hidden rows and for one. `$add` adds the products of 32 codes with a plane
 /// to the eight lanes of a sum.
 macro_rules! screen_kernels {
@@ -9,8 +14,11 @@ macro_rules! screen_kernels {
         use fearless_simd::{i8x32, prelude::*, u8x32, x86::Avx2};
         use setun_ops::screen_dot::SCREEN_COLUMNS;
 
-        use crate::x86_64::{avx2::ternary_dot::add_lanes, prefetch_blocks};
+        use crate::x86_64::{
+            avx2::ternary_dot::add_lanes, prefetch_blocks, screen_kernels::add_lanes_of_two,
+        };
 
+        /// Two rows of codes at a time: the sums of all would not leave a register for the codes.
         #[target_feature(enable = $features)]
         fn with_hidden<const HIDDEN: usize>(
             avx2: Avx2,
@@ -19,11 +27,13 @@ macro_rules! screen_kernels {
             planes: [[&[i8]; 2]; HIDDEN],
             dots: &mut [Dots],
         ) {
-            let first = pair(avx2, [codes[0], codes[1]], [ahead[0], ahead[1]], planes);
-            let second = pair(avx2, [codes[2], codes[3]], [ahead[2], ahead[3]], planes);
-            for (dots, (first, second)) in dots.iter_mut().zip(first.into_iter().zip(second)) {
-                for (dots, ([a, b], [c, d])) in dots.iter_mut().zip(first.into_iter().zip(second)) {
-                    *dots = add_lanes(avx2, [a, b, c, d]);
+            let (rows, ahead) = (codes.as_chunks().0, ahead.as_chunks().0);
+            for (pair, (codes, ahead)) in rows.iter().zip(ahead).enumerate() {
+                let sums = two_rows(avx2, *codes, *ahead, planes);
+                for (dots, sums) in dots.iter_mut().zip(sums) {
+                    for (dots, [a, b]) in dots.iter_mut().zip(sums) {
+                        dots[2 * pair..][..2].copy_from_slice(&add_lanes_of_two(a, b));
+                    }
                 }
             }
         }
@@ -31,7 +41,7 @@ macro_rules! screen_kernels {
         /// The sums of two rows, as `[hidden row][plane][row]`.
         #[target_feature(enable = $features)]
         #[inline]
-        fn pair<const HIDDEN: usize>(
+        fn two_rows<const HIDDEN: usize>(
             avx2: Avx2,
             codes: [&[u8]; 2],
             ahead: [&[u8]; 2],
@@ -93,3 +103,13 @@ macro_rules! screen_kernels {
     };
 }
 pub(super) use screen_kernels;
+
+/// The sum of the lanes of each of two vectors.
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn add_lanes_of_two(a: __m256i, b: __m256i) -> [i32; 2] {
+    let pairs = _mm256_hadd_epi32(a, b);
+    let fours = _mm_add_epi32(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256::<1>(pairs));
+    let folded = _mm_hadd_epi32(fours, fours);
+    [_mm_cvtsi128_si32(folded), _mm_extract_epi32::<1>(folded)]
+}

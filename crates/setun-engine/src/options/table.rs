@@ -68,7 +68,9 @@ macro_rules! generate_options {
         lookahead: Option<usize> as integer(0, 255) = "12 with a draft model, else 0", "N", Scheduling;
 
         /// Requests of a higher priority start first, and are preempted last.
-        priority: Option<i32> as integer(-2_147_483_648, 2_147_483_647) = 0, "N", Scheduling, with_beams;
+        priority: Option<i32> as integer(-2_147_483_648, 2_147_483_647) = 0, "N", Scheduling,
+            with_beams, with_flags("");
+
         /// Stop strings: each ends the text and is not part of it.
         stop: Vec<String> as Strings = "none", "TEXT", Length, with_beams;
 
