@@ -75,7 +75,7 @@ impl Stage {
                 }
             }
         };
-        let processor = processor_time().zip(taken).map(|(now, before)| now - before);
+        let processor = processor_time().zip(taken).map(|(now, before)| now.saturating_sub(before));
         Finished { name: self.name, outcome, totals, time: begun.elapsed(), processor }
     }
 }
