@@ -38,7 +38,7 @@ const buildList = {
  * @param {string} build
  */
 function filesOf(build) {
-  const worker = `new Worker(new URL("./worker-${build}.js", import.meta.url), { type: "module", name: "setun" })`;
+  const worker = `new Worker(new URL("./worker-${build}.js", import.meta.url), { type: "module", name: "setun-${build}" })`;
   const parts = [`startWorker: () => ${worker}`];
   if (!threaded.includes(build)) parts.push(glueOf(build));
   return parts.join(", ");
@@ -65,6 +65,7 @@ export default defineConfig({
   input: {
     index: "src/entrypoints/index.ts",
     node: "src/entrypoints/node.ts",
+    "service-worker": "src/entrypoints/service-worker.ts",
     ...Object.fromEntries(workers),
   },
   external: /^node:/,

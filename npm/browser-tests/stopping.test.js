@@ -166,3 +166,27 @@ describe("a model that is disposed", () => {
     expect(codes).toEqual(["disposed", "disposed", "disposed"]);
   });
 });
+
+describe("a worker that ends", () => {
+  it("rejects what runs and what comes later, and a new model can be loaded", async () => {
+    const codes = page.evaluate(async () => {
+      const { setun } = /** @type {any} */ (globalThis);
+      const model = await setun.load(undefined, { backend: "simd128", threads: 1 });
+      const code = (/** @type {any} */ error) => error.code;
+      const running = model.generate("Once upon a time").result.catch(code);
+      /** @type {any} */ (globalThis).isRunning = true;
+      return [await running, await model.metrics().catch(code), await model.tokenize("a").catch(code)];
+    });
+    await page.waitForFunction(() => "isRunning" in globalThis);
+    await page
+      .workers()
+      .at(-1)
+      ?.evaluate(() => globalThis.close());
+    expect(await codes).toEqual(["device-lost", "device-lost", "device-lost"]);
+    const text = await page.evaluate(async () => {
+      const model = await /** @type {any} */ (globalThis).setun.load();
+      return model.generate("Once upon a time", { maxTokens: 3 }).text();
+    });
+    expect(text.length).toBeGreaterThan(0);
+  });
+});

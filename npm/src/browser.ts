@@ -2,12 +2,14 @@
 
 import { buildFiles, initialSharedPages } from "setun:builds";
 import type { Connect } from "./connection.js";
+import { documentBase } from "./document-base.js";
 import { estimateOn } from "./estimate.js";
 import { connectLocal, connectWorker } from "./host-links.js";
 import { importBuild, importGrammars } from "./import-build.js";
 import { type Load, loadOn, type Platform } from "./load.js";
 import type { Models } from "./models.js";
 import { openStreamed } from "./open-model.js";
+import { packageFiles } from "./package-files.js";
 import { BUILDS, type Build } from "./pick-build.js";
 import { openStorage, withLock } from "./store/browser-storage.js";
 import { modelsOn } from "./store/models.js";
@@ -18,8 +20,8 @@ const platform: Platform = {
   builds: BUILDS.filter((build) => buildFiles[build] !== undefined),
   initialSharedPages,
   hasWorkers: true,
-  baseUrl: () => document.baseURI,
-  embeddedModel: () => new URL("../model/stories.safetensors", import.meta.url),
+  baseUrl: documentBase,
+  embeddedModel: (assetsUrl) => packageFiles(assetsUrl).model(),
   connect,
   requestPersistence: () => void requestPersistence(),
 };
@@ -31,13 +33,14 @@ export const models: Models = {
   estimate: estimateOn(platform),
 };
 
-async function connect(build: Build, inWorker: boolean): Promise<Connect> {
-  const files = buildFiles[build];
+async function connect(build: Build, inWorker: boolean, assetsUrl: string | undefined): Promise<Connect> {
+  const { build: filesOf, grammar } = packageFiles(assetsUrl);
+  const files = filesOf(build);
   if (inWorker && files !== undefined) return connectWorker(files.startWorker);
-  const { glue, codeUrl } = await importBuild(build);
+  const { glue, codeUrl } = await importBuild(build, files);
   return connectLocal({
     build: { glue, compile: () => compileFrom(codeUrl) },
     openModel: openStreamed,
-    grammars: () => importGrammars(compileFrom),
+    grammars: () => importGrammars(grammar, compileFrom),
   });
 }

@@ -4,10 +4,19 @@ import { type EngineLimits, LIMITS } from "./engine-limits.js";
 import { SetunError } from "./errors.js";
 import type { GenerateOptions } from "./generate-options.js";
 import { GENERATE } from "./generate-rules.js";
-import { areStrings, integer, isBoolean, isSignal, isToken, type Rules } from "./option-checks.js";
+import {
+  areStrings,
+  integer,
+  isBoolean,
+  isSignal,
+  isStringOrStrings,
+  isToken,
+  type Rules,
+} from "./option-checks.js";
 import type { EstimateOptions, LoadOptions } from "./options.js";
 import type { ChatMessage } from "./protocol.js";
 import { grammarSource, type RequestOptions } from "./response-format.js";
+import { nearestName, shown } from "./shown.js";
 
 const isCount = integer(1, 65536);
 const BOOLEAN = [isBoolean, "true or false"] as const;
@@ -22,6 +31,7 @@ const LOAD: Rules<LoadOptions> = {
   worker: BOOLEAN,
   store: BOOLEAN,
   connections: [integer(1, 16), "an integer from 1 to 16"],
+  assetsUrl: [(value) => typeof value === "string" && value !== "", "the URL of a folder"],
   token: [(value) => typeof value === "string" && /^[\x21-\x7e]+$/.test(value), "a string without spaces"],
   endpoint: [
     (value) => typeof value === "string" && /^https?:\/\/[^/]/.test(value),
@@ -36,8 +46,8 @@ export function checkLoadOptions(options: LoadOptions): void {
 
 /** @throws {SetunError} `bad-option` */
 export function checkEstimateOptions(options: EstimateOptions): void {
-  const { signal, worker, store, token, endpoint } = LOAD;
-  check(options, { signal, worker, store, token, endpoint });
+  const { signal, worker, store, token, endpoint, assetsUrl } = LOAD;
+  check(options, { signal, worker, store, token, endpoint, assetsUrl });
 }
 
 /**
@@ -51,7 +61,16 @@ export function engineOptions(options: GenerateOptions): RequestOptions {
   const { signal: _, processors: __, responseFormat, ...rest } = options;
   const grammar = responseFormat && grammarSource(responseFormat);
   const sent = { ...rest, ...(grammar && { grammar }) };
-  return Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== undefined));
+  const set = Object.entries(sent).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(
+    set.map(([name, value]) => [name, isOneOfStrings(name, value) ? [value] : value]),
+  );
+}
+
+/** Whether an option that takes several strings has one alone. */
+function isOneOfStrings(name: string, value: unknown): boolean {
+  const [accepts] = GENERATE[name as keyof GenerateOptions] ?? [];
+  return accepts === isStringOrStrings && typeof value === "string";
 }
 
 /** Limits of the engine that are set. */
@@ -89,7 +108,7 @@ export function checkString(name: string, text: string): void {
 /** @throws {SetunError} `bad-option` */
 export function checkStrings(name: string, texts: readonly string[]): void {
   if (areStrings(texts)) return;
-  throw new SetunError("bad-option", `${name}: expected a list of non-empty strings, found ${String(texts)}`);
+  throw new SetunError("bad-option", `${name}: expected a list of non-empty strings, found ${shown(texts)}`);
 }
 
 /** @throws {SetunError} `bad-option` */
@@ -108,16 +127,18 @@ export function checkTokens(tokens: readonly unknown[], vocabulary: number): voi
 /** @throws {SetunError} `bad-option` for an unknown option, or a value that its check refuses. */
 export function check<Options extends object>(options: Options, rules: Rules<Options>): void {
   if (typeof options !== "object" || options === null) {
-    throw new SetunError("bad-option", `options: expected an object, found ${String(options)}`);
+    throw new SetunError("bad-option", `options: expected an object, found ${shown(options)}`);
   }
   for (const [name, value] of Object.entries(options)) {
     if (!Object.hasOwn(rules, name)) {
-      const known = Object.keys(rules).join(", ");
-      throw new SetunError("bad-option", `${name}: unknown option; expected one of ${known}`);
+      const known = Object.keys(rules);
+      const meant = nearestName(name, known);
+      const advice = meant === undefined ? `expected one of ${known.join(", ")}` : `did you mean ${meant}?`;
+      throw new SetunError("bad-option", `${name}: unknown option; ${advice}`);
     }
     const [accepts, expected] = rules[name as keyof Options];
     if (value !== undefined && !accepts(value)) {
-      throw new SetunError("bad-option", `${name}: expected ${expected}, found ${String(value)}`);
+      throw new SetunError("bad-option", `${name}: expected ${expected}, found ${shown(value)}`);
     }
   }
 }

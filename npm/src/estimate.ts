@@ -59,7 +59,11 @@ export function estimateOn(platform: Platform): Estimate {
     const { inWorker, model } = await modelRequest(platform, source, options);
     const { features, limits } = await probeBrowser(platform, inWorker);
     const { build } = pickBuild(features, { backend: "cpu", threads: 1 });
-    const found = await readHeaders(await platform.connect(build, inWorker), model, options.signal);
+    const found = await readHeaders(
+      await platform.connect(build, inWorker, options.assetsUrl),
+      model,
+      options.signal,
+    );
     const { bytes, storedBytes, processor, gpu } = found;
     const browser = model.fetchOptions.store ? await storageEstimate() : undefined;
     const fits = missingBytesFor((bytes ?? 0) - storedBytes, browser) === 0;

@@ -77,7 +77,7 @@ export interface GenerateOptions {
    *
    * @defaultValue none
    */
-  stop?: string[];
+  stop?: string | string[];
   /**
    * Fewest tokens to generate before an end-of-text token may come. Takes an integer of 0 or more.
    *
@@ -131,7 +131,7 @@ export interface GenerateOptions {
    *
    * @defaultValue line break, `:`, `"`, `*`
    */
-  dryBreakers?: string[];
+  dryBreakers?: string | string[];
   /**
    * The only tokens that may come. Takes a list of token ids.
    *
@@ -158,7 +158,7 @@ export interface GenerateOptions {
    *
    * @defaultValue none
    */
-  ban?: string[];
+  ban?: string | string[];
   /**
    * Penalty on tokens that occurred in the prompt or the output: positive logits are divided by it, negative
    * ones multiplied; 1 is none. Takes a finite number above 0.

@@ -5,6 +5,15 @@ import { SetunError } from "./errors.js";
 import { Host, type HostPlatform } from "./host.js";
 import type { FromHost, ToHost } from "./protocol.js";
 import { startThreads, type ThreadsWanted } from "./threads.js";
+import { type LockHeld, watchWorker } from "./worker-end.js";
+
+const OFFLINE = "setun's worker could not be loaded: this browser is offline";
+
+const NOT_LOADED =
+  "setun's worker could not be loaded: a bundler has left its file out, or a policy blocks it; pass assetsUrl, the " +
+  "address of a copy of the package's folders dist and model (Vite before 8: optimizeDeps: { exclude: ['setun'] })";
+
+const WORKER_ENDED = "the worker that ran the model has ended; load the model again";
 
 /** A host in a module worker, with the thread workers that it requests. */
 export function connectWorker(startWorker: () => Worker): Connect {
@@ -12,14 +21,16 @@ export function connectWorker(startWorker: () => Worker): Connect {
     const worker = startWorker();
     const threads: Worker[] = [];
     let open = true;
-    worker.addEventListener("message", ({ data }: MessageEvent<FromHost | ThreadsWanted>) => {
-      if (!open) return;
+    worker.addEventListener("message", ({ data }: MessageEvent<FromHost | ThreadsWanted | LockHeld>) => {
+      if (!open || data.type === "setun-held") return;
       if (data.type === "setun-start-threads") void startThreads(data, startWorker, threads);
       else receive(data);
     });
     worker.addEventListener("error", (event) => fail(workerError(event)));
+    const unwatch = watchWorker(worker, () => fail(new SetunError("device-lost", WORKER_ENDED)));
     const close = () => {
       open = false;
+      unwatch();
       for (const each of [worker, ...threads]) each.terminate();
     };
     return { send: (message) => worker.postMessage(message), close };
@@ -45,9 +56,9 @@ export function connectLocal(platform: HostPlatform): Connect {
 
 /** A worker that cannot start reports an event without a message. */
 function workerError(event: ErrorEvent): Error {
-  if (event.message) return new Error(`setun's worker failed: ${event.message}`, { cause: event.error });
-  return new SetunError(
-    "network",
-    "setun's worker could not be loaded; Vite before 8 needs optimizeDeps: { exclude: ['setun'] }",
-  );
+  if (event.message) {
+    const message = `the worker that ran the model has failed: ${event.message}; load the model again`;
+    return new SetunError("device-lost", message, { cause: event.error });
+  }
+  return new SetunError("network", navigator.onLine === false ? OFFLINE : NOT_LOADED);
 }

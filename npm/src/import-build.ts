@@ -1,6 +1,6 @@
 /** Builds for the calling thread. */
 
-import { buildFiles, grammarFiles } from "setun:builds";
+import type { BuildFiles, grammarFiles } from "setun:builds";
 import { SetunError } from "./errors.js";
 import type { GrammarBuild } from "./grammar-cache.js";
 import type { Build } from "./pick-build.js";
@@ -11,8 +11,10 @@ import type { WasmModule } from "./wasm.js";
  *
  * @throws {SetunError} `backend-unavailable` for a build that needs a worker or is not in this package.
  */
-export async function importBuild(build: Build): Promise<{ glue: WasmModule; codeUrl: URL }> {
-  const files = buildFiles[build];
+export async function importBuild(
+  build: Build,
+  files: BuildFiles | undefined,
+): Promise<{ glue: WasmModule; codeUrl: URL }> {
   if (files?.importGlue === undefined || files.codeUrl === undefined) {
     throw new SetunError("backend-unavailable", `the build "${build}" cannot run without a worker`);
   }
@@ -21,7 +23,8 @@ export async function importBuild(build: Build): Promise<{ glue: WasmModule; cod
 
 /** The grammar module. `compile` reads its code. */
 export async function importGrammars(
+  files: typeof grammarFiles,
   compile: (code: URL) => Promise<WebAssembly.Module>,
 ): Promise<GrammarBuild> {
-  return { glue: await grammarFiles.importGlue(), compile: () => compile(grammarFiles.codeUrl()) };
+  return { glue: await files.importGlue(), compile: () => compile(files.codeUrl()) };
 }

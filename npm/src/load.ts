@@ -28,8 +28,9 @@ export interface Platform {
   readonly hasWorkers: boolean;
   /** Base of relative URLs. */
   baseUrl(): string;
-  embeddedModel(): URL;
-  connect(build: Build, inWorker: boolean): Promise<Connect>;
+  /** The story model. `assetsUrl` is the option of that name, as below. */
+  embeddedModel(assetsUrl: string | undefined): URL;
+  connect(build: Build, inWorker: boolean, assetsUrl: string | undefined): Promise<Connect>;
   /** Asks the browser not to evict stored models. */
   requestPersistence?(): void;
 }
@@ -49,8 +50,19 @@ export function loadOn(platform: Platform): Load {
     ]);
     if (request.model.fetchOptions.store || draftRequest?.model.fetchOptions.store)
       platform.requestPersistence?.();
-    return new LoadOperation(platform, { ...request, draft: draftRequest?.model }, options).run();
+    const operation = new LoadOperation(platform, { ...request, draft: draftRequest?.model }, options);
+    return operation.run().catch((thrown: unknown) => {
+      throw withHubName(thrown, source);
+    });
   };
+}
+
+/** A missing folder of the page whose name could be a model's of the Hub. */
+function withHubName(thrown: unknown, source: LoadSource | undefined): unknown {
+  const isMissing = thrown instanceof SetunError && thrown.code === "not-found";
+  if (!isMissing || typeof source !== "string" || !/^[\w.-]+\/[\w.-]+$/.test(source)) return thrown;
+  const message = `${thrown.message}; a model of the Hub is "hf:${source}"`;
+  return new SetunError(thrown.code, message, { cause: thrown.cause });
 }
 
 /** Resolves a source and its fetch options. `name` is the option in error messages. */
@@ -60,12 +72,19 @@ export async function modelRequest(
   options: Pick<LoadOptions, keyof EstimateOptions | "connections">,
   name = "source",
 ): Promise<{ readonly inWorker: boolean; readonly model: ModelRequest }> {
-  const { signal, worker, connections, endpoint, token } = options;
+  const { signal, worker, connections, endpoint, token, assetsUrl } = options;
   signal?.throwIfAborted();
   const inWorker = worker ?? platform.hasWorkers;
   if (inWorker && !platform.hasWorkers)
-    throw new SetunError("bad-option", "worker: expected false, Node has no workers");
-  const source = await modelSource(given ?? platform.embeddedModel(), platform.baseUrl(), options, name);
+    throw new SetunError("bad-option", "worker: expected false, there are no workers here");
+  if (assetsUrl !== undefined && !platform.hasWorkers)
+    throw new SetunError("bad-option", "assetsUrl: here the files are read beside the code");
+  const source = await modelSource(
+    given ?? platform.embeddedModel(assetsUrl),
+    platform.baseUrl(),
+    options,
+    name,
+  );
   const fetchOptions: FetchOptions = {
     store: (options.store ?? true) && inWorker && given !== undefined && isDownload(source),
     ...(connections !== undefined && { connections }),
@@ -185,7 +204,7 @@ class LoadOperation {
   }
 
   async #connect({ build }: BuildChoice): Promise<Connection> {
-    return new Connection(await this.#platform.connect(build, this.#inWorker));
+    return new Connection(await this.#platform.connect(build, this.#inWorker, this.#options.assetsUrl));
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
-import { buildFiles } from "setun:builds";
+import { buildFiles, grammarFiles } from "setun:builds";
 import type { Connect } from "./connection.js";
 import { DiskFiles } from "./disk-files.js";
 import { estimateOn } from "./estimate.js";
@@ -36,11 +36,11 @@ export const models: Models = {
 };
 
 async function connect(build: Build): Promise<Connect> {
-  const { glue, codeUrl } = await importBuild(build);
+  const { glue, codeUrl } = await importBuild(build, buildFiles[build]);
   const compile = async (code: URL) => WebAssembly.compile(await readFile(code));
   return connectLocal({
     build: { glue, compile: () => compile(codeUrl) },
-    grammars: () => importGrammars(compile),
+    grammars: () => importGrammars(grammarFiles, compile),
     openModel: async (source, fetchOptions, signal) =>
       source.kind === "url" && source.url.startsWith("file:")
         ? new StreamedModel(source, () => new DiskFiles(source))

@@ -59,7 +59,7 @@ export const openStreamed: OpenSource = async (source, fetchOptions, signal) => 
   const http = new HttpClient(DEFAULT_SETTINGS, signal, credentials(source, fetchOptions));
   if (source.kind === "url") {
     const headers = /^https?:/.test(source.url) ? http.authorization(source.url) : {};
-    return new StreamedModel(source, () => new UrlFiles(source, signal, headers));
+    return new StreamedModel(source, () => new UrlFiles(source, signal, { headers }));
   }
   const { entry, open } = await openHubFiles(source, http);
   return new StreamedModel(entry, open);

@@ -50,7 +50,12 @@ export const isSignal: Check = (value) => value instanceof AbortSignal;
 export const isSeed: Check = (value) =>
   typeof value === "bigint" ? value >= 0n && value < 1n << 64n : integer(0)(value);
 
-export const areStrings = arrayOf((text) => typeof text === "string" && text !== "");
+const isText: Check = (text) => typeof text === "string" && text !== "";
+
+export const areStrings = arrayOf(isText);
+
+/** A text, or a list of texts. */
+export const isStringOrStrings: Check = (value) => isText(value) || areStrings(value);
 
 /** Whether a value is a token id. */
 export const isToken = integer(0, 2 ** 32 - 1);

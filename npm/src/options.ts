@@ -57,6 +57,17 @@ export interface LoadOptions extends EngineLimits {
    * @defaultValue 4
    */
   connections?: number;
+  /**
+   * URL of a copy of this package's folders `dist` and `model`, such as `"/setun/"`.
+   *
+   * For bundlers that leave workers out, and for files on another origin, which must allow it by CORS.
+   * A Content-Security-Policy then needs that origin in `script-src`, `connect-src` and `worker-src`, and `blob:` in
+   * `worker-src`.
+   * Node refuses it with `bad-option`.
+   *
+   * @defaultValue The files beside this code.
+   */
+  assetsUrl?: string;
   /** Access token of the Hub. It is sent to `endpoint` only. */
   token?: string;
   /**
@@ -68,4 +79,7 @@ export interface LoadOptions extends EngineLimits {
 }
 
 /** Options of `models.estimate`, with the same meaning as for `load`. */
-export type EstimateOptions = Pick<LoadOptions, "signal" | "worker" | "store" | "token" | "endpoint">;
+export type EstimateOptions = Pick<
+  LoadOptions,
+  "signal" | "worker" | "store" | "token" | "endpoint" | "assetsUrl"
+>;

@@ -4,6 +4,7 @@ import { type DroppedItems, droppedFiles, entriesOf, isEntry, isHandle, isItem }
 import { SetunError } from "./errors.js";
 import { type HubOptions, type HubSource, isHubName, parseHubName } from "./hub-name.js";
 import { detectEntry, EXPECTED_MODEL, hasEnd, isModelFile, isPickle, PICKLE_ADVICE } from "./model-layout.js";
+import { shown } from "./shown.js";
 
 /**
  * A source of a model: the URL of a folder or file, a Hub name (`hf:owner/name`), files or folders that the user
@@ -78,6 +79,7 @@ async function anySource(source: LoadSource, base: string, hub: HubOptions): Pro
   if (source instanceof Blob) return fileSource([source]);
   if (isHandle(source)) return handleSource(source);
   if (isEntry(source)) return droppedSource([source]);
+  if (isUnnamed(source)) throw unnamed(source);
   if (!(Symbol.iterator in source)) return bytesSource(source as Record<string, Uint8Array | Blob>);
   const list = [...(source as Iterable<unknown>)];
   const isDropped = list.some((item) => isItem(item) || isEntry(item));
@@ -96,6 +98,16 @@ export function addressSource(
 ): UrlSource | HubSource {
   if (typeof source === "string" && isHubName(source)) return parseHubName(source, hub);
   return urlSource(source, base);
+}
+
+/** Bytes without a name, from which the format would be known. */
+function isUnnamed(source: object): boolean {
+  const isAnswer = typeof Response === "function" && source instanceof Response;
+  return source instanceof ArrayBuffer || ArrayBuffer.isView(source) || isAnswer;
+}
+
+function unnamed(source: object): SetunError {
+  return new SetunError("bad-option", `source: found ${shown(source)}${BYTES_ADVICE}`);
 }
 
 function unknown(found: string): SetunError {
@@ -118,12 +130,22 @@ function urlSource(source: string | URL, base: string): UrlSource {
 }
 
 function parseUrl(source: string | URL, base: string): URL {
+  let url: URL;
   try {
-    return new URL(source, base);
+    url = new URL(source, base);
   } catch (cause) {
     throw new SetunError("bad-option", `source: "${source}" is not a URL`, { cause });
   }
+  if (FETCHED.includes(url.protocol)) return url;
+  const advice = url.protocol === "blob:" || url.protocol === "data:" ? BYTES_ADVICE : "";
+  throw new SetunError("bad-option", `source: expected an http or https URL, found ${url.protocol}${advice}`);
 }
+
+/** Protocols of addresses that name files; `file:` in Node. */
+const FETCHED = ["http:", "https:", "file:", "chrome-extension:", "moz-extension:", "safari-web-extension:"];
+
+/** Such an address has no name from which the format could be known. */
+const BYTES_ADVICE = '; pass the bytes by file name, such as { "model.gguf": bytes }';
 
 function lastFolder(path: string): string {
   return decode(path.split("/").filter(Boolean).pop() ?? "");
@@ -170,7 +192,11 @@ function bytesSource(source: Record<string, Uint8Array | Blob>): BlobSource {
   const blobs = new Map<string, Blob>();
   for (const [name, bytes] of Object.entries(source)) {
     if (!(bytes instanceof Uint8Array || bytes instanceof Blob)) {
-      throw new SetunError("bad-option", `source["${name}"]: expected a Uint8Array or a Blob`);
+      const found = shown(bytes);
+      throw new SetunError(
+        "bad-option",
+        `source["${name}"]: expected a Uint8Array or a Blob, found ${found}`,
+      );
     }
     blobs.set(name, bytes instanceof Blob ? bytes : new Blob([bytes as Uint8Array<ArrayBuffer>]));
   }

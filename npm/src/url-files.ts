@@ -1,8 +1,9 @@
 /** Model files behind a URL, each streamed by one request. */
 
+import { DEFAULT_SETTINGS } from "./download/settings.js";
 import type { ByteRange, ModelFiles } from "./model-files.js";
 import type { UrlSource } from "./sources.js";
-import { UrlStream } from "./url-stream.js";
+import { type StreamOptions, UrlStream } from "./url-stream.js";
 
 /** Maximum number of open streams; browsers allow six HTTP/1.1 connections to a host. */
 const MAX_OPEN_STREAMS = 4;
@@ -10,16 +11,15 @@ const MAX_OPEN_STREAMS = 4;
 /** The files of a folder, or a single file and those beside it. */
 export class UrlFiles implements ModelFiles {
   readonly #source: UrlSource;
-  readonly #signal: AbortSignal;
-  readonly #headers: Record<string, string>;
+  readonly #options: StreamOptions;
   /** Open streams, the most recently used last. */
   readonly #streams = new Map<string, UrlStream>();
   readonly #sizes = new Map<string, number | undefined>();
 
-  constructor(source: UrlSource, signal: AbortSignal, headers: Record<string, string> = {}) {
+  constructor(source: UrlSource, signal: AbortSignal, options: Partial<StreamOptions> = {}) {
+    const { idleTimeout } = DEFAULT_SETTINGS;
     this.#source = source;
-    this.#signal = signal;
-    this.#headers = headers;
+    this.#options = { signal, idleTimeout, headers: {}, ...options };
   }
 
   async read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined> {
@@ -56,7 +56,7 @@ export class UrlFiles implements ModelFiles {
     let stream = this.#streams.get(name);
     if (stream === undefined || stream.position > start) {
       await this.#close(name);
-      stream = await UrlStream.open(this.#address(name), start, this.#signal, this.#headers);
+      stream = await UrlStream.open(this.#address(name), start, this.#options);
       if (stream === undefined) return undefined;
     }
     await stream.skipTo(start);

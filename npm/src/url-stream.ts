@@ -1,12 +1,21 @@
 /** A response body, read on demand. */
 
+import { IDLE_TIMEOUT, RequestWatchdog } from "./download/watchdog.js";
 import { SetunError } from "./errors.js";
+
+/** Options of a stream. */
+export interface StreamOptions {
+  readonly signal: AbortSignal;
+  /** Milliseconds without a byte after which the server counts as silent. */
+  readonly idleTimeout: number;
+  readonly headers: Record<string, string>;
+}
 
 /** A streamed file. Without a reader the browser stops receiving. */
 export class UrlStream {
   readonly #url: URL;
   readonly #body: ReadableStreamDefaultReader<Uint8Array>;
-  readonly #signal: AbortSignal;
+  readonly #watchdog: RequestWatchdog;
   /** Received bytes that are not read yet. */
   #pending: Uint8Array = new Uint8Array(0);
   #position: number;
@@ -14,9 +23,9 @@ export class UrlStream {
   /** Length of the file, if known. */
   readonly #length: number | undefined;
 
-  private constructor(url: URL, response: Response, start: number, signal: AbortSignal) {
+  private constructor(url: URL, response: Response, start: number, watchdog: RequestWatchdog) {
     this.#url = url;
-    this.#signal = signal;
+    this.#watchdog = watchdog;
     this.#body = (response.body ?? new Blob([]).stream()).getReader();
     this.#position = response.status === 206 ? start : 0;
     this.#length = fileLength(response, this.#position);
@@ -29,17 +38,19 @@ export class UrlStream {
   static async open(
     url: URL,
     start: number,
-    signal: AbortSignal,
-    baseHeaders: Record<string, string> = {},
+    { signal, idleTimeout, headers: baseHeaders }: StreamOptions,
   ): Promise<UrlStream | undefined> {
     const headers = start > 0 ? { ...baseHeaders, range: `bytes=${start}-` } : baseHeaders;
-    const response = await request(url, { headers, signal });
+    const controller = new AbortController();
+    const watchdog = new RequestWatchdog({ controller, signal, idleTimeout });
+    const response = await request(url, { headers, signal: controller.signal }, watchdog);
+    if (response.ok && !isMissing(response)) return new UrlStream(url, response, start, watchdog);
+    watchdog.end();
     if (isMissing(response)) {
       await response.body?.cancel();
       return undefined;
     }
-    if (!response.ok) throw new SetunError("network", `${url}: the server answered ${response.status}`);
-    return new UrlStream(url, response, start, signal);
+    throw new SetunError("network", `${url}: the server answered ${response.status}`);
   }
 
   /** Position of the next byte. */
@@ -85,6 +96,7 @@ export class UrlStream {
   /** Ends the request. A complete one ends normally, so that browsers cache it. */
   async close(): Promise<void> {
     if (this.#position === this.#length) await this.#fill();
+    this.#watchdog.end();
     // A failed body rejects its cancellation with the same error.
     await this.#body.cancel().catch(() => undefined);
   }
@@ -109,9 +121,11 @@ export class UrlStream {
 
   async #nextChunk(): Promise<{ done: boolean; value?: Uint8Array | undefined }> {
     try {
-      return await this.#body.read();
+      return await this.#watchdog.guard(() => this.#body.read());
     } catch (cause) {
-      this.#signal.throwIfAborted();
+      this.#watchdog.signal.throwIfAborted();
+      if (this.#watchdog.hasTimedOut)
+        throw new SetunError("network", `${this.#url}: ${IDLE_TIMEOUT}`, { cause });
       throw this.#truncated(cause);
     }
   }
@@ -128,12 +142,14 @@ export class UrlStream {
 }
 
 /** Fetches, distinguishing network failures from an abort. */
-export async function request(url: URL, options: RequestInit & { signal: AbortSignal }): Promise<Response> {
+async function request(url: URL, options: RequestInit, watchdog: RequestWatchdog): Promise<Response> {
   try {
-    return await fetch(url, options);
+    return await watchdog.guard(() => fetch(url, options));
   } catch (cause) {
-    options.signal.throwIfAborted();
-    throw new SetunError("network", `${url}: the request failed`, { cause });
+    watchdog.end();
+    watchdog.signal.throwIfAborted();
+    const why = watchdog.hasTimedOut ? IDLE_TIMEOUT : "the request failed";
+    throw new SetunError("network", `${url}: ${why}`, { cause });
   }
 }
 

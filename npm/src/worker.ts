@@ -7,6 +7,7 @@ import { Host } from "./host.js";
 import type { FromHost, ToHost } from "./protocol.js";
 import type { WasmModule } from "./wasm.js";
 import { compileFrom } from "./wasm-instance.js";
+import { type HoldLock, holdLock } from "./worker-end.js";
 
 /** The used part of a worker's global scope. TypeScript's own types conflict with the page's. */
 interface WorkerScope {
@@ -34,8 +35,9 @@ export function serve(glue: WasmModule, code: URL, threaded?: ThreadedBuild): vo
   const startThreads = threaded && ((count: number) => threaded.startThreads(count));
   const build = { glue, compile: () => compileFrom(code), ...(startThreads && { startThreads }) };
   const host = new Host({ build, openModel, grammars: grammarBuild }, send);
-  scope.addEventListener("message", ({ data }: MessageEvent<ToHost | ThreadMessage>) => {
+  scope.addEventListener("message", ({ data }: MessageEvent<ToHost | ThreadMessage | HoldLock>) => {
     if (data.type === "setun-thread") void threaded?.joinPool(data);
+    else if (data.type === "setun-hold") holdLock(data, (held) => scope.postMessage(held));
     else void host.receive(data);
   });
 }

@@ -23,20 +23,36 @@ const STRICT_POLICY = {
   "content-security-policy": "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'",
 };
 
+/** As content delivery networks answer. */
+const SHARED = { "access-control-allow-origin": "*", "cross-origin-resource-policy": "cross-origin" };
+
 /**
  * Serves `root` on a free port of this machine.
  *
- * `answers` maps a path to a function that answers instead of the file; `models` answers all under `/models/`.
- * @param {{ root: string, isolated?: boolean, strict?: boolean, models?: import("./faulty-server.js").FaultyServer,
+ * With `shared` pages of other origins may use the files. `answers` maps a path to a function that answers instead of the file; `models` answers all under `/models/`.
+ * @param {{ root: string, isolated?: boolean, strict?: boolean, shared?: boolean, policy?: string, models?: import("./faulty-server.js").FaultyServer,
  *   answers?: Record<string, (request: import("node:http").IncomingMessage, response: import("node:http").ServerResponse) => void> }} options
  */
-export async function startServer({ root, isolated = false, strict = false, models, answers = {} }) {
+export async function startServer({
+  root,
+  isolated = false,
+  strict = false,
+  shared = false,
+  policy,
+  models,
+  answers = {},
+}) {
   /** @type {string[]} */
   const requests = [];
   const server = createServer(async (request, response) => {
     const path = decodeURIComponent(new URL(request.url ?? "/", "http://localhost").pathname);
     requests.push(path);
-    const headers = { ...(isolated && ISOLATION), ...(strict && STRICT_POLICY) };
+    const headers = {
+      ...(isolated && ISOLATION),
+      ...(strict && STRICT_POLICY),
+      ...(policy && { "content-security-policy": policy }),
+      ...(shared && SHARED),
+    };
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
     if (answers[path]) answers[path](request, response);
     else if (models !== undefined && path.startsWith("/models/")) await models.answer(request, response);

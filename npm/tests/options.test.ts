@@ -25,6 +25,14 @@ describe("engineOptions", () => {
     expect(engineOptions({ ...options, signal: new AbortController().signal })).toEqual(options);
   });
 
+  it("takes one string where several may be given", () => {
+    expect(engineOptions({ stop: ".", ban: "a", temperature: 0 })).toEqual({
+      stop: ["."],
+      ban: ["a"],
+      temperature: 0,
+    });
+  });
+
   it("leaves out undefined options", () => {
     const options = { maxTokens: undefined } as object;
     expect(Object.keys(engineOptions(options))).toEqual([]);
@@ -72,14 +80,14 @@ describe("engineOptions", () => {
     ["logitBias", { 4294967296: 1 }],
     ["allowedTokens", 3],
     ["bannedTokens", [-1]],
-    ["ban", "x"],
+    ["ban", 7],
     ["minTokens", -1],
     ["samplingOrder", ["top_k"]],
     ["samplingOrder", ["topK", "topK"]],
     ["seed", -1],
     ["seed", 2 ** 53],
     ["seed", 2n ** 64n],
-    ["stop", "."],
+    ["stop", ""],
     ["stop", [""]],
     ["filter", { word: "a", stop: true }],
     ["filter", [{ word: "a" }]],
@@ -169,8 +177,11 @@ describe("engineOptions", () => {
     );
   }
 
-  it("lists the options in the error", () => {
+  it("names the option that was meant, or all", () => {
     expect(() => engineOptions({ max_tokens: 1 } as object)).toThrow(
+      badOption("max_tokens: unknown option; did you mean maxTokens?"),
+    );
+    expect(() => engineOptions({ tools: [] } as object)).toThrow(
       badOption("expected one of parseSpecial, maxTokens"),
     );
   });

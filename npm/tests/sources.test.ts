@@ -35,6 +35,10 @@ describe("modelSource of an address", () => {
     ["/m/pytorch_model.bin", "bad-checkpoint", /is a pickle.*safe_serialization/],
     ["/m/model.onnx", "unsupported-model", /model\.onnx; expected a \.setun, \.gguf/],
     ["http://", "bad-option", /is not a URL/],
+    ["blob:https://example.org/7c1f", "bad-option", /found blob:; pass the bytes by file name/],
+    ["data:application/octet-stream,x", "bad-option", /found data:; pass the bytes by file name/],
+    ["javascript:alert(1)", "bad-option", /expected an http or https URL, found javascript:$/],
+    ["C:\\models\\tiny", "bad-option", /found c:$/],
   ])("refuses %s", async (address, code, message) => {
     const expected = { code, message: expect.stringMatching(message) };
     await expect(modelSource(address, page)).rejects.toMatchObject(expected);
@@ -101,6 +105,10 @@ describe("modelSource of files", () => {
     [["config.json"], "bad-option", /a list of files/],
     [[new Blob([])], "bad-option", /no name/],
     [7, "bad-option", /found number/],
+    [new Uint8Array(3), "bad-option", /found a value of class Uint8Array; pass the bytes by file name/],
+    [new ArrayBuffer(3), "bad-option", /found a value of class ArrayBuffer; pass the bytes by file name/],
+    [new Response("x"), "bad-option", /found a value of class Response; pass the bytes by file name/],
+    [{ "a.gguf": new ArrayBuffer(3) }, "bad-option", /a\.gguf.*found a value of class ArrayBuffer/],
     [
       named(["config.json", "tokenizer.json"]),
       "not-found",

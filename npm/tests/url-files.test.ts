@@ -27,16 +27,29 @@ afterEach(
     }),
 );
 
-function open(path: string, signal = new AbortController().signal): UrlFiles {
+function open(path: string, signal = new AbortController().signal, options = {}): UrlFiles {
   const source = addressSource(
     `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`,
     "http://localhost/",
   );
   if (source.kind !== "url") throw new Error("expected an address");
-  return new UrlFiles(source, signal);
+  return new UrlFiles(source, signal, options);
 }
 
 describe("UrlFiles", () => {
+  it.each(["headers", "the rest of the body"])("ends a wait for %s that do not come", async (what) => {
+    answer = (_, response) => {
+      if (what !== "headers")
+        response.writeHead(200, { "content-length": bytes.length }).write(bytes.slice(0, 10));
+    };
+    const files = open("/m/", undefined, { idleTimeout: 100 });
+    await expect(files.read("a", { start: 0, end: 20 })).rejects.toMatchObject({
+      code: "network",
+      message: expect.stringMatching(/\/m\/a: nothing came for too long$/),
+    });
+    await files.close();
+  });
+
   it("serves one file's ranges in order from one plain request", async () => {
     const files = open("/m/");
     for (let start = 0; start < bytes.length; start += 70_001) {

@@ -119,6 +119,6 @@ export async function openHubFiles(
   const headers = http.authorization(url);
   const has = async (name: string) => (await plan.more(name)) !== undefined;
   const folder = { kind: "url", layout: "folder", name: plan.entry.name, url } as const;
-  const open = () => new FilteredFiles(new UrlFiles(folder, http.signal, headers), has);
+  const open = () => new FilteredFiles(new UrlFiles(folder, http.signal, { headers }), has);
   return { entry: plan.entry, open };
 }

@@ -1,6 +1,7 @@
 /** A server's response: headers, body and timeouts. */
 
 import { networkError, RetryableError, sizeError } from "./errors.js";
+import { IDLE_TIMEOUT, type RequestLimits, RequestWatchdog } from "./watchdog.js";
 
 /** Position of a range in its file. */
 export interface ContentRange {
@@ -8,13 +9,6 @@ export interface ContentRange {
   readonly last: number;
   /** Size of the file, if known. */
   readonly total: number | undefined;
-}
-
-interface RequestLimits {
-  readonly controller: AbortController;
-  readonly signal: AbortSignal;
-  /** Milliseconds without a byte until the connection counts as broken. */
-  readonly idleTimeout: number;
 }
 
 /** A response. Its body must be read to the end or cancelled. */
@@ -141,36 +135,4 @@ export class DownloadResponse {
   }
 }
 
-const IDLE_TIMEOUT = "nothing came for too long";
 const CONNECTION_LOST = "the connection broke";
-
-/** Aborts a request on its signal or after its idle timeout. */
-class RequestWatchdog {
-  readonly signal: AbortSignal;
-  readonly #limits: RequestLimits;
-  readonly #abort = () => this.#limits.controller.abort(this.signal.reason);
-  hasTimedOut = false;
-
-  constructor(limits: RequestLimits) {
-    this.#limits = limits;
-    this.signal = limits.signal;
-    this.signal.addEventListener("abort", this.#abort, { once: true });
-    if (this.signal.aborted) this.#abort();
-  }
-
-  async guard<Result>(work: () => Promise<Result>): Promise<Result> {
-    const timer = setTimeout(() => {
-      this.hasTimedOut = true;
-      this.#limits.controller.abort();
-    }, this.#limits.idleTimeout);
-    try {
-      return await work();
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
-  end(): void {
-    this.signal.removeEventListener("abort", this.#abort);
-  }
-}

@@ -13,20 +13,21 @@ use super::stage::{Finished, Outcome};
 use super::totals::Totals;
 use crate::shell::{root, say, target};
 
-/// The stages of each process at first. They share no program with those that run meanwhile, but for browsers. Those of
-/// the first build into folders of their own. So do those of the second, or they only check what others build:
-/// cargo lets them wait where it must.
+/// The stages of each process at first, which take as long together as those beside them. They share no program with those
+/// that run meanwhile, but for browsers. Those of the first build into folders of their own. So do those of the second,
+/// or they only check what others build: cargo lets them wait where it must.
 pub(super) const FIRST: [&[&str]; 2] = [
+    &["binding tool", "npm check", "npm test", "package", "npm test:packaging", "npm test:browser"],
     &[
-        "binding tool",
-        "npm check",
-        "npm test",
-        "package",
+        "dependencies",
+        "crate packages",
+        "fuzz",
+        "neon",
+        "systems",
+        "features",
+        "documentation",
         "kernels",
-        "npm test:packaging",
-        "npm test:browser",
     ],
-    &["dependencies", "crate packages", "fuzz", "neon", "systems", "features", "documentation"],
 ];
 
 /// Those of the process at last, beside the demo page.

@@ -21,7 +21,7 @@ const PROCESSORS: [(&str, &str, &str); 3] = [
 ];
 
 /// Random cases of each test: where they are played they take ten times as long.
-const CASES: &str = "12";
+const CASES: &str = "8";
 
 const EMULATOR: &str = "qemu-aarch64";
 const LINKER: &str = "aarch64-linux-gnu-gcc";

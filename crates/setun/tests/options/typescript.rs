@@ -33,7 +33,6 @@ import { isContextStrategy } from "./context-strategy.js";
 import { isFilterRule } from "./filter.js";
 import { type GenerateOptions, SAMPLING_STEPS } from "./generate-options.js";
 import {
-  areStrings,
   areTokens,
   arrayOf,
   distinct,
@@ -42,6 +41,7 @@ import {
   isLogitBias,
   isSeed,
   isSignal,
+  isStringOrStrings,
   MAX_FLOAT,
   number,
   type Rules,
@@ -187,7 +187,7 @@ fn type_of(spec: &OptionSpec) -> String {
         OptionKind::Number(_) | OptionKind::Integer(_) | OptionKind::Time(_) => "number",
         OptionKind::Seed => "number | bigint",
         OptionKind::Flag => "boolean",
-        OptionKind::Strings => "string[]",
+        OptionKind::Strings => "string | string[]",
         OptionKind::Tokens => "number[]",
         OptionKind::Biases => "Record<number, number>",
         OptionKind::Steps => "SamplingStep[]",
@@ -280,7 +280,7 @@ fn check(kind: OptionKind) -> &'static str {
     match kind {
         OptionKind::Seed => "isSeed",
         OptionKind::Flag => "isBoolean",
-        OptionKind::Strings => "areStrings",
+        OptionKind::Strings => "isStringOrStrings",
         OptionKind::Tokens => "areTokens",
         OptionKind::Biases => "isLogitBias",
         _ => "distinct(SAMPLING_STEPS)",

@@ -1,0 +1,100 @@
+/** Bundlers without configuration: webpack runs, esbuild says what it leaves out and runs with `assetsUrl`. */
+
+import { execFileSync } from "node:child_process";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { launchChromium, openPage } from "../test-support/browsers.js";
+import { storyInNode } from "../test-support/node-story.js";
+import { BUNDLED_MAIN, fetched, INDEX_HTML, STORY, tellStory } from "../test-support/page.js";
+import { makeProject } from "../test-support/project.js";
+import { startServer } from "../test-support/server.js";
+
+const BUNDLERS = { webpack: "5.112.2", esbuild: "0.28.2" };
+
+const WEBPACK = `import webpack from "webpack";
+const options = { mode: "production", entry: "./main.js", output: { path: import.meta.dirname + "/webpack" } };
+const stats = await new Promise((resolve, reject) =>
+  webpack(options, (error, stats) => (error ? reject(error) : resolve(stats))));
+const { errors, warnings } = stats.toJson({ all: false, errors: true, warnings: true });
+const others = warnings.filter(({ message }) => !/size limit/.test(message));
+for (const { message } of [...errors, ...others]) console.error(message);
+process.exit(errors.length + others.length);
+`;
+
+const ESBUILD = `import { build } from "esbuild";
+await build({ entryPoints: ["main.js"], bundle: true, format: "esm", outdir: "esbuild", logLevel: "error" });
+`;
+
+/** @param {string} folder */
+const html = (folder) => INDEX_HTML.replace("./main.js", `./${folder}/main.js`);
+
+/** @type {Awaited<ReturnType<typeof makeProject>>} */
+let project;
+/** @type {import("playwright-core").Browser} */
+let browser;
+/** @type {string} */
+let expected;
+
+beforeAll(async () => {
+  const pages = { "webpack.html": html("webpack"), "esbuild.html": html("esbuild") };
+  const scripts = { "main.js": BUNDLED_MAIN, "webpack.mjs": WEBPACK, "esbuild.mjs": ESBUILD };
+  project = await makeProject({ ...pages, ...scripts }, BUNDLERS);
+  for (const script of ["webpack.mjs", "esbuild.mjs"])
+    execFileSync(process.execPath, [script], {
+      cwd: project.folder,
+      stdio: ["ignore", "inherit", "inherit"],
+    });
+  expected = (await storyInNode(project.folder)).result.text;
+  browser = await launchChromium();
+});
+afterAll(async () => {
+  await browser?.close();
+  await project?.remove();
+});
+
+describe("webpack", () => {
+  it.each([false, true])("runs one build, isolated: %s", async (isolated) => {
+    const server = await startServer({ root: project.folder, isolated });
+    const { page, requests, errors, close } = await openPage(browser, `${server.url}/webpack.html`);
+    const { result } = await page.evaluate(tellStory, STORY);
+    expect(result).toMatchObject({ text: expected, build: isolated ? "relaxed-threads" : "relaxed" });
+    expect(fetched(requests).code).toHaveLength(1);
+    // Of the page, of the worker, and what both share.
+    const scripts = new Set(requests.filter((address) => address.endsWith(".js")));
+    expect(scripts.size).toBe(3);
+    expect(errors).toEqual([]);
+    await close();
+    await server.stop();
+  });
+
+  it("runs on the page's thread", async () => {
+    const server = await startServer({ root: project.folder });
+    const { page, close } = await openPage(browser, `${server.url}/webpack.html`);
+    const format = { type: "choice", choices: ["the moon", "a dog"] };
+    const { result } = await page.evaluate(tellStory, { ...STORY, load: { worker: false } });
+    expect(result.text).toBe(expected);
+    const formed = { prompt: "The", options: { responseFormat: format }, load: { worker: false } };
+    expect(format.choices).toContain((await page.evaluate(tellStory, formed)).result.text);
+    await close();
+    await server.stop();
+  });
+});
+
+describe("esbuild", () => {
+  it("is told of assetsUrl, and runs with it", async () => {
+    const server = await startServer({ root: project.folder });
+    const { page, close } = await openPage(browser, `${server.url}/esbuild.html`);
+    const refused = await page.evaluate(() =>
+      /** @type {any} */ (globalThis).setun
+        .load()
+        .catch((/** @type {any} */ error) => [error.code, error.message]),
+    );
+    expect(refused).toEqual(["network", expect.stringContaining("pass assetsUrl")]);
+    const assetsUrl = "/node_modules/setun";
+    for (const load of [{ assetsUrl }, { assetsUrl, worker: false }]) {
+      const { result } = await page.evaluate(tellStory, { ...STORY, load });
+      expect(result.text).toBe(expected);
+    }
+    await close();
+    await server.stop();
+  });
+});

@@ -1,0 +1,117 @@
+/** Hosts other than a page of the files' own origin: another origin's page, a worker, a service worker. */
+
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { launchChromium, launchFirefox, openPage } from "../test-support/browsers.js";
+import { storyInNode } from "../test-support/node-story.js";
+import { INDEX_HTML, PLAIN_MAIN, STORY, tellStory } from "../test-support/page.js";
+import { makeProject } from "../test-support/project.js";
+import { startServer } from "../test-support/server.js";
+
+/** Loads a model as each message says, and answers with the story. */
+const HOST = (/** @type {string} */ entry) => `import * as setun from "./node_modules/setun/dist/${entry}.js";
+globalThis.setun = setun;
+const tell = ${tellStory};
+addEventListener("message", async ({ data, ports: [port] }) => {
+  const failed = ({ code, message }) => ({ failed: [code, message] });
+  port.postMessage(await tell(data).catch(failed));
+});
+`;
+
+/** @type {Awaited<ReturnType<typeof makeProject>>} */
+let project;
+/** @type {Awaited<ReturnType<typeof startServer>>} */
+let files;
+/** @type {string} */
+let expected;
+
+beforeAll(async () => {
+  project = await makeProject({
+    "index.html": INDEX_HTML,
+    "main.js": PLAIN_MAIN,
+    "worker.js": HOST("index"),
+    "service-worker.js": HOST("service-worker"),
+  });
+  files = await startServer({ root: project.folder, shared: true });
+  expected = (await storyInNode(project.folder)).result.text;
+});
+afterAll(async () => {
+  await files?.stop();
+  await project?.remove();
+});
+
+/** A server whose page imports the package from another origin, as its policy allows. */
+function startOther() {
+  const main = PLAIN_MAIN.replace("./node_modules", `${files.url}/node_modules`);
+  const policy =
+    `default-src 'self'; script-src 'self' 'wasm-unsafe-eval' ${files.url}; ` +
+    `connect-src 'self' ${files.url}; worker-src blob: ${files.url}`;
+  const send = (/** @type {any} */ _, /** @type {any} */ response) =>
+    response.writeHead(200, { "content-type": "text/javascript" }).end(main);
+  return startServer({ root: project.folder, isolated: true, policy, answers: { "/main.js": send } });
+}
+
+const FORMED = { prompt: "The", options: { responseFormat: { type: "choice", choices: ["a dog"] } } };
+
+describe("files on another origin", () => {
+  it("run with threads and forms in Chromium", async () => {
+    const server = await startOther();
+    const browser = await launchChromium();
+    const { page, errors } = await openPage(browser, `${server.url}/index.html`);
+    const { result } = await page.evaluate(tellStory, STORY);
+    expect(result).toMatchObject({ text: expected, build: "relaxed-threads" });
+    expect((await page.evaluate(tellStory, FORMED)).result.text).toBe("a dog");
+    expect(errors).toEqual([]);
+    await browser.close();
+    await server.stop();
+  });
+
+  it("run with threads in Firefox", async () => {
+    const server = await startOther();
+    const browser = await launchFirefox();
+    const page = await browser.newPage();
+    await page.goto(`${server.url}/index.html`);
+    await page.waitForFunction(() => "setun" in window);
+    const { result } = await page.evaluate(tellStory, STORY);
+    await browser.close();
+    await server.stop();
+    expect(result.text).toBe(expected);
+    expect(result.build).toMatch(/-threads$/);
+  });
+});
+
+describe("a host without a document", () => {
+  /** Runs in the page: sends each story to a worker or service worker, one after the other. */
+  const ask = async (/** @type {{ service: boolean, stories: object[] }} */ { service, stories }) => {
+    let host;
+    if (service) {
+      await navigator.serviceWorker.register("./service-worker.js", { type: "module" });
+      host = (await navigator.serviceWorker.ready).active;
+    } else {
+      host = new Worker("./worker.js", { type: "module" });
+    }
+    const answers = [];
+    for (const story of stories) {
+      const { port1, port2 } = new MessageChannel();
+      const answer = new Promise((resolve) => {
+        port1.onmessage = ({ data }) => resolve(data);
+      });
+      host?.postMessage(story, [port2]);
+      answers.push(await answer);
+    }
+    return answers;
+  };
+
+  it.each([false, true])("tells the story, service worker: %s", async (service) => {
+    const browser = await launchChromium();
+    const { page } = await openPage(browser, `${files.url}/index.html`);
+    const relative = { ...STORY, source: "./node_modules/setun/model/stories.safetensors" };
+    const [story, same, formed, refused] = /** @type {any[]} */ (
+      await page.evaluate(ask, { service, stories: [STORY, relative, FORMED, { ...STORY, source: "./no/" }] })
+    );
+    await browser.close();
+    expect(story).toMatchObject({ result: { text: expected }, info: { worker: !service } });
+    expect(same).toMatchObject({ result: { text: expected } });
+    expect(formed).toMatchObject({ result: { text: "a dog" } });
+    expect(refused.failed[0]).toBe("not-found");
+  });
+});
