@@ -51,6 +51,12 @@ afterAll(async () => {
   await project?.remove();
 });
 
+/** Runs in the page: loads without options, and says how that fails. */
+const codeOfLoad = () =>
+  /** @type {any} */ (globalThis).setun
+    .load()
+    .catch((/** @type {any} */ error) => [error.code, error.message]);
+
 describe("webpack", () => {
   it.each([false, true])("runs one build, isolated: %s", async (isolated) => {
     const server = await startServer({ root: project.folder, isolated });
@@ -64,6 +70,28 @@ describe("webpack", () => {
     expect(errors).toEqual([]);
     await close();
     await server.stop();
+  });
+
+  it("runs from another origin with assetsUrl", async () => {
+    const files = await startServer({ root: project.folder, shared: true });
+    const page = html("webpack").replace("./webpack", `${files.url}/webpack`);
+    const send = (/** @type {any} */ _, /** @type {any} */ response) =>
+      response.writeHead(200, { "content-type": "text/html" }).end(page);
+    const server = await startServer({
+      root: project.folder,
+      isolated: true,
+      answers: { "/index.html": send },
+    });
+    const opened = await openPage(browser, `${server.url}/index.html`);
+    const refused = await opened.page.evaluate(codeOfLoad);
+    expect(refused).toEqual(["network", expect.stringContaining("pass assetsUrl")]);
+    const load = { assetsUrl: `${files.url}/node_modules/setun` };
+    const { result } = await opened.page.evaluate(tellStory, { ...STORY, load });
+    expect(result).toMatchObject({ text: expected, build: "relaxed-threads" });
+    expect(opened.errors).toEqual([]);
+    await opened.close();
+    await server.stop();
+    await files.stop();
   });
 
   it("runs on the page's thread", async () => {
@@ -83,11 +111,7 @@ describe("esbuild", () => {
   it("is told of assetsUrl, and runs with it", async () => {
     const server = await startServer({ root: project.folder });
     const { page, close } = await openPage(browser, `${server.url}/esbuild.html`);
-    const refused = await page.evaluate(() =>
-      /** @type {any} */ (globalThis).setun
-        .load()
-        .catch((/** @type {any} */ error) => [error.code, error.message]),
-    );
+    const refused = await page.evaluate(codeOfLoad);
     expect(refused).toEqual(["network", expect.stringContaining("pass assetsUrl")]);
     const assetsUrl = "/node_modules/setun";
     for (const load of [{ assetsUrl }, { assetsUrl, worker: false }]) {

@@ -50,16 +50,16 @@ function startOther() {
   return startServer({ root: project.folder, isolated: true, policy, answers: { "/main.js": send } });
 }
 
-const FORMED = { prompt: "The", options: { responseFormat: { type: "choice", choices: ["a dog"] } } };
+const STRUCTURED = { prompt: "The", options: { responseFormat: { type: "choice", choices: ["a dog"] } } };
 
 describe("files on another origin", () => {
-  it("run with threads and forms in Chromium", async () => {
+  it("run with threads and structured output in Chromium", async () => {
     const server = await startOther();
     const browser = await launchChromium();
     const { page, errors } = await openPage(browser, `${server.url}/index.html`);
     const { result } = await page.evaluate(tellStory, STORY);
     expect(result).toMatchObject({ text: expected, build: "relaxed-threads" });
-    expect((await page.evaluate(tellStory, FORMED)).result.text).toBe("a dog");
+    expect((await page.evaluate(tellStory, STRUCTURED)).result.text).toBe("a dog");
     expect(errors).toEqual([]);
     await browser.close();
     await server.stop();
@@ -105,13 +105,16 @@ describe("a host without a document", () => {
     const browser = await launchChromium();
     const { page } = await openPage(browser, `${files.url}/index.html`);
     const relative = { ...STORY, source: "./node_modules/setun/model/stories.safetensors" };
-    const [story, same, formed, refused] = /** @type {any[]} */ (
-      await page.evaluate(ask, { service, stories: [STORY, relative, FORMED, { ...STORY, source: "./no/" }] })
+    const [story, same, structured, refused] = /** @type {any[]} */ (
+      await page.evaluate(ask, {
+        service,
+        stories: [STORY, relative, STRUCTURED, { ...STORY, source: "./no/" }],
+      })
     );
     await browser.close();
     expect(story).toMatchObject({ result: { text: expected }, info: { worker: !service } });
     expect(same).toMatchObject({ result: { text: expected } });
-    expect(formed).toMatchObject({ result: { text: "a dog" } });
+    expect(structured).toMatchObject({ result: { text: "a dog" } });
     expect(refused.failed[0]).toBe("not-found");
   });
 });

@@ -19,7 +19,8 @@ import { compileFrom } from "./wasm-instance.js";
 const platform: Platform = {
   builds: BUILDS.filter((build) => buildFiles[build] !== undefined),
   initialSharedPages,
-  hasWorkers: true,
+  hasWorkers: typeof Worker === "function",
+  takesAssetsUrl: true,
   baseUrl: documentBase,
   embeddedModel: (assetsUrl) => packageFiles(assetsUrl).model(),
   connect,

@@ -21,6 +21,16 @@ import { nearestName, shown } from "./shown.js";
 const isCount = integer(1, 65536);
 const BOOLEAN = [isBoolean, "true or false"] as const;
 
+/** Whether a text is a relative or absolute http or https address. */
+const isFolder = (value: unknown): boolean => {
+  if (typeof value !== "string" || value === "") return false;
+  try {
+    return !["blob:", "data:", "javascript:"].includes(new URL(value, "https://localhost/").protocol);
+  } catch {
+    return false;
+  }
+};
+
 const LOAD: Rules<LoadOptions> = {
   onProgress: [(value) => typeof value === "function", "a function"],
   signal: [isSignal, "an AbortSignal"],
@@ -31,7 +41,7 @@ const LOAD: Rules<LoadOptions> = {
   worker: BOOLEAN,
   store: BOOLEAN,
   connections: [integer(1, 16), "an integer from 1 to 16"],
-  assetsUrl: [(value) => typeof value === "string" && value !== "", "the URL of a folder"],
+  assetsUrl: [isFolder, "the URL of a folder"],
   token: [(value) => typeof value === "string" && /^[\x21-\x7e]+$/.test(value), "a string without spaces"],
   endpoint: [
     (value) => typeof value === "string" && /^https?:\/\/[^/]/.test(value),
@@ -138,7 +148,8 @@ export function check<Options extends object>(options: Options, rules: Rules<Opt
     }
     const [accepts, expected] = rules[name as keyof Options];
     if (value !== undefined && !accepts(value)) {
-      throw new SetunError("bad-option", `${name}: expected ${expected}, found ${shown(value)}`);
+      const found = name === "token" ? typeof value : shown(value); // a secret
+      throw new SetunError("bad-option", `${name}: expected ${expected}, found ${found}`);
     }
   }
 }

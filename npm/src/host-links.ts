@@ -7,8 +7,6 @@ import type { FromHost, ToHost } from "./protocol.js";
 import { startThreads, type ThreadsWanted } from "./threads.js";
 import { type LockHeld, watchWorker } from "./worker-end.js";
 
-const OFFLINE = "setun's worker could not be loaded: this browser is offline";
-
 const NOT_LOADED =
   "setun's worker could not be loaded: a bundler has left its file out, or a policy blocks it; pass assetsUrl, the " +
   "address of a copy of the package's folders dist and model (Vite before 8: optimizeDeps: { exclude: ['setun'] })";
@@ -18,7 +16,7 @@ const WORKER_ENDED = "the worker that ran the model has ended; load the model ag
 /** A host in a module worker, with the thread workers that it requests. */
 export function connectWorker(startWorker: () => Worker): Connect {
   return (receive, fail) => {
-    const worker = startWorker();
+    const worker = startFirst(startWorker);
     const threads: Worker[] = [];
     let open = true;
     worker.addEventListener("message", ({ data }: MessageEvent<FromHost | ThreadsWanted | LockHeld>) => {
@@ -35,6 +33,15 @@ export function connectWorker(startWorker: () => Worker): Connect {
     };
     return { send: (message) => worker.postMessage(message), close };
   };
+}
+
+/** The worker of the host. Browsers refuse one of another origin at once. */
+function startFirst(startWorker: () => Worker): Worker {
+  try {
+    return startWorker();
+  } catch (cause) {
+    throw new SetunError("network", NOT_LOADED, { cause });
+  }
 }
 
 /** A host on the calling thread: in Node, and with `worker: false`. */
@@ -60,5 +67,6 @@ function workerError(event: ErrorEvent): Error {
     const message = `the worker that ran the model has failed: ${event.message}; load the model again`;
     return new SetunError("device-lost", message, { cause: event.error });
   }
-  return new SetunError("network", navigator.onLine === false ? OFFLINE : NOT_LOADED);
+  const isOffline = globalThis.navigator?.onLine === false;
+  return new SetunError("network", isOffline ? `${NOT_LOADED}; this browser is offline` : NOT_LOADED);
 }

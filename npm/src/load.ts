@@ -28,7 +28,9 @@ export interface Platform {
   readonly hasWorkers: boolean;
   /** Base of relative URLs. */
   baseUrl(): string;
-  /** The story model. `assetsUrl` is the option of that name, as below. */
+  /** Whether `assetsUrl` has an effect. */
+  readonly takesAssetsUrl?: boolean;
+  /** The story model. `assetsUrl`: see `LoadOptions`. */
   embeddedModel(assetsUrl: string | undefined): URL;
   connect(build: Build, inWorker: boolean, assetsUrl: string | undefined): Promise<Connect>;
   /** Asks the browser not to evict stored models. */
@@ -52,15 +54,17 @@ export function loadOn(platform: Platform): Load {
       platform.requestPersistence?.();
     const operation = new LoadOperation(platform, { ...request, draft: draftRequest?.model }, options);
     return operation.run().catch((thrown: unknown) => {
-      throw withHubName(thrown, source);
+      throw withHubName(thrown, source, platform.baseUrl());
     });
   };
 }
 
-/** A missing folder of the page whose name could be a model's of the Hub. */
-function withHubName(thrown: unknown, source: LoadSource | undefined): unknown {
-  const isMissing = thrown instanceof SetunError && thrown.code === "not-found";
-  if (!isMissing || typeof source !== "string" || !/^[\w.-]+\/[\w.-]+$/.test(source)) return thrown;
+/** The error of a folder that is not there, and whose name could be a model's of the Hub. */
+function withHubName(thrown: unknown, source: LoadSource | undefined, base: string): unknown {
+  if (!(thrown instanceof SetunError) || thrown.code !== "not-found") return thrown;
+  if (typeof source !== "string" || !/^\w[\w.-]*\/\w[\w.-]*$/.test(source)) return thrown;
+  const config = new URL(`${source}/config.json`, base).href;
+  if (!thrown.message.startsWith(`${config}:`)) return thrown;
   const message = `${thrown.message}; a model of the Hub is "hf:${source}"`;
   return new SetunError(thrown.code, message, { cause: thrown.cause });
 }
@@ -77,7 +81,7 @@ export async function modelRequest(
   const inWorker = worker ?? platform.hasWorkers;
   if (inWorker && !platform.hasWorkers)
     throw new SetunError("bad-option", "worker: expected false, there are no workers here");
-  if (assetsUrl !== undefined && !platform.hasWorkers)
+  if (assetsUrl !== undefined && !platform.takesAssetsUrl)
     throw new SetunError("bad-option", "assetsUrl: here the files are read beside the code");
   const source = await modelSource(
     given ?? platform.embeddedModel(assetsUrl),

@@ -63,7 +63,7 @@ export interface LoadOptions extends EngineLimits {
    * For bundlers that leave workers out, and for files on another origin, which must allow it by CORS.
    * A Content-Security-Policy then needs that origin in `script-src`, `connect-src` and `worker-src`, and `blob:` in
    * `worker-src`.
-   * Node refuses it with `bad-option`.
+   * The copy must be of the same version. Node refuses the option with `bad-option`.
    *
    * @defaultValue The files beside this code.
    */

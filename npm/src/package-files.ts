@@ -1,7 +1,7 @@
 /** Files of the package: beside its code, where bundlers put them, or at the option `assetsUrl`. */
 
 import { type BuildFiles, buildFiles, grammarFiles } from "setun:builds";
-import { documentBase } from "./document-base.js";
+import { assetsAt } from "./assets-url.js";
 import type { Build } from "./pick-build.js";
 import { startWorker, startWorkerAt } from "./start-worker.js";
 
@@ -17,11 +17,8 @@ export interface PackageFiles {
 
 /** The files as a bundler has placed them, or as the package's folders are served at `assetsUrl`. */
 export function packageFiles(assetsUrl: string | undefined): PackageFiles {
-  return assetsUrl === undefined ? BESIDE : filesAt(folder(assetsUrl));
+  return assetsUrl === undefined ? BESIDE : filesAt(assetsAt(assetsUrl));
 }
-
-/** Threaded builds cannot run without a worker. */
-export const isThreaded = (build: Build): boolean => build.endsWith("-threads");
 
 const BESIDE: PackageFiles = {
   build(build) {
@@ -32,8 +29,7 @@ const BESIDE: PackageFiles = {
   model: () => new URL("../model/stories.safetensors", import.meta.url),
 };
 
-function filesAt(base: URL): PackageFiles {
-  const at = (path: string) => new URL(path, base);
+function filesAt(at: (path: string) => URL): PackageFiles {
   const glueOf = <Glue>(module: string) => ({
     importGlue: (): Promise<Glue> =>
       import(/* webpackIgnore: true */ /* @vite-ignore */ at(`dist/wasm/${module}/setun.js`).href),
@@ -43,16 +39,9 @@ function filesAt(base: URL): PackageFiles {
     build: (build) =>
       buildFiles[build] && {
         startWorker: () => startWorkerAt(at(`dist/worker-${build}.js`), `setun-${build}`),
-        ...(!isThreaded(build) && glueOf(build)),
+        ...(!build.endsWith("-threads") && glueOf(build)),
       },
     grammar: glueOf("grammar"),
     model: () => at("model/stories.safetensors"),
   };
-}
-
-/** A folder's address ends in a slash. */
-function folder(assetsUrl: string): URL {
-  const url = new URL(assetsUrl, documentBase());
-  if (!url.pathname.endsWith("/")) url.pathname += "/";
-  return url;
 }

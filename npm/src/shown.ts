@@ -13,22 +13,29 @@ function describe(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (typeof value === "function") return `the function ${value.name}`.trimEnd();
   if (typeof value !== "object" || value === null) return String(value);
-  const { name } = value.constructor ?? {};
-  if (name !== undefined && name !== "Object" && name !== "Array") return `a value of class ${name}`;
   try {
-    return JSON.stringify(value);
+    const { name } = value.constructor ?? {};
+    if (name !== undefined && name !== "Object" && name !== "Array") return `a value of class ${name}`;
+    return JSON.stringify(value, asJson) ?? "an object";
   } catch {
     return Array.isArray(value) ? "an array" : "an object";
   }
 }
 
-/** The known name that a name most probably means, with as few changed letters as possible; at most two. */
+/** What JSON lacks, as text. */
+function asJson(_key: string, value: unknown): unknown {
+  const isMissing = value === undefined || typeof value === "bigint" || typeof value === "function";
+  return isMissing || (typeof value === "number" && !Number.isFinite(value)) ? String(value) : value;
+}
+
+/** The known name that differs from a name in the fewest letters: in a third of them and two at most, and alone. */
 export function nearestName(name: string, known: readonly string[]): string | undefined {
-  const [best] = known
+  const most = Math.min(2, Math.floor(name.length / 3));
+  const [best, next] = known
     .map((each) => ({ each, distance: editDistance(name.toLowerCase(), each.toLowerCase()) }))
-    .filter(({ each, distance }) => distance <= 2 && distance < each.length)
+    .filter(({ distance }) => distance <= most)
     .sort((a, b) => a.distance - b.distance);
-  return best?.each;
+  return best?.distance === next?.distance ? undefined : best?.each;
 }
 
 /** Letters to add, remove or replace (Levenshtein's distance). */

@@ -136,16 +136,20 @@ function parseUrl(source: string | URL, base: string): URL {
   } catch (cause) {
     throw new SetunError("bad-option", `source: "${source}" is not a URL`, { cause });
   }
-  if (FETCHED.includes(url.protocol)) return url;
-  const advice = url.protocol === "blob:" || url.protocol === "data:" ? BYTES_ADVICE : "";
+  const advice = NAMELESS[url.protocol];
+  if (advice === undefined) return url;
   throw new SetunError("bad-option", `source: expected an http or https URL, found ${url.protocol}${advice}`);
 }
 
-/** Protocols of addresses that name files; `file:` in Node. */
-const FETCHED = ["http:", "https:", "file:", "chrome-extension:", "moz-extension:", "safari-web-extension:"];
-
-/** Such an address has no name from which the format could be known. */
 const BYTES_ADVICE = '; pass the bytes by file name, such as { "model.gguf": bytes }';
+
+/** Protocols of addresses without a file name, which tells the format, and what to do. */
+const NAMELESS: Readonly<Record<string, string>> = {
+  "blob:": BYTES_ADVICE,
+  "data:": BYTES_ADVICE,
+  "javascript:": "",
+  "about:": "",
+};
 
 function lastFolder(path: string): string {
   return decode(path.split("/").filter(Boolean).pop() ?? "");

@@ -1,8 +1,8 @@
 /**
  * Workers of files on another origin, such as a content delivery network.
  *
- * Browsers start workers of the page's own origin only (HTML, "worker constructor"). A module with one import, made by
- * the page, may load the file from anywhere that allows it by CORS.
+ * Browsers start workers of the page's own origin only (HTML, "worker constructor"). A module of the page may
+ * import the file from any server that allows it by CORS.
  */
 
 /** Addresses of modules that import a file, by the file's address. */
@@ -14,9 +14,12 @@ const modules = new Map<string, string>();
 export function startWorker(start: () => Worker): Worker {
   const Plain = globalThis.Worker;
   if (isOwn(import.meta.url)) return start();
-  // The address is known to the bundler's code alone, so it is taken where that code uses it, at once.
-  const construct = (target: typeof Worker, [address, options]: [string | URL, WorkerOptions?]) =>
-    new target(ownAddress(new URL(address, globalThis.location.href)), options);
+  // The address is known to the bundler's code alone, so it is taken where that code uses it, at once. Classic workers
+  // of bundlers load further scripts from beside their own address, which would be another: those are left as they are.
+  const construct = (target: typeof Worker, [address, options]: [string | URL, WorkerOptions?]) => {
+    if (options?.type !== "module") return new target(address, options);
+    return new target(ownAddress(new URL(address, globalThis.location.href)), options);
+  };
   globalThis.Worker = new Proxy(Plain, { construct } as ProxyHandler<typeof Worker>);
   try {
     return start();
@@ -30,7 +33,7 @@ export function startWorkerAt(address: URL, name: string): Worker {
   return new Worker(ownAddress(address), { type: "module", name });
 }
 
-/** An address from which a worker may start. */
+/** An address from which a module worker may start. */
 function ownAddress(address: URL): string {
   if (isOwn(address.href)) return address.href;
   const known = modules.get(address.href);
@@ -42,5 +45,5 @@ function ownAddress(address: URL): string {
 }
 
 function isOwn(address: string): boolean {
-  return new URL(address).origin === globalThis.location.origin;
+  return new URL(address).origin === globalThis.origin;
 }

@@ -59,9 +59,9 @@ export class UrlFiles implements ModelFiles {
       stream = await UrlStream.open(this.#address(name), start, this.#options);
       if (stream === undefined) return undefined;
     }
-    await stream.skipTo(start);
     this.#streams.delete(name);
     this.#streams.set(name, stream);
+    await stream.skipTo(start);
     await this.#closeOldest();
     return stream;
   }

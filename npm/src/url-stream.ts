@@ -46,10 +46,8 @@ export class UrlStream {
     const response = await request(url, { headers, signal: controller.signal }, watchdog);
     if (response.ok && !isMissing(response)) return new UrlStream(url, response, start, watchdog);
     watchdog.end();
-    if (isMissing(response)) {
-      await response.body?.cancel();
-      return undefined;
-    }
+    await response.body?.cancel().catch(() => undefined);
+    if (isMissing(response)) return undefined;
     throw new SetunError("network", `${url}: the server answered ${response.status}`);
   }
 
@@ -95,10 +93,13 @@ export class UrlStream {
 
   /** Ends the request. A complete one ends normally, so that browsers cache it. */
   async close(): Promise<void> {
-    if (this.#position === this.#length) await this.#fill();
-    this.#watchdog.end();
-    // A failed body rejects its cancellation with the same error.
-    await this.#body.cancel().catch(() => undefined);
+    try {
+      if (this.#position === this.#length) await this.#fill();
+    } finally {
+      this.#watchdog.end();
+      // A failed body rejects its cancellation with the same error.
+      await this.#body.cancel().catch(() => undefined);
+    }
   }
 
   /** Waits for bytes; `false` at the end of the file. */

@@ -15,6 +15,8 @@ describe("a value in a message", () => {
     [new Uint8Array(3), "a value of class Uint8Array"],
     [function processor() {}, "the function processor"],
     [circle, "an object"],
+    [[Number.NaN, undefined, 2n], '["NaN","undefined","2"]'],
+    [{ toJSON: () => undefined }, '"undefined"'],
     ["x".repeat(100), `"${"x".repeat(59)}…`],
   ])("is shown: %s", (value, expected) => expect(shown(value)).toBe(expected));
 });
@@ -27,6 +29,8 @@ describe("the nearest name", () => {
     ["topk", "topK"],
     ["toppp", "topP"],
     ["toString", undefined],
+    ["n", undefined],
+    ["topA", undefined],
     ["", undefined],
   ])("of %s", (name, expected) => expect(nearestName(name, names)).toBe(expected));
 });

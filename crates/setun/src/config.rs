@@ -112,5 +112,5 @@ impl EngineConfig {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "config"))]
 mod tests;

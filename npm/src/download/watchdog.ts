@@ -1,5 +1,6 @@
 /** Time limit of a request without a byte, and its end by a signal. */
 
+/** Why such a request has failed. */
 export const IDLE_TIMEOUT = "nothing came for too long";
 
 /** Limits of one request. */

@@ -13,9 +13,9 @@ use super::stage::{Finished, Outcome};
 use super::totals::Totals;
 use crate::shell::{root, say, target};
 
-/// The stages of each process at first, which take as long together as those beside them. They share no program with those
-/// that run meanwhile, but for browsers. Those of the first build into folders of their own. So do those of the second,
-/// or they only check what others build: cargo lets them wait where it must.
+/// Stages of the processes that run beside the first, divided so that all take about equally long. They share no
+/// program with those that run meanwhile, but for browsers. Those of the first list build into folders of their
+/// own. So do those of the second, or they only check what others build: cargo lets them wait where it must.
 pub(super) const FIRST: [&[&str]; 2] = [
     &["binding tool", "npm check", "npm test", "package", "npm test:packaging", "npm test:browser"],
     &[
@@ -76,7 +76,7 @@ impl Beside {
             if finished.iter().all(|stage| stage.name != name) {
                 let outcome = Outcome::Failed("its process ended without a result".to_owned());
                 let (totals, time) = (Totals::default(), Duration::ZERO);
-                finished.push(Finished { name, outcome, totals, time, processor: None });
+                finished.push(Finished { name, outcome, totals, time, cpu_time: None });
             }
         }
         Ok(finished)
@@ -116,7 +116,7 @@ mod tests {
             outcome,
             totals: Totals { passed: 3, failed: 1, skipped: 2 },
             time: Duration::from_millis(1500),
-            processor: None,
+            cpu_time: None,
         };
         let stages = [
             stage("package", Outcome::Passed),

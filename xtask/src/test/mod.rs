@@ -1,6 +1,7 @@
 //! `cargo xtask test`: set-up, every stage, a table of minutes, the totals.
 
 mod beside;
+mod cpu_time;
 mod cuda;
 mod dependencies;
 mod examples;
@@ -9,7 +10,6 @@ mod gpu;
 mod loom;
 mod memory;
 mod neon;
-mod processor_time;
 mod ptx;
 mod releases;
 mod stage;
@@ -119,8 +119,8 @@ fn is_failure(outcome: &Outcome, in_ci: bool) -> bool {
 
 fn table(finished: &[Finished], elapsed: Duration) -> Result<String> {
     let width = finished.iter().map(|stage| stage.name.len()).max().unwrap_or(0);
-    let mut text = format!("\n{:width$}  minutes  processor  result\n", "stage");
-    let (mut sum, mut processor) = (Totals::default(), None);
+    let mut text = format!("\n{:width$}  minutes  CPU min  result\n", "stage");
+    let (mut sum, mut cpu_time) = (Totals::default(), None);
     for stage in finished {
         let counted = match stage.totals {
             Totals { passed: 0, failed: 0, skipped: 0 } => String::new(),
@@ -133,13 +133,13 @@ fn table(finished: &[Finished], elapsed: Duration) -> Result<String> {
             }
             Outcome::Absent(why) => format!("not there: {why}"),
         };
-        let (time, taken) = (minutes(stage.time), minutes(stage.processor));
-        writeln!(text, "{:width$}  {time:>7}  {taken:>9}  {result}", stage.name)?;
+        let (time, taken) = (minutes(stage.time), minutes(stage.cpu_time));
+        writeln!(text, "{:width$}  {time:>7}  {taken:>7}  {result}", stage.name)?;
         sum.add(stage.totals);
-        processor = [processor, stage.processor].into_iter().flatten().reduce(|a, b| a + b);
+        cpu_time = [cpu_time, stage.cpu_time].into_iter().flatten().reduce(|a, b| a + b);
     }
-    let (time, taken) = (minutes(elapsed), minutes(processor));
-    writeln!(text, "{:width$}  {time:>7}  {taken:>9}\n\n{}", "all", sum.plain())?;
+    let (time, taken) = (minutes(elapsed), minutes(cpu_time));
+    writeln!(text, "{:width$}  {time:>7}  {taken:>7}\n\n{}", "all", sum.plain())?;
     Ok(text)
 }
 
@@ -154,17 +154,17 @@ mod tests {
 
     fn finished(outcome: Outcome, passed: u64) -> Finished {
         let totals = Totals { passed, failed: 0, skipped: 0 };
-        let (time, processor) = (Duration::from_secs(90), Some(Duration::from_mins(2)));
-        Finished { name: "crates".into(), outcome, totals, time, processor }
+        let (time, cpu_time) = (Duration::from_secs(90), Some(Duration::from_mins(2)));
+        Finished { name: "crates".into(), outcome, totals, time, cpu_time }
     }
 
     #[test]
     fn the_table_ends_with_the_totals_on_a_line_of_their_own() {
         let stages = [finished(Outcome::Passed, 3), finished(Outcome::Failed("x\ny".into()), 4)];
         let text = table(&stages, Duration::from_mins(2)).unwrap();
-        assert!(text.contains("all         2.0        4.0\n"), "{text}");
+        assert!(text.contains("all         2.0      4.0\n"), "{text}");
         assert!(
-            text.contains("crates      1.5        2.0  ok (3 passed, 0 failed, 0 skipped)\n"),
+            text.contains("crates      1.5      2.0  ok (3 passed, 0 failed, 0 skipped)\n"),
             "{text}"
         );
         assert!(text.contains("FAILED (4 passed, 0 failed, 0 skipped): x\n"), "{text}");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use super::processor_time::processor_time;
+use super::cpu_time::cpu_time;
 use super::totals::Totals;
 use crate::shell::{say, typed};
 
@@ -40,8 +40,8 @@ pub(super) struct Finished {
     pub(super) outcome: Outcome,
     pub(super) totals: Totals,
     pub(super) time: Duration,
-    /// Time of processors, where it is known.
-    pub(super) processor: Option<Duration>,
+    /// CPU time, where it is known.
+    pub(super) cpu_time: Option<Duration>,
 }
 
 impl Stage {
@@ -60,7 +60,7 @@ impl Stage {
 
     /// Does it, and never fails: how it ended is in the result.
     pub(super) fn run(self) -> Finished {
-        let (begun, taken) = (Instant::now(), processor_time());
+        let (begun, taken) = (Instant::now(), cpu_time());
         let mut totals = Totals::default();
         let outcome = match self.work {
             Err(why) => Outcome::Absent(why),
@@ -75,8 +75,8 @@ impl Stage {
                 }
             }
         };
-        let processor = processor_time().zip(taken).map(|(now, before)| now.saturating_sub(before));
-        Finished { name: self.name, outcome, totals, time: begun.elapsed(), processor }
+        let cpu_time = cpu_time().zip(taken).map(|(now, before)| now.saturating_sub(before));
+        Finished { name: self.name, outcome, totals, time: begun.elapsed(), cpu_time }
     }
 }
 

@@ -59,6 +59,7 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
             let mut command = cargo();
             command.args(["test", "--locked", "--no-fail-fast", "--release"]);
             command.args(OPTIMISED.iter().flat_map(|name| ["--package", name]));
+            command.args(["--features", "setun/config"]);
             count(command.args(["--", "--include-ignored"]), totals)
         }));
         stages.push(Stage::new("processes", |totals| {

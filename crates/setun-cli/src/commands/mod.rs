@@ -54,7 +54,7 @@ impl Setun {
         let matches = arguments.try_get_matches_from_mut(env::args_os());
         matches
             .and_then(|matches| Self::from_arg_matches(&matches))
-            .unwrap_or_else(|error| exit(&error.format(&mut arguments)))
+            .unwrap_or_else(|error| exit_with(&error.format(&mut arguments)))
     }
 
     /// Does what was requested.
@@ -75,9 +75,9 @@ impl Setun {
     }
 }
 
-/// Ends the process with help or an error. An error quotes arguments as they were given: it has no
-/// styles where one of them has what a terminal obeys.
-fn exit(error: &clap::Error) -> ! {
+/// Ends the process with help or an error. An error quotes arguments, and has no styles where one of
+/// them has control characters: the same characters make the styles.
+fn exit_with(error: &clap::Error) -> ! {
     let has_control = |argument: OsString| argument.to_string_lossy().contains(is_control);
     if error.use_stderr() && env::args_os().any(has_control) {
         report(&error.render().to_string());

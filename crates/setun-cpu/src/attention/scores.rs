@@ -6,7 +6,7 @@
 use fearless_simd::Simd;
 use setun_ops::attention::{SPAN, inverse_sqrt};
 
-use super::span::{Ahead, SpanScores};
+use super::span::{Prefetch, SpanScores};
 use crate::lanes::{Element, has_many_registers, tile_dots};
 use crate::scratch::TILE_QUERIES;
 
@@ -48,9 +48,9 @@ fn score_tiles<S: Simd, E: Element, const N: usize, const M: usize>(
         || {
             let tiles = keys.chunks_exact(M * d);
             let (rest, in_tiles) = (tiles.remainder(), keys.len() / d / M * M);
-            let mut ahead = Ahead::in_parts::<E>(ahead, M * d);
+            let mut prefetch = Prefetch::in_parts::<E>(ahead, M * d);
             for (tile, keys) in tiles.enumerate() {
-                ahead.ask();
+                prefetch.next_part();
                 let keys: [&[E]; M] = std::array::from_fn(|index| &keys[index * d..][..d]);
                 put(tile_dots(simd, queries, keys), at + tile * M, scores);
             }

@@ -40,19 +40,19 @@ impl<'a> Vectors<'a> {
     }
 }
 
-/// Asks memory for what lies ahead, part by part.
-pub(super) struct Ahead<'a>(ChunksExact<'a, u8>);
+/// Requests of memory for what lies ahead, part by part.
+pub(super) struct Prefetch<'a>(ChunksExact<'a, u8>);
 
-impl<'a> Ahead<'a> {
-    /// Parts as large as `T`s of this number.
+impl<'a> Prefetch<'a> {
+    /// In parts of `values` elements of type `T`.
     #[inline(always)]
     pub(super) fn in_parts<T>(ahead: &'a [u8], values: usize) -> Self {
         Self(ahead.chunks_exact(values * size_of::<T>()))
     }
 
-    /// Asks for the next part, if there is one.
+    /// Requests the next part, if there is one.
     #[inline(always)]
-    pub(super) fn ask(&mut self) {
+    pub(super) fn next_part(&mut self) {
         if let Some(part) = self.0.next() {
             #[cfg(target_arch = "x86_64")]
             crate::x86_64::prefetch(part);

@@ -3,7 +3,7 @@
 use fearless_simd::{f32x16, prelude::*};
 use setun_ops::attention::SPAN;
 
-use super::span::Ahead;
+use super::span::Prefetch;
 use crate::lanes::{Element, LANES, has_many_registers, padded, sum};
 use crate::scratch::TILE_QUERIES;
 
@@ -78,9 +78,10 @@ fn add_vectors<S: Simd, E: Element, const N: usize, const M: usize>(
             tile[n][m] = f32x16::from_slice(simd, &sums[n * d + at + m * LANES..][..LANES]);
         }
     }
-    let mut ahead = Ahead::in_parts::<E>(ahead, d);
+    let mut prefetch = Prefetch::in_parts::<E>(ahead, d);
+    // A range, so that `weights[n][j]` needs no bounds check.
     for (j, values) in (0..len).zip(values.chunks_exact(d)) {
-        ahead.ask();
+        prefetch.next_part();
         let (vectors, _) = values[at..][..M * LANES].as_chunks::<LANES>();
         for m in 0..M {
             let value = E::widen(simd, &vectors[m]);

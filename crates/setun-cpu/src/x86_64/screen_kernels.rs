@@ -18,7 +18,8 @@ macro_rules! screen_kernels {
             avx2::ternary_dot::add_lanes, prefetch_blocks, screen_kernels::add_lanes_of_two,
         };
 
-        /// Two rows of codes at a time: the sums of all would not leave a register for the codes.
+        /// Two rows of codes at a time, whose sums are folded and stored before the next two begin: beside those
+        /// of all, no register would be left for the codes.
         #[target_feature(enable = $features)]
         fn with_hidden<const HIDDEN: usize>(
             avx2: Avx2,

@@ -266,6 +266,9 @@ fn rule(spec: &OptionSpec) -> String {
             let (_, _, check, words) = structured(spec);
             (check.to_owned(), words.to_owned())
         }
+        OptionKind::Strings => {
+            ("isStringOrStrings".to_owned(), quoted("a non-empty string or a list of them"))
+        }
         kind => (check(kind).to_owned(), quoted(&words(kind))),
     };
     let key = spec.javascript_key();
@@ -280,7 +283,6 @@ fn check(kind: OptionKind) -> &'static str {
     match kind {
         OptionKind::Seed => "isSeed",
         OptionKind::Flag => "isBoolean",
-        OptionKind::Strings => "isStringOrStrings",
         OptionKind::Tokens => "areTokens",
         OptionKind::Biases => "isLogitBias",
         _ => "distinct(SAMPLING_STEPS)",

@@ -1,12 +1,12 @@
-//! Time of processors that this process and its finished children took.
+//! CPU time of this process and of its finished children.
 
 use std::time::Duration;
 
 /// Ticks of a second in files of `/proc`: the same on every Linux that Rust's targets name.
-const TICKS: u64 = 100;
+const TICKS_PER_SECOND: u64 = 100;
 
 /// User and system time of this process and of those it has waited for; on Linux alone.
-pub(super) fn processor_time() -> Option<Duration> {
+pub(super) fn cpu_time() -> Option<Duration> {
     of_stat(&std::fs::read_to_string("/proc/self/stat").ok()?)
 }
 
@@ -15,7 +15,8 @@ fn of_stat(stat: &str) -> Option<Duration> {
     // The name of the program may have spaces; what follows its bracket begins with field 3.
     let fields = stat.rsplit_once(')')?.1.split_whitespace();
     let ticks: Vec<u64> = fields.skip(11).take(4).map(str::parse).collect::<Result<_, _>>().ok()?;
-    (ticks.len() == 4).then(|| Duration::from_millis(ticks.iter().sum::<u64>() * 1000 / TICKS))
+    (ticks.len() == 4)
+        .then(|| Duration::from_millis(ticks.iter().sum::<u64>() * 1000 / TICKS_PER_SECOND))
 }
 
 #[cfg(test)]
@@ -32,7 +33,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_process_has_taken_time() {
-        assert!(processor_time().is_some());
+    fn a_process_has_cpu_time() {
+        assert!(cpu_time().is_some());
     }
 }
