@@ -54,7 +54,9 @@ describe("UrlFiles", () => {
     const files = open("/m/");
     for (let start = 0; start < bytes.length; start += 70_001) {
       const end = Math.min(start + 70_001, bytes.length);
-      expect(await files.read("a.safetensors", { start, end })).toEqual(bytes.slice(start, end));
+      const found = await files.read("a.safetensors", { start, end });
+      // Vitest compares long arrays element by element, for a second.
+      expect(found && Buffer.compare(found, bytes.slice(start, end))).toBe(0);
     }
     expect(requests).toEqual([{ path: "/m/a.safetensors", range: undefined }]);
     expect(files.totalBytes()).toBe(bytes.length);
