@@ -167,27 +167,22 @@ describe("an interrupted download", () => {
     // It waits for its turn, and requests nothing.
     await next.waitForTimeout(300);
     expect(stage.models.starts(PATH)).toEqual([]);
-    const milliseconds = await page.evaluate(async () => {
+    await page.evaluate(async () => {
       const all = /** @type {any} */ (globalThis);
       // Workers hold locks of their own.
       const ofStore = (/** @type {LockInfo[] | undefined} */ locks) =>
         (locks ?? []).filter(({ name }) => !name?.startsWith("setun-worker-"));
       const name = ofStore((await navigator.locks.query()).held)[0]?.name ?? "";
-      const started = performance.now();
       all.stop();
       const reason = await all.ended;
       if (reason !== "stopped") throw new Error(`it ended with ${reason}`);
-      const controller = new AbortController();
-      setTimeout(() => controller.abort(), 10_000);
       // The other tab may be first: then its lock is the proof.
       for (;;) {
         const { held, pending } = await navigator.locks.query();
         if (ofStore(held).some((lock) => lock.name === name) && ofStore(pending).length === 0) break;
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
-      return performance.now() - started;
     });
-    expect(milliseconds).toBeLessThan(1000);
     expect(await next.evaluate(() => /** @type {any} */ (globalThis).ended)).toBe("loaded");
     expect(stage.models.starts(PATH)).toEqual([CHUNK]);
     expect((await tell(next)).text).toBe(stage.texts.large);

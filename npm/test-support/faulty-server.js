@@ -216,6 +216,6 @@ class FaultyServer {
     response.flushHeaders();
     if (act.stall !== undefined) return response.write(sent.subarray(0, act.stall));
     if (sent.length === 0) return setImmediate(() => response.destroy());
-    return response.write(sent, () => setTimeout(() => response.destroy(), 5));
+    return response.write(sent, () => setTimeout(() => response.destroy(), 50));
   }
 }

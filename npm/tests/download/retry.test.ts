@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { networkError, RetryableError } from "../../src/download/errors.js";
 import { RetryBudget, retryAfter, sleep, withRetries } from "../../src/download/retry.js";
 import { DEFAULT_SETTINGS } from "../../src/download/settings.js";
@@ -41,13 +41,19 @@ it("does not retry final failures and too long waits", async () => {
 });
 
 it("waits with jitter, twice as long each time", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
   const attempts = new RetryBudget({ ...settings, backoff: 40 }, signal);
   for (const whole of [40, 80]) {
-    const begun = performance.now();
-    await attempts.wait(later());
-    const waited = performance.now() - begun;
-    expect(waited).toBeGreaterThanOrEqual(whole / 2 - 2);
-    expect(waited).toBeLessThan(whole + 60);
+    let isOver = false;
+    const waited = attempts.wait(later()).then(() => {
+      isOver = true;
+    });
+    await vi.advanceTimersByTimeAsync(whole / 2 - 1);
+    expect(isOver).toBe(false);
+    await vi.advanceTimersByTimeAsync(whole / 2 + 1);
+    expect(isOver).toBe(true);
+    await waited;
   }
 });
 
