@@ -134,7 +134,12 @@ describe("a model", () => {
       return seen;
     });
     const { length } = model.file;
-    expect(seen.at(-1)).toEqual({ loadedBytes: length, totalBytes: length, file: "lone.safetensors" });
+    expect(seen.at(-1)).toEqual({
+      phase: "ready",
+      loadedBytes: length,
+      totalBytes: length,
+      file: "lone.safetensors",
+    });
     expect(seen.map(({ loadedBytes }) => loadedBytes)).toEqual(
       seen.map((step) => step.loadedBytes).sort((a, b) => a - b),
     );

@@ -1,13 +1,14 @@
 /** Files of a model and of its draft model, which load as one. */
 
+import type { LoadProgress, OnProgress } from "./load-progress.js";
 import type { ModelBytes, ReadOperation } from "./model-bytes.js";
-import type { LoadProgress, ModelRequest } from "./protocol.js";
+import type { ModelRequest } from "./protocol.js";
 import { isDownload } from "./sources.js";
 import { modelIdOf, modelIdText } from "./store/names.js";
 
 /** Both read operations as one. */
 export class ModelAndDraftBytes implements ReadOperation {
-  onProgress: ((progress: LoadProgress) => void) | undefined;
+  onProgress: OnProgress | undefined;
   readonly #both: readonly ModelBytes[];
   /** The operation of the latest read. The engine reads one after the other, so a failure belongs to it. */
   #last: ModelBytes | undefined;
@@ -21,7 +22,11 @@ export class ModelAndDraftBytes implements ReadOperation {
       };
       bytes.onProgress = (progress) => {
         reports.set(bytes, progress);
-        this.onProgress?.({ file: progress.file, ...sumProgress([...reports.values()]) });
+        this.onProgress?.({
+          phase: progress.phase,
+          file: progress.file,
+          ...sumProgress([...reports.values()]),
+        });
       };
     }
   }

@@ -7,6 +7,7 @@ import { asSetunError, SetunError, toWire } from "./errors.js";
 import { type GrammarBuild, GrammarCache } from "./grammar-cache.js";
 import { prepareEstimate } from "./host-estimate.js";
 import { LoadedProcessors } from "./host-processors.js";
+import { ProgressReporter } from "./load-progress.js";
 import { ModelBytes, type ReadOperation } from "./model-bytes.js";
 import type { OpenSource } from "./open-model.js";
 import type { FromHost, ModelRequest, ToHost } from "./protocol.js";
@@ -115,6 +116,7 @@ export class Host {
   async #probe(message: Message<"probe">): Promise<void> {
     const { id, backend, threads } = message;
     const bytes = this.#createBytes(message);
+    this.#reportProgress(message, bytes);
     await this.#whileReading(id, bytes, async () => {
       const loader = await this.#retryOnChange(bytes, () => this.#openLoader(message, bytes));
       const report = await loader.probe({ backend, threads }).catch((thrown: unknown) => {
@@ -141,7 +143,7 @@ export class Host {
     const modelBytes = probed?.bytes ?? this.#createBytes(message);
     const draftBytes = draft && this.#createBytes(draft);
     const bytes = draftBytes ? new ModelAndDraftBytes(modelBytes, draftBytes) : modelBytes;
-    bytes.onProgress = (progress) => this.#send({ type: "progress", id, progress });
+    const progress = this.#reportProgress(message, bytes);
     let known = probed?.loader;
     const load = async () => {
       const loader = known ?? (await this.#openLoader(message, modelBytes));
@@ -159,6 +161,7 @@ export class Host {
       bytes.onProgress = undefined;
       if (bytes.isAborted || this.#disposed) return model.free();
       this.#opened = { bytes, model };
+      progress.ready();
       this.#send({ type: "opened", id, info: model.info, report: model.deviceReport });
     });
   }
@@ -208,7 +211,20 @@ export class Host {
   }
 
   #createBytes({ source, fetchOptions }: ModelRequest): ModelBytes {
-    return new ModelBytes((signal) => this.#platform.openModel(source, fetchOptions, signal));
+    return new ModelBytes((signal, onProgress) =>
+      this.#platform.openModel(source, fetchOptions, signal, onProgress),
+    );
+  }
+
+  /** Sends the progress of a read operation from now on. */
+  #reportProgress(
+    { id, source }: Message<"probe"> | Message<"open">,
+    bytes: ReadOperation,
+  ): ProgressReporter {
+    const reporter = new ProgressReporter((progress) => this.#send({ type: "progress", id, progress }));
+    bytes.onProgress = reporter.report;
+    reporter.report({ phase: "connecting", loadedBytes: 0, file: source.name });
+    return reporter;
   }
 
   async #openLoader(message: Message<"probe"> | Message<"open">, bytes: ModelBytes): Promise<WasmLoader> {

@@ -164,7 +164,7 @@ class LoadOperation {
     try {
       connection = await this.#connect(choice);
       const request = { type: "probe", ...this.#model, backend: "auto", threads: 1 } as const;
-      const { report } = await requestWithProgress(connection, request, "probed", signal ? { signal } : {});
+      const { report } = await requestWithProgress(connection, request, "probed", this.#options);
       wasProbed = true;
       const judgement = decideDevice(report, cpu);
       if (!judgement.takesGpu) return judgement;

@@ -2,16 +2,16 @@
 
 import { FileChangedError } from "./download/errors.js";
 import { SetunError } from "./errors.js";
+import type { OnProgress } from "./load-progress.js";
 import type { ModelFiles } from "./model-files.js";
 import type { ModelEntry } from "./model-layout.js";
 import type { ModelContents, OpenModel } from "./open-model.js";
-import type { LoadProgress } from "./protocol.js";
 import type { WasmFiles } from "./wasm.js";
 
 /** A read operation, which may be repeated after a lost device. */
 export interface ReadOperation {
   /** Called as bytes arrive. */
-  onProgress: ((progress: LoadProgress) => void) | undefined;
+  onProgress: OnProgress | undefined;
   readonly isAborted: boolean;
   /** Ends this and all later reads. */
   abort(): void;
@@ -25,12 +25,15 @@ export interface ReadOperation {
   originalError(error: unknown): unknown;
 }
 
+/** Opens the files of one model, and reports that it waits. */
+type OpenFiles = (signal: AbortSignal, onProgress: OnProgress) => Promise<OpenModel>;
+
 /** The files of one model. They are read again after a lost device. */
 export class ModelBytes implements WasmFiles, ReadOperation {
-  onProgress: ((progress: LoadProgress) => void) | undefined;
+  onProgress: OnProgress | undefined;
   /** Called before each read. */
   onRead: (() => void) | undefined;
-  readonly #openModel: (signal: AbortSignal) => Promise<OpenModel>;
+  readonly #openModel: OpenFiles;
   readonly #controller = new AbortController();
   #model: Promise<OpenModel> | undefined;
   #contents: Promise<ModelContents> | undefined;
@@ -38,7 +41,7 @@ export class ModelBytes implements WasmFiles, ReadOperation {
   #loadedBytes = 0;
   #failure: { readonly thrown: unknown } | undefined;
 
-  constructor(openModel: (signal: AbortSignal) => Promise<OpenModel>) {
+  constructor(openModel: OpenFiles) {
     this.#openModel = openModel;
   }
 
@@ -69,7 +72,7 @@ export class ModelBytes implements WasmFiles, ReadOperation {
   /** Continues the download without a reader. */
   async prefetch(): Promise<void> {
     const model = await this.#open();
-    if (model.reportsProgress) model.onProgress = (progress) => this.onProgress?.(progress);
+    model.onProgress = this.#report;
     model.prefetch();
   }
 
@@ -147,16 +150,27 @@ export class ModelBytes implements WasmFiles, ReadOperation {
       if (required) throw new SetunError("not-found", `${files.where(file)}: no such file`);
       return undefined;
     }
-    if ((await this.#open()).reportsProgress) return bytes;
     this.#loadedBytes += bytes.length;
-    const totalBytes = files.totalBytes();
-    const loadedBytes = this.#loadedBytes;
-    this.onProgress?.({ loadedBytes, file, ...(totalBytes !== undefined && { totalBytes }) });
+    const model = await this.#open();
+    if (!model.reportsProgress) this.#reportRead(model, files, file);
     return bytes;
   }
 
+  #reportRead({ readPhase, fromStore }: OpenModel, files: ModelFiles, file: string): void {
+    const totalBytes = files.totalBytes();
+    this.#report({
+      phase: readPhase,
+      loadedBytes: Math.min(this.#loadedBytes, totalBytes ?? this.#loadedBytes),
+      ...(totalBytes !== undefined && { totalBytes }),
+      file,
+      ...(fromStore && { fromStore }),
+    });
+  }
+
+  readonly #report: OnProgress = (progress) => this.onProgress?.(progress);
+
   #open(): Promise<OpenModel> {
-    this.#model ??= this.#openModel(this.signal);
+    this.#model ??= this.#openModel(this.signal, this.#report);
     return this.#model;
   }
 

@@ -4,9 +4,9 @@ import { credentials, HttpClient } from "./download/http.js";
 import { openHubFiles } from "./download/plan-hub.js";
 import { DEFAULT_SETTINGS } from "./download/settings.js";
 import { HandleFiles } from "./handle-files.js";
+import type { LoadPhase, OnProgress } from "./load-progress.js";
 import { BlobFiles, type ModelFiles } from "./model-files.js";
 import type { ModelEntry } from "./model-layout.js";
-import type { LoadProgress } from "./protocol.js";
 import type { ModelSource } from "./sources.js";
 import { UrlFiles } from "./url-files.js";
 
@@ -33,10 +33,14 @@ export interface OpenModel {
   discard(): Promise<void>;
   /** Ends the download. */
   close(): Promise<void>;
-  /** Called as bytes arrive, if {@link reportsProgress}. */
-  onProgress: ((progress: LoadProgress) => void) | undefined;
+  /** Called as bytes arrive, while {@link reportsProgress}. */
+  onProgress: OnProgress | undefined;
   /** Whether this model reports progress itself; otherwise its reader does. */
   readonly reportsProgress: boolean;
+  /** Phase of its reader's reports. */
+  readonly readPhase: LoadPhase;
+  /** Whether it was stored before. */
+  readonly fromStore: boolean;
 }
 
 /** What the reader opens, and its files. */
@@ -45,17 +49,20 @@ export interface ModelContents {
   files(): ModelFiles;
 }
 
-/** Opens a source. Aborting the signal ends it and all its reads. */
+/** Opens a source, and reports that it waits. Aborting the signal ends it and all its reads. */
 export type OpenSource = (
   source: ModelSource,
   fetchOptions: FetchOptions,
   signal: AbortSignal,
+  onProgress?: OnProgress,
 ) => Promise<OpenModel>;
 
 /** Opens a source whose files are streamed, not stored. */
 export const openStreamed: OpenSource = async (source, fetchOptions, signal) => {
-  if (source.kind === "handle") return new StreamedModel(source, () => new HandleFiles(source));
-  if (source.kind === "blobs") return new StreamedModel(source, () => new BlobFiles(source.blobs));
+  if (source.kind === "handle") return new StreamedModel(source, () => new HandleFiles(source), "packing");
+  if (source.kind === "blobs") {
+    return new StreamedModel(source, () => new BlobFiles(source.blobs), "packing");
+  }
   const http = new HttpClient(DEFAULT_SETTINGS, signal, credentials(source, fetchOptions));
   if (source.kind === "url") {
     const headers = /^https?:/.test(source.url) ? http.authorization(source.url) : {};
@@ -68,13 +75,16 @@ export const openStreamed: OpenSource = async (source, fetchOptions, signal) => 
 /** Files that are read on demand. */
 export class StreamedModel implements OpenModel {
   readonly reportsProgress = false;
+  readonly readPhase: LoadPhase;
+  readonly fromStore = false;
   onProgress = undefined;
   readonly #entry: ModelEntry;
   readonly #files: () => ModelFiles;
 
-  constructor({ layout, name }: ModelEntry, files: () => ModelFiles) {
+  constructor({ layout, name }: ModelEntry, files: () => ModelFiles, readPhase: LoadPhase = "downloading") {
     this.#entry = { layout, name };
     this.#files = files;
+    this.readPhase = readPhase;
   }
 
   async open(): Promise<ModelContents> {

@@ -10,6 +10,7 @@ import type { BeamOptions } from "./beam-options.js";
 import type { EngineLimits } from "./engine-limits.js";
 import type { WireError } from "./errors.js";
 import type { DownloadSize } from "./header-source.js";
+import type { LoadProgress } from "./load-progress.js";
 import type { Metrics } from "./metrics.js";
 import type { FetchOptions } from "./open-model.js";
 import type { SentLogitsProcessor } from "./processors.js";
@@ -37,18 +38,6 @@ export interface ChatMessage {
 export interface ModelRequest {
   readonly source: ModelSource;
   readonly fetchOptions: FetchOptions;
-}
-
-/** Progress of loading a model, together with its draft model; the total grows when the draft's first bytes arrive. */
-export interface LoadProgress {
-  /** Bytes received so far. */
-  readonly loadedBytes: number;
-  /** Bytes of all files seen so far; absent while a server does not report. */
-  readonly totalBytes?: number;
-  /** The file being read. */
-  readonly file: string;
-  /** True if all of it is in the browser's store already and nothing is downloaded. */
-  readonly fromStore?: boolean;
 }
 
 /** From the page to the host. */

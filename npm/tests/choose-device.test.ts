@@ -3,6 +3,7 @@ import { decideDevice, gpuUnavailable, reportCpu, reportGpu } from "../src/choos
 import { SetunError } from "../src/errors.js";
 import { connectLocal } from "../src/host-links.js";
 import { loadOn } from "../src/load.js";
+import type { LoadProgress } from "../src/load-progress.js";
 import { BUILDS, type Build, type BuildChoice, type Features } from "../src/pick-build.js";
 import type { DeviceReport, DeviceVerdict } from "../src/wasm.js";
 import { countedModel, emptyLog, type FakeOptions, fakeBuild, type Log } from "./fake-wasm.js";
@@ -135,13 +136,17 @@ describe("load with backend auto", () => {
 
   it("uses a faster GPU, and reads the model once", async () => {
     hasAdapter({ info: { description: "a card" } });
-    const seen: number[] = [];
-    const onProgress = ({ loadedBytes }: { loadedBytes: number }) => seen.push(loadedBytes);
+    const seen: string[] = [];
+    const onProgress = ({ phase }: LoadProgress) => seen.push(phase);
     const model = await load({ report: measured(10, 100) }, { onProgress });
     expect(model.info).toMatchObject({ backend: "webgpu", build: "webgpu" });
     expect(model.deviceReport().devices.map(({ device }) => device)).toEqual(["webgpu", "cpu"]);
     expect(await model.generate("a", { maxTokens: 3 }).text()).toBe("0 1 2 ");
-    expect({ fetched, seen, warnings }).toEqual({ fetched: ["webgpu"], seen: [16], warnings: [] });
+    expect({ fetched, seen, warnings }).toEqual({
+      fetched: ["webgpu"],
+      seen: ["connecting", "packing", "connecting", "packing", "ready"],
+      warnings: [],
+    });
     expect(log).toMatchObject({ opened: 1, closed: 1 });
   });
 

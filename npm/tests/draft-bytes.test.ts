@@ -46,8 +46,8 @@ it("reports a total only if both have one", async () => {
   both.onProgress = (progress) => seen.push(progress);
   for (const bytes of [draft, model]) await read(bytes);
   expect(seen).toEqual([
-    { file: "a", loadedBytes: 8 },
-    { file: "a", loadedBytes: 16 },
+    { phase: "downloading", file: "a", loadedBytes: 8 },
+    { phase: "downloading", file: "a", loadedBytes: 16 },
   ]);
 });
 

@@ -152,8 +152,9 @@ async function compileNothing(): Promise<WebAssembly.Module> {
 /** Opens a source and counts its files. */
 export function countedModel(log: Log): OpenSource {
   return async (source, fetchOptions, signal) => {
-    const { entry, files } = await (await openStreamed(source, fetchOptions, signal)).open();
-    return new StreamedModel(entry, () => counted(files(), log));
+    const model = await openStreamed(source, fetchOptions, signal);
+    const { entry, files } = await model.open();
+    return new StreamedModel(entry, () => counted(files(), log), model.readPhase);
   };
 }
 

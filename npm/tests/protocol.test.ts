@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { SetunError } from "../src/errors.js";
 import { connectLocal } from "../src/host-links.js";
 import { type Load, loadOn } from "../src/load.js";
+import type { LoadProgress } from "../src/load-progress.js";
 import type { Model } from "../src/model.js";
 import { countedModel, emptyLog, fakeBuild, type Log } from "./fake-wasm.js";
 
@@ -33,10 +34,11 @@ describe("load", () => {
   it("reads the requested files, and reports progress", async () => {
     const seen: unknown[] = [];
     const model = await load(files, { onProgress: (progress) => seen.push(progress) });
-    const progress = { file: "a.safetensors", totalBytes: 16 };
+    const file = "a.safetensors";
     expect(seen).toEqual([
-      { ...progress, loadedBytes: 8 },
-      { ...progress, loadedBytes: 16 },
+      { phase: "connecting", file, loadedBytes: 0 },
+      { phase: "packing", file, loadedBytes: 8, totalBytes: 16 },
+      { phase: "ready", file, loadedBytes: 16, totalBytes: 16 },
     ]);
     const used = { backend: "auto", build: "simd128", worker: false };
     expect(model.info).toEqual({ name: "a.safetensors", ...used });
@@ -55,7 +57,10 @@ describe("load", () => {
     const reason = { mine: true };
     await expect(load(files, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     const controller = new AbortController();
-    const loading = load(files, { signal: controller.signal, onProgress: () => controller.abort(reason) });
+    const onProgress = ({ phase }: LoadProgress) => {
+      if (phase === "packing") controller.abort(reason);
+    };
+    const loading = load(files, { signal: controller.signal, onProgress });
     await expect(loading).rejects.toBe(reason);
     await pause(5);
     expect(log).toMatchObject({ opened: 1, closed: 1, freed: [] });

@@ -65,13 +65,22 @@ export function explain(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-export function showProgress({ loadedBytes, totalBytes, file }: LoadProgress): void {
+const PHASES: Record<LoadProgress["phase"], string> = {
+  connecting: "Connecting",
+  waiting: "Another tab downloads this model",
+  downloading: "Downloading",
+  packing: "Preparing",
+  checking: "Checking",
+  ready: "Ready",
+};
+
+export function showProgress({ phase, loadedBytes, totalBytes, file }: LoadProgress): void {
   const bar = element("bar", HTMLProgressElement);
   element("progress", HTMLElement).hidden = false;
   if (totalBytes === undefined) bar.removeAttribute("value");
   else bar.value = loadedBytes / totalBytes;
   const total = totalBytes === undefined ? "" : ` of ${megabytes(totalBytes)}`;
-  say("progress-text", `${megabytes(loadedBytes)}${total} MB · ${file}`);
+  say("progress-text", `${PHASES[phase]} · ${megabytes(loadedBytes)}${total} MB · ${file}`);
 }
 
 export function usedBy({ info }: Model): string {

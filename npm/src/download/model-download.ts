@@ -1,7 +1,7 @@
 /** The download of all files of a plan over a few connections. Readers have priority. */
 
 import { SetunError } from "../errors.js";
-import type { LoadProgress } from "../protocol.js";
+import type { OnProgress } from "../load-progress.js";
 import type { Manifest } from "../store/manifest.js";
 import { storageFull } from "../store/quota.js";
 import type { Storage } from "../store/storage.js";
@@ -28,7 +28,7 @@ export class ModelDownload {
   readonly plan: Plan;
   readonly #http: HttpClient;
   readonly #target: DownloadTarget;
-  readonly #progress: (progress: LoadProgress) => void;
+  readonly #progress: OnProgress;
   readonly #controller = new AbortController();
   readonly #manifestWriter: ManifestWriter;
   readonly #downloads = new Map<string, FileDownload>();
@@ -46,12 +46,7 @@ export class ModelDownload {
   /** Called once on failure, before readers get the error; `closed` resolves when no request is pending. */
   onFailure: ((reason: unknown, closed: Promise<unknown>) => void) | undefined;
 
-  constructor(
-    http: HttpClient,
-    plan: Plan,
-    target: DownloadTarget,
-    progress: (progress: LoadProgress) => void,
-  ) {
+  constructor(http: HttpClient, plan: Plan, target: DownloadTarget, progress: OnProgress) {
     this.#http = http;
     this.plan = plan;
     this.#target = target;
@@ -251,7 +246,8 @@ export class ModelDownload {
     if (this.#failed !== undefined) return;
     const { totalBytes } = this;
     // Bytes that arrive twice, by range and in the full file, count once.
-    this.#progress({ loadedBytes: Math.min(this.#loadedBytes, totalBytes), totalBytes, file });
+    const loadedBytes = Math.min(this.#loadedBytes, totalBytes);
+    this.#progress({ phase: "downloading", loadedBytes, totalBytes, file });
   }
 
   #orFail<Result>(work: Promise<Result>): Promise<Result> {

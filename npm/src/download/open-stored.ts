@@ -1,6 +1,7 @@
 /** Models of the store: opened from it, or downloaded into it. */
 
 import type { HubSource } from "../hub-name.js";
+import type { OnProgress } from "../load-progress.js";
 import { type FetchOptions, type OpenModel, type OpenSource, openStreamed } from "../open-model.js";
 import { isDownload, type UrlSource } from "../sources.js";
 import { openStorage, withLock } from "../store/browser-storage.js";
@@ -10,6 +11,7 @@ import { NotStorableError } from "./errors.js";
 import { credentials, HttpClient } from "./http.js";
 import { isUpToDate, lookupStored, type StoredMatch } from "./lookup.js";
 import { DEFAULT_SETTINGS, type DownloadSettings } from "./settings.js";
+import { reportWait } from "./shared-progress.js";
 import { StoreDownload } from "./store-download.js";
 import { StoredModel } from "./stored-model.js";
 
@@ -26,6 +28,7 @@ export async function openStored(
   fetchOptions: FetchOptions,
   { storage, withLock, settings: overrides = {} }: StoreContext,
   signal: AbortSignal,
+  onProgress: OnProgress = () => undefined,
 ): Promise<OpenModel> {
   const { connections } = fetchOptions;
   const settings = { ...DEFAULT_SETTINGS, ...overrides, ...(connections !== undefined && { connections }) };
@@ -34,19 +37,21 @@ export async function openStored(
   if (stored !== undefined && (source.kind === "hub" || (await isUpToDateOnServer(http, source, stored)))) {
     return new StoredModel(storage, withLock, stored);
   }
-  const id = await modelIdOf(source);
+  const model = modelIdText(await modelIdOf(source));
   return new Promise((resolve, reject) => {
-    const locked = withLock(modelIdText(id), signal, async () => {
+    const endWait = reportWait(model, source.name, onProgress);
+    const locked = withLock(model, signal, async () => {
+      endWait();
       // Another tab may have completed the download meanwhile.
       const completed = source.kind === "hub" ? await lookupStored(storage, source) : undefined;
       if (completed !== undefined) return resolve(new StoredModel(storage, withLock, completed));
-      const pull = new StoreDownload(source, storage, http);
+      const pull = new StoreDownload(source, storage, http, model);
       const found = await pull.start();
       resolve(found === undefined ? pull : new StoredModel(storage, withLock, found));
       // The lock is held until the download has ended.
       if (found === undefined) await pull.ended;
     });
-    locked.catch(reject);
+    locked.catch(reject).finally(endWait);
   });
 }
 
@@ -64,15 +69,15 @@ async function isUpToDateOnServer(
   );
 }
 
-export const openModel: OpenSource = async (source, fetchOptions, signal) => {
-  if (!isDownload(source)) return openStreamed(source, fetchOptions, signal);
+export const openModel: OpenSource = async (source, fetchOptions, signal, onProgress) => {
+  if (!isDownload(source)) return openStreamed(source, fetchOptions, signal, onProgress);
   const storage = fetchOptions.store ? await openStorage() : undefined;
-  if (storage === undefined) return openStreamed(source, fetchOptions, signal);
+  if (storage === undefined) return openStreamed(source, fetchOptions, signal, onProgress);
   try {
-    return await openStored(source, fetchOptions, { storage, withLock }, signal);
+    return await openStored(source, fetchOptions, { storage, withLock }, signal, onProgress);
   } catch (thrown) {
     if (!(thrown instanceof NotStorableError)) throw thrown;
     console.warn(`setun: the model is not kept: ${thrown.message}`);
-    return openStreamed(source, fetchOptions, signal);
+    return openStreamed(source, fetchOptions, signal, onProgress);
   }
 };

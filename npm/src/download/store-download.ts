@@ -2,8 +2,8 @@
 
 import { SetunError } from "../errors.js";
 import type { HubSource } from "../hub-name.js";
+import type { LoadProgress, OnProgress } from "../load-progress.js";
 import type { ModelContents, OpenModel } from "../open-model.js";
-import type { LoadProgress } from "../protocol.js";
 import type { UrlSource } from "../sources.js";
 import { type Manifest, now } from "../store/manifest.js";
 import { modelIdText, modelPath, revisionPath } from "../store/names.js";
@@ -24,18 +24,17 @@ import { ModelDownload } from "./model-download.js";
 import { isCommit, type Plan } from "./plan.js";
 import { planHub } from "./plan-hub.js";
 import { planUrl } from "./plan-url.js";
+import { SharedProgress } from "./shared-progress.js";
 import { DownloadingFiles, StoredFiles } from "./stored-model.js";
 
 /** Maximum number of restarts after changed files. */
 const MAX_RESTARTS = 4;
 
-/** Minimum interval of progress reports in milliseconds. */
-const PROGRESS_INTERVAL_MS = 50;
-
 /** An {@link OpenModel} whose files arrive while they are read. It restarts when they change on the server. */
 export class StoreDownload implements OpenModel {
-  readonly reportsProgress = true;
-  onProgress: ((progress: LoadProgress) => void) | undefined;
+  readonly readPhase = "packing";
+  readonly fromStore = false;
+  onProgress: OnProgress | undefined;
   /** Resolves when nothing is pending, with or without an error. */
   readonly ended: Promise<void>;
   readonly #source: UrlSource | HubSource;
@@ -52,10 +51,12 @@ export class StoreDownload implements OpenModel {
   #isPrefetching = false;
   #isEnded = false;
   #committed: StoredMatch | undefined;
-  #lastReport = 0;
   #lastProgress: LoadProgress | undefined;
+  readonly #others: SharedProgress;
 
-  constructor(source: UrlSource | HubSource, storage: Storage, http: HttpClient) {
+  /** `model` as its lock names it. */
+  constructor(source: UrlSource | HubSource, storage: Storage, http: HttpClient, model: string) {
+    this.#others = new SharedProgress(model);
     this.#source = source;
     this.#storage = storage;
     this.#http = http;
@@ -64,6 +65,12 @@ export class StoreDownload implements OpenModel {
       this.#end = resolve;
     });
     http.signal.addEventListener("abort", this.#abort, { once: true });
+  }
+
+  /** Whether bytes are still to come. Then reads follow them. */
+  get reportsProgress(): boolean {
+    const { loadedBytes = 0, totalBytes } = this.#lastProgress ?? {};
+    return loadedBytes !== totalBytes;
   }
 
   /** Plans the download. Returns the stored model if it turns out to be complete. */
@@ -112,6 +119,7 @@ export class StoreDownload implements OpenModel {
     if (this.#committed !== undefined) return;
     const download = await this.#download;
     if (download !== this.#readFrom) throw new FileChangedError("changed after it was read");
+    if (this.#lastProgress !== undefined) this.#reportProgress({ ...this.#lastProgress, phase: "checking" });
     const found = await download.complete();
     const { id, revision } = download.plan;
     const folder = await revisionPath(id, revision);
@@ -120,7 +128,6 @@ export class StoreDownload implements OpenModel {
     await this.#saveReference(download.plan);
     this.#committed = { model: { id, folder, manifest }, entry: download.plan.entry };
     if (!isCommit(revision)) await this.#removeOthers(download.plan, () => true);
-    if (this.#lastProgress !== undefined) this.onProgress?.(this.#lastProgress);
     await this.#finish(undefined);
     this.#readFrom = undefined;
     this.#download = noDownload(); // frees its buffers
@@ -146,6 +153,7 @@ export class StoreDownload implements OpenModel {
     this.#http.signal.removeEventListener("abort", this.#abort);
     if (this.#committed === undefined)
       await this.#download.then((download) => download.stop(reason)).catch(() => undefined);
+    this.#others.close();
     this.#end();
   }
 
@@ -160,9 +168,7 @@ export class StoreDownload implements OpenModel {
     if (!isCommit(plan.revision)) await this.#removeOthers(plan, (manifest) => manifest?.complete !== true);
     const manifest = await this.#manifest(plan, folder);
     const target = { storage, folder, manifest, mismatches: this.#mismatches };
-    const download = new ModelDownload(this.#http, plan, target, (progress) =>
-      this.#reportProgress(progress),
-    );
+    const download = new ModelDownload(this.#http, plan, target, this.#reportProgress);
     download.onFailure = (reason, closed) => this.#fail(reason, closed);
     try {
       await download.start();
@@ -239,13 +245,11 @@ export class StoreDownload implements OpenModel {
     }
   }
 
-  #reportProgress(progress: LoadProgress): void {
+  readonly #reportProgress: OnProgress = (progress) => {
     this.#lastProgress = progress;
-    const time = performance.now();
-    if (this.onProgress === undefined || time - this.#lastReport < PROGRESS_INTERVAL_MS) return;
-    this.#lastReport = time;
-    this.onProgress(progress);
-  }
+    this.onProgress?.(progress);
+    this.#others.tell(progress);
+  };
 }
 
 function noDownload(): Promise<never> {

@@ -1,9 +1,9 @@
 /** Files of the store for the checkpoint reader: of complete models, and of downloads. */
 
 import { SetunError } from "../errors.js";
+import type { OnProgress } from "../load-progress.js";
 import type { ByteRange, ModelFiles } from "../model-files.js";
 import type { ModelContents, OpenModel } from "../open-model.js";
-import type { LoadProgress } from "../protocol.js";
 import { chunkRange } from "../store/journal.js";
 import type { FileEntry } from "../store/manifest.js";
 import { modelIdText } from "../store/names.js";
@@ -95,8 +95,10 @@ export function missingFileError(name: string, cause?: unknown): SetunError {
 
 /** A complete stored model as an {@link OpenModel}. */
 export class StoredModel implements OpenModel {
-  readonly reportsProgress = true;
-  onProgress: ((progress: LoadProgress) => void) | undefined;
+  readonly reportsProgress = false;
+  readonly readPhase = "packing";
+  readonly fromStore = true;
+  onProgress: OnProgress | undefined;
   readonly #storage: Storage;
   readonly #withLock: WithLock;
   readonly #stored: StoredMatch;
@@ -112,13 +114,7 @@ export class StoredModel implements OpenModel {
     return { entry, files: () => new StoredFiles(this.#storage, model) };
   }
 
-  prefetch(): void {
-    const { files } = this.#stored.model.manifest;
-    const { entry } = this.#stored;
-    const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-    const file = entry.layout === "file" ? entry.name : (files.at(-1)?.name ?? "");
-    this.onProgress?.({ loadedBytes: bytes, totalBytes: bytes, file, fromStore: true });
-  }
+  prefetch(): void {}
 
   async commit(): Promise<void> {}
 

@@ -9,6 +9,7 @@ export type { FilterRule } from "../filter.js";
 export { type GenerateOptions, SAMPLING_STEPS, type SamplingStep } from "../generate-options.js";
 export type { Generation, GenerationResult } from "../generation.js";
 export type { Load } from "../load.js";
+export type { LoadPhase, LoadProgress } from "../load-progress.js";
 export type { MemoryByKind, Metrics, Summary } from "../metrics.js";
 export type { Model, ModelInfo } from "../model.js";
 export type { Models } from "../models.js";
@@ -20,7 +21,7 @@ export type {
   LogitsProcessorInput,
   LogitsProcessorModule,
 } from "../processors.js";
-export type { ChatMessage, LoadProgress } from "../protocol.js";
+export type { ChatMessage } from "../protocol.js";
 export type {
   ChoiceFormat,
   GrammarFormat,

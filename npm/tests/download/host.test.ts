@@ -2,8 +2,10 @@
 
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { openStored } from "../../src/download/open-stored.js";
+import { SharedProgress } from "../../src/download/shared-progress.js";
 import { connectLocal } from "../../src/host-links.js";
 import { type Load, loadOn } from "../../src/load.js";
+import type { LoadProgress } from "../../src/load-progress.js";
 import type { OpenSource } from "../../src/open-model.js";
 import { isDownload } from "../../src/sources.js";
 import { type FaultyServer, startFaultyServer } from "../../test-support/faulty-server.js";
@@ -28,11 +30,11 @@ afterEach(() => server.stop());
 
 /** A platform whose workers run on this thread. */
 function loadWith(options: FakeOptions = {}): Load {
-  const openModel: OpenSource = async (source, fetchOptions, signal) => {
+  const openModel: OpenSource = async (source, fetchOptions, signal, onProgress) => {
     seen.push(fetchOptions.store);
     if (!isDownload(source)) throw new Error("expected an address");
     const { storage, withLock, settings } = store;
-    return openStored(source, fetchOptions, { storage, withLock, settings }, signal);
+    return openStored(source, fetchOptions, { storage, withLock, settings }, signal, onProgress);
   };
   return loadOn({
     builds: ["simd128"],
@@ -132,6 +134,24 @@ it("does not wait for another tab if the module cannot start", async () => {
   await expect(loadWith({ compile })("/a.safetensors")).rejects.toMatchObject({ message: "no code" });
   other.abort();
   await held;
+});
+
+it("reports the progress of another tab while it waits", async () => {
+  const lock = `${new URL(server.url).host.replace(":", "_")}/_/a.safetensors`;
+  const other = new SharedProgress(lock);
+  const held = store.withLock(lock, new AbortController().signal, async () => {
+    await vi.waitUntil(() => progress.some(({ phase }) => phase === "waiting"));
+    await vi.waitUntil(() => {
+      other.tell({ phase: "downloading", loadedBytes: 5, totalBytes: 9, file: "a.safetensors" });
+      return progress.some(({ phase, loadedBytes }) => phase === "waiting" && loadedBytes === 5);
+    });
+    other.close();
+  });
+  const progress: LoadProgress[] = [];
+  await loadWith()("/a.safetensors", { onProgress: (report) => progress.push(report) });
+  await held;
+  expect(progress).toContainEqual({ phase: "waiting", loadedBytes: 0, file: "a.safetensors" });
+  expect(progress.map(({ phase }) => phase)).toEqual(expect.arrayContaining(["downloading", "ready"]));
 });
 
 it.each([

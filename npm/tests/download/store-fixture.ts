@@ -5,8 +5,8 @@ import { FileChangedError } from "../../src/download/errors.js";
 import { openStored } from "../../src/download/open-stored.js";
 import type { DownloadSettings } from "../../src/download/settings.js";
 import type { HubSource } from "../../src/hub-name.js";
+import type { LoadProgress, OnProgress } from "../../src/load-progress.js";
 import type { FetchOptions, OpenModel } from "../../src/open-model.js";
-import type { LoadProgress } from "../../src/protocol.js";
 import { addressSource, type UrlSource } from "../../src/sources.js";
 import type { WithLock } from "../../src/store/storage.js";
 import { MemoryStorage } from "../memory-storage.js";
@@ -63,16 +63,17 @@ export class StoreFixture {
     return addressSource(text, "http://localhost/", this.fetchOptions);
   }
 
-  open(text: string, signal = new AbortController().signal): Promise<OpenModel> {
+  open(text: string, signal = new AbortController().signal, onProgress?: OnProgress): Promise<OpenModel> {
     const source = this.source(text);
     const { storage, withLock, settings } = this;
-    return openStored(source, this.fetchOptions, { storage, withLock, settings }, signal);
+    return openStored(source, this.fetchOptions, { storage, withLock, settings }, signal, onProgress);
   }
 
   /** Loads a model as the host does: reads `names`, again after a change, and commits. */
   async load(text: string, names: readonly string[], signal?: AbortSignal): Promise<Uint8Array[]> {
-    const model = await this.open(text, signal);
-    model.onProgress = (progress) => this.progress.push(progress);
+    const onProgress: OnProgress = (progress) => this.progress.push(progress);
+    const model = await this.open(text, signal, onProgress);
+    model.onProgress = onProgress;
     for (;;) {
       try {
         const { files } = await model.open();

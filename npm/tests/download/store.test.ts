@@ -102,12 +102,15 @@ it("completes a download that lacks only its manifest", async () => {
   expect(await models().has(server.at("/m.gguf"))).toBe(true);
 });
 
-it("reports progress, of stored models at once", async () => {
+it("reports progress of a download, then its check", async () => {
   await load();
   const loaded = store.progress.map(({ loadedBytes }) => loadedBytes);
   expect(loaded.at(-1)).toBe(content.length);
   expect([...loaded].sort((a, b) => a - b)).toEqual(loaded);
   expect(store.progress.every(({ totalBytes }) => totalBytes === content.length)).toBe(true);
+  const phases = store.progress.map(({ phase }) => phase);
+  expect([...new Set(phases)]).toEqual(["downloading", "checking"]);
+  expect(phases.filter((phase) => phase === "checking")).toHaveLength(1);
 });
 
 it("removes a refused model if the disk has damaged it", async () => {

@@ -1,0 +1,59 @@
+/** Progress of loading: its phases, and how often it is reported. */
+
+/**
+ * A phase of loading. One may be absent, or come again after a lost connection or a failed GPU.
+ *
+ * - `connecting`: files are looked up, and the engine starts
+ * - `waiting`: another tab or worker downloads the same model; the bytes are those that it has received
+ * - `downloading`: bytes arrive, and the engine reads them meanwhile
+ * - `packing`: the engine reads and packs files that are stored or in memory
+ * - `checking`: the download is verified and named in the store
+ * - `ready`: the last one
+ */
+export type LoadPhase = "connecting" | "waiting" | "downloading" | "packing" | "checking" | "ready";
+
+/** Progress of loading a model, together with its draft model; the total grows when the draft's first bytes arrive. */
+export interface LoadProgress {
+  readonly phase: LoadPhase;
+  /** Bytes of this phase so far. */
+  readonly loadedBytes: number;
+  /** Bytes of all files seen so far; absent while a server does not report. */
+  readonly totalBytes?: number;
+  /** The file being read. */
+  readonly file: string;
+  /** True if all of it is in the browser's store already and nothing is downloaded. */
+  readonly fromStore?: boolean;
+}
+
+/** Takes progress. */
+export type OnProgress = (progress: LoadProgress) => void;
+
+/** Minimum interval of reports of one phase in milliseconds. */
+const INTERVAL_MS = 100;
+
+/** Reports the begin of each phase at once, and what follows at intervals. */
+export class ProgressReporter {
+  readonly #send: OnProgress;
+  #last: LoadProgress | undefined;
+  #sentAt = 0;
+
+  constructor(send: OnProgress) {
+    this.#send = send;
+  }
+
+  readonly report: OnProgress = (progress) => {
+    const time = performance.now();
+    const isDue = progress.phase !== this.#last?.phase || time - this.#sentAt >= INTERVAL_MS;
+    this.#last = progress;
+    if (!isDue) return;
+    this.#sentAt = time;
+    this.#send(progress);
+  };
+
+  /** Reports the last phase. */
+  ready(): void {
+    if (this.#last === undefined) return;
+    const { loadedBytes, totalBytes = loadedBytes } = this.#last;
+    this.report({ ...this.#last, phase: "ready", loadedBytes: totalBytes });
+  }
+}
