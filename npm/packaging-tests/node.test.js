@@ -85,6 +85,21 @@ describe("the package in Node", () => {
     expect(total).toBeCloseTo(1, 12);
   });
 
+  it("reports how much of a long prompt is computed", async () => {
+    const { seen, promptTokens } = await inNode(`
+      const model = await load();
+      const seen = [];
+      const onPromptProgress = ({ computedTokens, promptTokens }) => seen.push([computedTokens, promptTokens]);
+      const prompt = "Once upon a time there was a fox. ".repeat(20);
+      const { usage } = await model.generate(prompt, { maxTokens: 1, onPromptProgress }).result;
+      console.log(JSON.stringify({ seen, promptTokens: usage.promptTokens }));
+    `);
+    expect(seen.length).toBeGreaterThan(1);
+    expect(seen.at(-1)).toEqual([promptTokens, promptTokens]);
+    const computed = seen.map((/** @type {number[]} */ [tokens]) => tokens);
+    expect(computed).toEqual([...computed].sort((one, other) => one - other));
+  });
+
   it("rejects with codes", async () => {
     const codes = await inNode(`
       const failures = [

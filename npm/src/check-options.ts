@@ -8,6 +8,7 @@ import {
   areStrings,
   integer,
   isBoolean,
+  isFunction,
   isSignal,
   isStringOrStrings,
   isToken,
@@ -32,7 +33,7 @@ const isFolder = (value: unknown): boolean => {
 };
 
 const LOAD: Rules<LoadOptions> = {
-  onProgress: [(value) => typeof value === "function", "a function"],
+  onProgress: [isFunction, "a function"],
   signal: [isSignal, "an AbortSignal"],
   backend: [(value) => typeof value === "string", "a backend name"],
   threads: [integer(1, 64), "an integer from 1 to 64"],
@@ -62,15 +63,16 @@ export function checkEstimateOptions(options: EstimateOptions): void {
 
 /**
  * Checked options for the engine, without those that are `undefined`.
- * The signal stays on the page, and processors are sent separately.
+ * The signal and callbacks stay on the page, and processors are sent separately.
  *
  * @throws {SetunError} `bad-option`
  */
 export function engineOptions(options: GenerateOptions): RequestOptions {
   check(options, GENERATE);
-  const { signal: _, processors: __, responseFormat, ...rest } = options;
+  const { signal: _, processors: __, responseFormat, onPromptProgress, ...rest } = options;
   const grammar = responseFormat && grammarSource(responseFormat);
-  const sent = { ...rest, ...(grammar && { grammar }) };
+  const promptProgress = onPromptProgress && true;
+  const sent = { ...rest, promptProgress, ...(grammar && { grammar }) };
   const set = Object.entries(sent).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
     set.map(([name, value]) => [name, isOneOfStrings(name, value) ? [value] : value]),

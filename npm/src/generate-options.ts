@@ -7,7 +7,7 @@
 import type { FilterRule } from "./filter.js";
 import type { LogitsProcessorInput } from "./processors.js";
 import type { ResponseFormat } from "./response-format.js";
-import type { ContextStrategy } from "./wasm.js";
+import type { ContextStrategy, PromptProgress } from "./wasm.js";
 
 /** The sampling steps in their default order. */
 export const SAMPLING_STEPS = [
@@ -380,6 +380,8 @@ export interface GenerateOptions {
    * @defaultValue 0
    */
   priority?: number;
+  /** Called after each step of the prompt, with how much of it is computed. */
+  onPromptProgress?: (progress: PromptProgress) => void;
   /** Aborts the generation, as in `fetch`: the iteration rejects with `signal.reason`. */
   signal?: AbortSignal;
 }

@@ -13,6 +13,7 @@ import {
   distinct,
   integer,
   isBoolean,
+  isFunction,
   isLogitBias,
   isSeed,
   isSignal,
@@ -75,6 +76,7 @@ export const GENERATE: Rules<GenerateOptions> = {
   ],
   lookahead: [integer(0, 255), "an integer from 0 to 255"],
   priority: [integer(-2147483648, 2147483647), "an integer from -2147483648 to 2147483647"],
+  onPromptProgress: [isFunction, "a function"],
   signal: [isSignal, "an AbortSignal"],
 };
 

@@ -68,9 +68,9 @@ export function startGenerations(
   count: number,
 ): Generation[] {
   const options = engineOptions(given);
-  const { signal, processors } = given;
+  const { signal, processors, onPromptProgress } = given;
   const sent = processors && { processors: toSentProcessors(processors, context) };
-  const all = Array.from({ length: count }, () => new ConnectedGeneration(context));
+  const all = Array.from({ length: count }, () => new ConnectedGeneration(context, onPromptProgress));
   if (signal?.aborted) {
     for (const generation of all) generation.fail(signal.reason);
     return all;
@@ -85,6 +85,7 @@ export function startGenerations(
 class ConnectedGeneration implements Generation, Listener {
   readonly #connection: Connection;
   readonly #build: Build;
+  readonly #onPromptProgress: GenerateOptions["onPromptProgress"];
   #id = 0;
   /** Batches of events that are received and not yet read. */
   readonly #turns: TextDelta[][] = [];
@@ -98,9 +99,13 @@ class ConnectedGeneration implements Generation, Listener {
   #iterated = false;
   #removeAbortListener = () => {};
 
-  constructor({ connection, build }: GenerationContext) {
+  constructor(
+    { connection, build }: GenerationContext,
+    onPromptProgress: GenerateOptions["onPromptProgress"],
+  ) {
     this.#connection = connection;
     this.#build = build;
+    this.#onPromptProgress = onPromptProgress;
     this.promptLogprobs = this.#promptLogprobs.promise;
   }
 
@@ -165,11 +170,16 @@ class ConnectedGeneration implements Generation, Listener {
   #receive(events: readonly WasmEvent[]): void {
     const turn: TextDelta[] = [];
     for (const event of events) {
+      if (event.type === "progress") {
+        const { type: _, ...progress } = event;
+        this.#onPromptProgress?.(progress);
+        continue;
+      }
       if (event.type === "prompt") {
         this.#promptLogprobs.resolve(event.tokens);
         continue;
       }
-      // Prompt tokens are the first event.
+      // Prompt tokens come before the first text.
       this.#promptLogprobs.resolve([]);
       if (event.type === "done") {
         this.#turns.push(turn);

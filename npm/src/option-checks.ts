@@ -44,6 +44,8 @@ export const distinct =
 
 export const isBoolean: Check = (value) => typeof value === "boolean";
 
+export const isFunction: Check = (value) => typeof value === "function";
+
 export const isSignal: Check = (value) => value instanceof AbortSignal;
 
 /** Integers of 64 bits; a `bigint` beyond 2^53. */

@@ -202,7 +202,8 @@ export interface SamplingDefaults {
 
 /** Checked options of a generation. */
 export interface WasmGenerateOptions
-  extends Omit<GenerateOptions, "signal" | "processors" | "responseFormat"> {
+  extends Omit<GenerateOptions, "signal" | "processors" | "responseFormat" | "onPromptProgress"> {
+  promptProgress?: boolean;
   processors?: readonly LogitsProcessor[];
   grammar?: WasmGrammar;
 }
@@ -234,7 +235,20 @@ export interface SlidingWindow {
   readonly window: number;
 }
 
-export type WasmEvent = PromptEvent | TextEvent | DoneEvent;
+export type WasmEvent = ProgressEvent | PromptEvent | TextEvent | DoneEvent;
+
+/** How much of a prompt is computed. */
+export interface PromptProgress {
+  /** Tokens in the KV cache, cached ones included. */
+  readonly computedTokens: number;
+  /** Tokens of the prompt. */
+  readonly promptTokens: number;
+}
+
+/** After a step of the prompt, with the option `promptProgress`. */
+export interface ProgressEvent extends PromptProgress {
+  readonly type: "progress";
+}
 
 /** The tokens of the prompt. The first event, with the option `promptLogprobs`. */
 export interface PromptEvent {

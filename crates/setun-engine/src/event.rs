@@ -8,6 +8,9 @@ use crate::device::DeviceKind;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Event {
+    /// How much of the prompt is computed, after each step before the first token, with
+    /// `prompt_progress`. Of those that nobody has taken the last one is kept.
+    Progress(PromptProgress),
     /// The prompt, before the first token, with `prompt_logprobs`.
     Prompt(PromptTokens),
     /// A token, and the text that it completes.
@@ -46,6 +49,15 @@ impl From<(u32, f64)> for TokenLogprob {
     fn from((token, logprob): (u32, f64)) -> Self {
         Self { token, logprob }
     }
+}
+
+/// How much of a prompt is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PromptProgress {
+    /// Tokens that are in the KV cache, cached ones included.
+    pub computed_tokens: usize,
+    /// Tokens of the prompt.
+    pub prompt_tokens: usize,
 }
 
 /// The tokens of a prompt.

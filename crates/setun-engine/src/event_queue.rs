@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     error::Error,
-    event::Event,
+    event::{Event, PromptProgress},
     options::BackPressure,
     sync::{Mutex, MutexGuard, lock},
 };
@@ -81,6 +81,15 @@ impl Queue {
         }
     }
 
+    /// Adds an event of progress in place of one that nobody has taken.
+    pub(crate) fn push_progress(&self, progress: PromptProgress) {
+        if let Some(Ok(Event::Progress(last))) = self.lock().events.back_mut() {
+            *last = progress;
+            return;
+        }
+        self.push(Ok(Event::Progress(progress)));
+    }
+
     pub(crate) fn demand(&self) -> Demand {
         let state = self.lock();
         if state.dropped {
@@ -139,5 +148,27 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         lock(&self.state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(computed_tokens: usize) -> PromptProgress {
+        PromptProgress { computed_tokens, prompt_tokens: 9 }
+    }
+
+    #[test]
+    fn progress_replaces_progress_that_nobody_has_taken() {
+        let queue = Queue::default();
+        queue.push_progress(progress(3));
+        queue.push_progress(progress(6));
+        let taken = queue.take_all();
+        assert!(matches!(taken[..], [Ok(Event::Progress(last))] if last == progress(6)));
+        queue.push(Err(Error::Disposed));
+        queue.push_progress(progress(9));
+        let taken = queue.take_all();
+        assert!(matches!(taken[..], [Err(_), Ok(Event::Progress(last))] if last == progress(9)));
     }
 }

@@ -45,7 +45,7 @@ pub use engine::{
     IntoEngineBuilder, Score, Session, WeakEngine,
 };
 pub use error::{Error, ErrorCode};
-pub use event::{Done, Event, FinishReason, PromptTokens, TextDelta, Timings, TokenLogprob, Usage};
+pub use event::{Done, Event, FinishReason, PromptProgress, PromptTokens, TextDelta, Timings, TokenLogprob, Usage};
 pub use histogram::{Histogram, TimeHistogram};
 pub use inferencer::{
     Inferencer, InferencerCache, InferencerOptions, Inferred, Ragged, TokenLogits,

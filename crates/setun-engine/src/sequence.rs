@@ -25,7 +25,7 @@ use web_time::Instant;
 use crate::{
     constraint::SharedConstraint,
     error::Error,
-    event::{Event, FinishReason},
+    event::{Event, FinishReason, PromptProgress},
     event_queue::{Demand, Queue},
     speculation::Lookahead,
 };
@@ -147,6 +147,18 @@ impl Sequence {
     /// The next `count` pending tokens have entered the cache.
     pub(crate) fn commit_rows(&mut self, count: usize) {
         self.cached += count;
+    }
+
+    /// Emits how much of the prompt is computed, if that is requested.
+    pub(crate) fn report_progress(&self) {
+        if !self.request.prompt_progress || self.first_token.is_some() {
+            return;
+        }
+        let progress =
+            PromptProgress { computed_tokens: self.cached, prompt_tokens: self.context.len() };
+        for request in std::iter::once(&self.request).chain(&self.request.samples) {
+            request.queue.push_progress(progress);
+        }
     }
 
     /// The constraint that it follows, if there is one.

@@ -86,6 +86,7 @@ impl GenerationStream {
             (vec![], String::new(), vec![], vec![]);
         while let Some(event) = self.next().await {
             match event? {
+                Event::Progress(_) => {}
                 Event::Prompt(reported) => prompt = reported.tokens,
                 Event::Text(delta) => {
                     text.push_str(&delta.text);

@@ -1,7 +1,7 @@
 //! Events with JavaScript names.
 
 use serde::Serialize;
-use setun::{DeviceKind, Done, FinishReason, TextDelta, TokenLogprob};
+use setun::{DeviceKind, Done, FinishReason, PromptProgress, TextDelta, TokenLogprob};
 use wasm_bindgen::JsValue;
 
 /// Largest integer below which a JavaScript number is exact.
@@ -11,6 +11,10 @@ const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub(crate) enum Event {
+    Progress {
+        computed_tokens: usize,
+        prompt_tokens: usize,
+    },
     Prompt {
         tokens: Vec<Delta>,
     },
@@ -65,6 +69,9 @@ pub(crate) struct Timings {
 impl From<setun::Event> for Event {
     fn from(event: setun::Event) -> Self {
         match event {
+            setun::Event::Progress(PromptProgress { computed_tokens, prompt_tokens }) => {
+                Self::Progress { computed_tokens, prompt_tokens }
+            }
             setun::Event::Prompt(prompt) => {
                 Self::Prompt { tokens: prompt.tokens.into_iter().map(Delta::from).collect() }
             }

@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for event in engine.generate(prompt.as_str(), options)?.blocking() {
         match event? {
             Event::Text(delta) if delta.text.is_empty() => {} // held back
-            Event::Prompt(_) => {}
+            Event::Progress(_) | Event::Prompt(_) => {}
             Event::Text(delta) => println!("> {}", delta.text.trim()),
             Event::Done(done) if done.finish_reason == FinishReason::Filtered => {
                 println!("ended by the filter after {} tokens", done.usage.generated_tokens);

@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 texts[side].push_str(&delta.text); // whole characters, no part of a stop string
                 tokens[side] += 1;
             }
-            Event::Prompt(_) => {}
+            Event::Progress(_) | Event::Prompt(_) => {}
             Event::Done(done) => ends[side] = Some(done.finish_reason),
         }
         if tokens[0] == PATIENCE {

@@ -57,7 +57,7 @@ pub use setun_engine::{
     EngineOptions, EngineProfile, Error as EngineError, Event, FinishReason, FullContext,
     GenerateOptions, GenerationStream, GpuApi, HeadType, Histogram, Inferencer, InferencerCache,
     InferencerOptions, Inferred, MemoryMonitor, PhaseProfile, Pooling, Pressure, Prompt,
-    PromptTokens, Ragged, Score, SelfTest, Session, SharedConstraint, SharedContextStrategy,
+    PromptProgress, PromptTokens, Ragged, Score, SelfTest, Session, SharedConstraint, SharedContextStrategy,
     SinksAndWindow, TextDelta, TimeHistogram, TimedStep, Timeline, Timings, TokenLogits,
     TokenLogprob, TruncateMiddle, Usage, Verdict, WeakEngine,
 };

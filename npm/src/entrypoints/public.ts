@@ -39,6 +39,7 @@ export type {
   ContextStrategy,
   DeviceReport,
   DeviceVerdict,
+  PromptProgress,
   SamplingDefaults,
   Score,
   SelfTest,

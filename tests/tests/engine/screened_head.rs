@@ -111,7 +111,7 @@ fn log_probabilities_come_from_all_logits() {
         let stream = engine.generate("One day", options.clone()).expect("a stream");
         let events = stream.blocking().map(|event| match event.expect("no error") {
             setun::Event::Text(delta) => Some(delta.logprob.expect("a log-probability").to_bits()),
-            setun::Event::Prompt(_) | setun::Event::Done(_) => None,
+            setun::Event::Progress(_) | setun::Event::Prompt(_) | setun::Event::Done(_) => None,
         });
         events.flatten().collect::<Vec<_>>()
     });

@@ -20,13 +20,37 @@ fn read(stream: GenerationStream) -> (Vec<u32>, Result<FinishReason, ErrorCode>)
     let mut tokens = vec![];
     for event in stream.blocking() {
         match event {
-            Ok(Event::Prompt(_)) => {}
+            Ok(Event::Progress(_) | Event::Prompt(_)) => {}
             Ok(Event::Text(delta)) => tokens.push(delta.token),
             Ok(Event::Done(done)) => return (tokens, Ok(done.finish_reason)),
             Err(error) => return (tokens, Err(error.code())),
         }
     }
     panic!("a stream without an end");
+}
+
+#[test]
+fn a_long_prompt_reports_how_much_of_it_is_computed() {
+    let long: Vec<u32> = (0..200).map(|at| at * 7 % 500).collect();
+    let engine = engine();
+    let plain = engine.complete(long.clone(), greedy(3)).expect("a story");
+    engine.reset_prefix_cache().expect("an engine");
+    let stream = engine.generate(long.clone(), greedy(3).prompt_progress(true)).expect("a stream");
+    let (mut steps, mut tokens) = (vec![], vec![]);
+    for event in stream.blocking() {
+        match event.expect("an event") {
+            Event::Progress(progress) => {
+                assert_eq!((progress.prompt_tokens, tokens.len()), (200, 0));
+                steps.push(progress.computed_tokens);
+            }
+            Event::Text(delta) => tokens.push(delta.token),
+            Event::Prompt(_) | Event::Done(_) => {}
+        }
+    }
+    assert_eq!(tokens, plain.tokens);
+    // A slow reader finds the latest of several.
+    assert!(steps.is_sorted_by(|one, next| one < next), "{steps:?}");
+    assert_eq!(steps.last(), Some(&200));
 }
 
 #[test]

@@ -27,7 +27,8 @@ impl<const CHAT: bool> OptionArgs<CHAT> {
 }
 
 /// What only events report, which a conversation does not print.
-const REPORTED: [&str; 3] = ["logprobs", "top_logprobs", "prompt_logprobs"];
+const REPORTED: [&str; 4] =
+    ["logprobs", "top_logprobs", "prompt_logprobs", "prompt_progress"];
 
 /// How messages are read; a prompt is always read so.
 const OF_MESSAGES: &str = "parse_special";

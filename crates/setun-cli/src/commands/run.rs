@@ -125,6 +125,7 @@ fn print_texts(streams: Vec<GenerationStream>) -> Result<Vec<Done>, CliError> {
         while let Some(events) = waiting.get_mut(ends.len()).filter(|events| !events.is_empty()) {
             for event in std::mem::take(events) {
                 match event.or_else(|error| output.fail(error))? {
+                    Event::Progress(_) => {}
                     Event::Prompt(prompt) => {
                         prompt.tokens.iter().try_for_each(|delta| output.write(&delta.text))?;
                     }

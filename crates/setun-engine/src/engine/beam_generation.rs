@@ -66,7 +66,7 @@ impl Future for BeamGeneration {
                     let texts = self.texts.try_recv().ok().flatten().unwrap_or_default();
                     return Poll::Ready(Ok(BeamTexts { texts, done }));
                 }
-                Some(Ok(Event::Text(_) | Event::Prompt(_))) => {}
+                Some(Ok(Event::Progress(_) | Event::Prompt(_) | Event::Text(_))) => {}
                 Some(Err(error)) => return Poll::Ready(Err(error)),
                 None => return Poll::Ready(Err(Error::Disposed)),
             }

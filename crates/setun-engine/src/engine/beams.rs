@@ -63,6 +63,7 @@ impl Engine {
             logprobs: None,
             top_logprobs: None,
             prompt_logprobs: None,
+            prompt_progress: None,
             context_strategy: None,
             filter: None,
             ..options.or(&self.shared.defaults)
@@ -79,6 +80,7 @@ fn not_in_beams(options: &GenerateOptions) -> Option<&'static str> {
         ("logprobs", options.logprobs == Some(true)),
         ("top_logprobs", options.top_logprobs > Some(0)),
         ("prompt_logprobs", options.prompt_logprobs == Some(true)),
+        ("prompt_progress", options.prompt_progress == Some(true)),
     ];
     let structured = structured.into_iter().find(|&(_, is_given)| is_given);
     structured.map(|(option, _)| option).or_else(|| not_in_table(options))

@@ -150,6 +150,7 @@ impl Engine {
             eos_tokens: self.shared.eos_tokens.clone(),
             logprobs: options.logprobs.unwrap_or_default(),
             top_logprobs: options.top_logprobs.unwrap_or_default(),
+            prompt_progress: options.prompt_progress.unwrap_or_default(),
             task,
             constraint: options.constraint.clone(),
             vocabulary: self.shared.vocab_size,

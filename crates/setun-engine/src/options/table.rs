@@ -44,6 +44,9 @@ macro_rules! generate_options {
         /// The prompt is computed again, even if it is cached.
         prompt_logprobs: Option<bool> as Flag = "false", "", Output;
 
+        /// Reports how much of the prompt is computed, after each step.
+        prompt_progress: Option<bool> as Flag = "false", "", Output, without_key;
+
         /// Structured output: the constraint that the text follows.
         constraint: Option<SharedConstraint> as Structured("a constraint") = "none", "", Output,
             with_flags("--json-schema, --json-object, --regex, --grammar, --choice"),

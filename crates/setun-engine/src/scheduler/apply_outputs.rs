@@ -121,6 +121,7 @@ impl Application<'_> {
             return false;
         }
         running.sequence.commit_rows(running.rows);
+        running.sequence.report_progress();
         self.kv.register_prefix(running);
         self.kv.fork_rows(running);
         running.sequence.pending().is_empty()

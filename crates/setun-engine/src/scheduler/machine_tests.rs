@@ -119,7 +119,7 @@ impl Open {
         for _ in 0..most {
             let Some(Some(event)) = self.stream.next().now_or_never() else { return };
             match event {
-                Ok(Event::Prompt(_)) => {}
+                Ok(Event::Progress(_) | Event::Prompt(_)) => {}
                 Ok(Event::Text(delta)) => self.found.push(delta.token),
                 Ok(Event::Done(done)) => {
                     if self.asked.beams > 0 && done.finish_reason != FinishReason::Aborted {

@@ -50,7 +50,7 @@ impl Stepped {
         loop {
             self.steps(1);
             match stream.next().now_or_never() {
-                None | Some(Some(Ok(Event::Prompt(_)))) => {}
+                None | Some(Some(Ok(Event::Progress(_) | Event::Prompt(_)))) => {}
                 Some(Some(Ok(Event::Text(delta)))) => tokens.push(delta.token),
                 Some(Some(Ok(Event::Done(_))) | None) => return (tokens, None),
                 Some(Some(Err(error))) => return (tokens, Some(error.code())),

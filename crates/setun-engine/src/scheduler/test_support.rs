@@ -65,6 +65,7 @@ pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
         eos_tokens: vec![],
         logprobs: false,
         top_logprobs: 0,
+        prompt_progress: false,
         constraint: None,
         vocabulary: 2,
         lookahead: 0,

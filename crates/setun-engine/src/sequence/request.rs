@@ -88,6 +88,8 @@ pub(crate) struct Request {
     pub(crate) eos_tokens: Vec<u32>,
     pub(crate) logprobs: bool,
     pub(crate) top_logprobs: usize,
+    /// Whether each step of the prompt has an event.
+    pub(crate) prompt_progress: bool,
     pub(crate) task: TaskRequest,
     /// The constraint on its text.
     pub(crate) constraint: Option<SharedConstraint>,

@@ -19,7 +19,7 @@ const OPTIONS_HEAD: &str = r#"/**
 import type { FilterRule } from "./filter.js";
 import type { LogitsProcessorInput } from "./processors.js";
 import type { ResponseFormat } from "./response-format.js";
-import type { ContextStrategy } from "./wasm.js";
+import type { ContextStrategy, PromptProgress } from "./wasm.js";
 
 "#;
 
@@ -38,6 +38,7 @@ import {
   distinct,
   integer,
   isBoolean,
+  isFunction,
   isLogitBias,
   isSeed,
   isSignal,
@@ -123,6 +124,8 @@ pub(crate) fn generate_options() -> String {
     text += "export type SamplingStep = (typeof SAMPLING_STEPS)[number];\n\n";
     text += INTERFACE;
     text += &by_group().map(property).collect::<String>();
+    text += "  /** Called after each step of the prompt, with how much of it is computed. */\n";
+    text += "  onPromptProgress?: (progress: PromptProgress) => void;\n";
     text += "  /** Aborts the generation, as in `fetch`: the iteration rejects with `signal.reason`. */\n";
     text + "  signal?: AbortSignal;\n}\n"
 }
@@ -131,6 +134,7 @@ pub(crate) fn generate_options() -> String {
 pub(crate) fn generate_rules() -> String {
     let mut text = RULES_HEAD.to_owned();
     text += &by_group().map(rule).collect::<String>();
+    text += "  onPromptProgress: [isFunction, \"a function\"],\n";
     text += "  signal: [isSignal, \"an AbortSignal\"],\n};\n\n";
     text += "/** The options that a beam search takes, too. */\n";
     let keys = by_group().filter(|spec| spec.in_beams).map(OptionSpec::javascript_key);
@@ -164,7 +168,7 @@ fn property(spec: &OptionSpec) -> String {
 }
 
 fn by_group() -> impl Iterator<Item = &'static OptionSpec> {
-    let of_group = |group| GenerateOptions::SPECS.iter().filter(move |spec| spec.group == group);
+    let of_group = |group| GenerateOptions::SPECS.iter().filter(move |spec| spec.group == group && !spec.javascript_key().is_empty());
     OptionGroup::ALL.into_iter().flat_map(of_group)
 }
 

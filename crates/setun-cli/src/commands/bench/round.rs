@@ -128,7 +128,7 @@ pub(super) fn pass(
                     all_decode.get_or_insert_with(Instant::now);
                 }
             }
-            Event::Prompt(_) => {}
+            Event::Progress(_) | Event::Prompt(_) => {}
             Event::Done(_) => to_finish -= usize::from(tokens.len() < count),
         }
     }
