@@ -26,7 +26,7 @@ interface Change {
 type Figure = readonly [name: string, title: string, kind: "line" | "bar", show: (change: Change) => Shown];
 
 const FIGURES: readonly Figure[] = [
-  ["rate", "Tokens/s", "line", rate],
+  ["rate", "Tokens/s of all texts", "line", rate],
   ["between", "Inter-token latency", "line", (change) => times(change, "interTokenLatency")],
   ["first", "Time to first token", "line", (change) => times(change, "timeToFirstToken")],
   ["step", "Step time", "line", (change) => times(change, "stepTime")],

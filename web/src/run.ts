@@ -1,12 +1,15 @@
 /** Runs: loading, one or two generations, forks at a token. */
 
-import type { GenerateOptions, Model } from "setun";
+import type { GenerateOptions, Model, PromptProgress } from "setun";
 import type { Column } from "./column.js";
 import { readBackend, readFork, readTexts, type Text } from "./controls.js";
 import type { Choice, CurrentModel } from "./current-model.js";
 import { element } from "./elements.js";
 import { ending, explain, Figures, inWords, showModel, showProgress, usedBy } from "./figures.js";
 import { forked, type Story } from "./story.js";
+
+/** Tokens of a prompt whose progress is shown. */
+const LONG_PROMPT = 256;
 
 /** The two columns of texts. */
 export type Columns = readonly [Column, Column];
@@ -120,7 +123,11 @@ async function write({ model, column, story, options, signal, figures }: Writing
   element("texts", HTMLElement).toggleAttribute("data-shaded", options.logprobs === true);
   const session = model.session();
   await session.push([...story.start, ...story.steps.map(({ token }) => token)]);
-  const generation = session.generate(options);
+  const onPromptProgress = ({ computedTokens, promptTokens }: PromptProgress) => {
+    if (promptTokens < LONG_PROMPT) return;
+    column.setState("running", `Reading the prompt: ${computedTokens} of ${promptTokens} tokens.`);
+  };
+  const generation = session.generate({ ...options, onPromptProgress });
   const stop = () => generation.stop();
   signal.addEventListener("abort", stop, { once: true });
   if (signal.aborted) stop();

@@ -45,7 +45,10 @@ pub use engine::{
     IntoEngineBuilder, Score, Session, WeakEngine,
 };
 pub use error::{Error, ErrorCode};
-pub use event::{Done, Event, FinishReason, PromptProgress, PromptTokens, TextDelta, Timings, TokenLogprob, Usage};
+pub use event::{
+    Done, Event, FinishReason, PromptProgress, PromptTokens, TextDelta, Timings, TokenLogprob,
+    Usage,
+};
 pub use histogram::{Histogram, TimeHistogram};
 pub use inferencer::{
     Inferencer, InferencerCache, InferencerOptions, Inferred, Ragged, TokenLogits,

@@ -27,8 +27,7 @@ impl<const CHAT: bool> OptionArgs<CHAT> {
 }
 
 /// What only events report, which a conversation does not print.
-const REPORTED: [&str; 4] =
-    ["logprobs", "top_logprobs", "prompt_logprobs", "prompt_progress"];
+const REPORTED: [&str; 4] = ["logprobs", "top_logprobs", "prompt_logprobs", "prompt_progress"];
 
 /// How messages are read; a prompt is always read so.
 const OF_MESSAGES: &str = "parse_special";

@@ -168,7 +168,11 @@ fn property(spec: &OptionSpec) -> String {
 }
 
 fn by_group() -> impl Iterator<Item = &'static OptionSpec> {
-    let of_group = |group| GenerateOptions::SPECS.iter().filter(move |spec| spec.group == group && !spec.javascript_key().is_empty());
+    let of_group = |group| {
+        GenerateOptions::SPECS
+            .iter()
+            .filter(move |spec| spec.group == group && !spec.javascript_key().is_empty())
+    };
     OptionGroup::ALL.into_iter().flat_map(of_group)
 }
 
