@@ -1,7 +1,7 @@
 /** Structured output in browsers: the grammar module is fetched with the first request that needs it. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { launchChromium, launchFirefox, openPage } from "../test-support/browsers.js";
+import { launchChromium, openInFirefox, openPage } from "../test-support/browsers.js";
 import { fetched, INDEX_HTML, PLAIN_MAIN } from "../test-support/page.js";
 import { makeProject } from "../test-support/project.js";
 import { startServer } from "../test-support/server.js";
@@ -84,12 +84,9 @@ describe.each([
 
   it("works in Firefox", async () => {
     const server = await startServer({ root: project.folder, isolated, strict: true });
-    const browser = await launchFirefox();
-    const page = await browser.newPage();
-    await page.goto(`${server.url}/index.html`);
-    await page.waitForFunction(() => "setun" in window);
-    const told = await page.evaluate(tell, { schema: SCHEMA, load });
-    await browser.close();
+    const firefox = await openInFirefox(`${server.url}/index.html`);
+    const told = await firefox.page.evaluate(tell, { schema: SCHEMA, load });
+    await firefox.close();
     await server.stop();
     check(told, server.requests);
   });

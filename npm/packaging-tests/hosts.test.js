@@ -1,7 +1,7 @@
 /** Hosts other than a page of the files' own origin: another origin's page, a worker, a service worker. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { launchChromium, launchFirefox, openPage } from "../test-support/browsers.js";
+import { launchChromium, openInFirefox, openPage } from "../test-support/browsers.js";
 import { storyInNode } from "../test-support/node-story.js";
 import { INDEX_HTML, PLAIN_MAIN, STORY, tellStory } from "../test-support/page.js";
 import { makeProject } from "../test-support/project.js";
@@ -67,12 +67,9 @@ describe("files on another origin", () => {
 
   it("run with threads in Firefox", async () => {
     const server = await startOther();
-    const browser = await launchFirefox();
-    const page = await browser.newPage();
-    await page.goto(`${server.url}/index.html`);
-    await page.waitForFunction(() => "setun" in window);
-    const { result } = await page.evaluate(tellStory, STORY);
-    await browser.close();
+    const firefox = await openInFirefox(`${server.url}/index.html`);
+    const { result } = await firefox.page.evaluate(tellStory, STORY);
+    await firefox.close();
     await server.stop();
     expect(result.text).toBe(expected);
     expect(result.build).toMatch(/-threads$/);

@@ -1,7 +1,7 @@
 /** A page without a bundler, under a strict Content-Security-Policy, in Chromium and Firefox. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { launchChromium, launchFirefox, openPage } from "../test-support/browsers.js";
+import { launchChromium, openInFirefox, openPage } from "../test-support/browsers.js";
 import { storyInNode } from "../test-support/node-story.js";
 import { fetched, INDEX_HTML, PLAIN_MAIN, STORY, tellStory } from "../test-support/page.js";
 import { makeProject } from "../test-support/project.js";
@@ -37,12 +37,9 @@ describe.each([
 
   it("runs in Firefox, and fetches one build", async () => {
     const server = await startServer({ root: project.folder, ...headers });
-    const browser = await launchFirefox();
-    const page = await browser.newPage();
-    await page.goto(`${server.url}/index.html`);
-    await page.waitForFunction(() => "setun" in window);
-    const { result } = await page.evaluate(tellStory, STORY);
-    await browser.close();
+    const firefox = await openInFirefox(`${server.url}/index.html`);
+    const { result } = await firefox.page.evaluate(tellStory, STORY);
+    await firefox.close();
     await server.stop();
     expect(result).toMatchObject({ text: expected, backend: "cpu" });
     const threads = headers.isolated ? "-threads" : "";

@@ -1,6 +1,6 @@
 /** Checks which builds can run a model: a pure function of its memory and of the browser's limits. */
 
-import { BUILDS, type Build, type Features, whyNoGpu } from "./pick-build.js";
+import { BUILDS, type Build, type Features, isThreaded, whyNoGpu } from "./pick-build.js";
 
 /** Memory of a model on a device, in bytes. */
 export interface EstimatedMemory {
@@ -76,7 +76,7 @@ type Fit = Pick<BackendFit, "fits" | "reason">;
 function checkProcessor(build: Build, memory: EstimatedMemory, features: Features, limits: Limits): Fit {
   const why = whyNoProcessor(build, features, limits);
   if (why !== undefined) return { fits: false, reason: why };
-  const maxBytes = build.endsWith("-threads") ? features.sharedMemoryPages * PAGE_BYTES : WASM_BYTES;
+  const maxBytes = isThreaded(build) ? features.sharedMemoryPages * PAGE_BYTES : WASM_BYTES;
   const needed = memory.total + PROGRAM_BYTES;
   return needed <= maxBytes
     ? { fits: true, reason: `needs ${formatBytes(needed)} of at most ${formatBytes(maxBytes)}` }
@@ -89,7 +89,7 @@ function checkProcessor(build: Build, memory: EstimatedMemory, features: Feature
 function whyNoProcessor(build: Build, features: Features, { inWorker }: Limits): string | undefined {
   if (!features.simd128) return "this browser has no WebAssembly SIMD";
   if (build.startsWith("relaxed") && !features.relaxed) return "this browser has no relaxed SIMD";
-  if (!build.endsWith("-threads")) return undefined;
+  if (!isThreaded(build)) return undefined;
   if (!inWorker) return "threads need a worker";
   if (features.cores < 2) return "there is one logical processor";
   return features.sharedMemoryPages > 0 ? undefined : "the page is not cross-origin isolated";

@@ -15,7 +15,14 @@ import { detectFeatures, reserveSharedMemory } from "./features.js";
 import { Model } from "./model.js";
 import type { FetchOptions } from "./open-model.js";
 import type { EstimateOptions, LoadOptions } from "./options.js";
-import { type Build, type BuildChoice, type Features, mayUseGpu, pickBuild } from "./pick-build.js";
+import {
+  type Build,
+  type BuildChoice,
+  type Features,
+  isThreaded,
+  mayUseGpu,
+  pickBuild,
+} from "./pick-build.js";
 import type { ModelRequest } from "./protocol.js";
 import { isDownload, type LoadSource, modelSource } from "./sources.js";
 import type { DeviceReport } from "./wasm.js";
@@ -151,7 +158,7 @@ class LoadOperation {
     const lookForGpu = mayUseGpu(backend) && (backend !== "auto" || builds.includes("webgpu"));
     const features = await detectFeatures(builds, shared, lookForGpu);
     const choice = pickBuild(features, { backend, threads });
-    return { features, choice, memory: choice.build.endsWith("-threads") ? shared?.memory : undefined };
+    return { features, choice, memory: isThreaded(choice.build) ? shared?.memory : undefined };
   }
 
   /** The model on the GPU if that is faster, else the decision against it. A failing GPU does not fail `load`. */

@@ -2,7 +2,7 @@
 
 import { type BuildFiles, buildFiles, grammarFiles } from "setun:builds";
 import { assetsAt } from "./assets-url.js";
-import type { Build } from "./pick-build.js";
+import { type Build, isThreaded } from "./pick-build.js";
 import { startWorker, startWorkerAt } from "./start-worker.js";
 
 /** What a platform needs of the package's files. */
@@ -39,7 +39,7 @@ function filesAt(at: (path: string) => URL): PackageFiles {
     build: (build) =>
       buildFiles[build] && {
         startWorker: () => startWorkerAt(at(`dist/worker-${build}.js`), `setun-${build}`),
-        ...(!build.endsWith("-threads") && glueOf(build)),
+        ...(!isThreaded(build) && glueOf(build)),
       },
     grammar: glueOf("grammar"),
     model: () => at("model/stories.safetensors"),

@@ -8,6 +8,9 @@ export const BUILDS = ["simd128", "relaxed", "simd128-threads", "relaxed-threads
 /** One of {@link BUILDS}. */
 export type Build = (typeof BUILDS)[number];
 
+/** Whether a build has threads, and so shared memory. */
+export const isThreaded = (build: Build): boolean => build.endsWith("-threads");
+
 /**
  * State of the GPU: `ready`, `software` for a software adapter, `no-api` without WebGPU, `no-adapter` without a
  * device.

@@ -46,6 +46,15 @@ export function launchFirefox() {
   return puppeteer.launch({ browser: "firefox", executablePath, headless: true });
 }
 
+/** Starts Firefox with a page that loads the package. @param {string} url */
+export async function openInFirefox(url) {
+  const browser = await launchFirefox();
+  const page = await browser.newPage();
+  await page.goto(url);
+  await page.waitForFunction(() => "setun" in window);
+  return { page, close: () => browser.close() };
+}
+
 /** @param {string} name @param {string} variable @param {string[]} places */
 function find(name, variable, places) {
   const named = process.env[variable];

@@ -95,15 +95,16 @@ pub(crate) fn table(dist: &Path, variants: &[Variant]) -> Result<String> {
 const GRAMMAR: &str = "wasm/grammar/setun_bg.wasm";
 
 /// A page downloads what is named after its build, and what is named after no build, but for the
-/// module of grammars. Scripts for Node are no part of a page.
+/// module of grammars. Scripts for Node and for service workers are no part of a page.
 fn is_downloaded(path: &Path, variant: Variant) -> bool {
     let path = path.to_string_lossy().replace('\\', "/");
     let named = Variant::ALL.into_iter().rev().find(|other| {
         path.split(['/', '.'])
             .any(|part| part == other.name() || part == format!("worker-{}", other.name()))
     });
-    let for_node = path.split(['/', '.', '-']).any(|part| part == "node");
-    !for_node && path != GRAMMAR && named.is_none_or(|named| named == variant)
+    let is_of_other_host =
+        path == "service-worker.js" || path.split(['/', '.', '-']).any(|part| part == "node");
+    !is_of_other_host && path != GRAMMAR && named.is_none_or(|named| named == variant)
 }
 
 fn is_wasm(path: &Path) -> bool {
@@ -183,6 +184,7 @@ mod tests {
         let cases = [
             ("index.js", Variant::Relaxed, true),
             ("node.js", Variant::Relaxed, false),
+            ("service-worker.js", Variant::Relaxed, false),
             ("worker-relaxed.js", Variant::Relaxed, true),
             ("worker-relaxed.js", Variant::RelaxedThreads, false),
             ("worker-relaxed-threads.js", Variant::RelaxedThreads, true),
