@@ -1,6 +1,6 @@
-/** Bundlers without configuration: webpack runs, esbuild says what it leaves out and runs with `assetsUrl`. */
+/** Bundlers without configuration: webpack runs; others are told of `assetsUrl`, and run with it. */
 
-import { execFileSync } from "node:child_process";
+import { execSync } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchChromium, openPage } from "../test-support/browsers.js";
 import { storyInNode } from "../test-support/node-story.js";
@@ -8,7 +8,14 @@ import { BUNDLED_MAIN, fetched, INDEX_HTML, STORY, tellStory } from "../test-sup
 import { makeProject } from "../test-support/project.js";
 import { startServer } from "../test-support/server.js";
 
-const BUNDLERS = { webpack: "5.112.2", esbuild: "0.28.2" };
+const BUNDLERS = {
+  webpack: "5.112.2",
+  esbuild: "0.28.2",
+  rollup: "4.68.7",
+  "@rollup/plugin-node-resolve": "16.0.3",
+  parcel: "2.16.4",
+  bun: "1.4.5",
+};
 
 const WEBPACK = `import webpack from "webpack";
 const options = { mode: "production", entry: "./main.js", output: { path: import.meta.dirname + "/webpack" } };
@@ -20,9 +27,14 @@ for (const { message } of [...errors, ...others]) console.error(message);
 process.exit(errors.length + others.length);
 `;
 
-const ESBUILD = `import { build } from "esbuild";
-await build({ entryPoints: ["main.js"], bundle: true, format: "esm", outdir: "esbuild", logLevel: "error" });
-`;
+/** The others by their command lines; each writes its folder's `main.js`. */
+const COMMANDS = {
+  esbuild: "esbuild main.js --bundle --format=esm --outdir=esbuild --log-level=error",
+  rollup: "rollup main.js --format es --dir rollup --plugin node-resolve --silent",
+  // Parts of its workers do not find each other, whatever they are.
+  parcel: "parcel build main.js --dist-dir parcel --no-cache --log-level error",
+  bun: "bun build main.js --outdir bun --target browser",
+};
 
 /** @param {string} folder */
 const html = (folder) => INDEX_HTML.replace("./main.js", `./${folder}/main.js`);
@@ -35,14 +47,11 @@ let browser;
 let expected;
 
 beforeAll(async () => {
-  const pages = { "webpack.html": html("webpack"), "esbuild.html": html("esbuild") };
-  const scripts = { "main.js": BUNDLED_MAIN, "webpack.mjs": WEBPACK, "esbuild.mjs": ESBUILD };
-  project = await makeProject({ ...pages, ...scripts }, BUNDLERS);
-  for (const script of ["webpack.mjs", "esbuild.mjs"])
-    execFileSync(process.execPath, [script], {
-      cwd: project.folder,
-      stdio: ["ignore", "inherit", "inherit"],
-    });
+  const pages = Object.keys({ webpack: 0, ...COMMANDS }).map((name) => [`${name}.html`, html(name)]);
+  const scripts = { "main.js": BUNDLED_MAIN, "webpack.mjs": WEBPACK };
+  project = await makeProject({ ...Object.fromEntries(pages), ...scripts }, BUNDLERS);
+  bundle("node webpack.mjs");
+  for (const command of Object.values(COMMANDS)) bundle(`npx ${command}`);
   expected = (await storyInNode(project.folder)).result.text;
   browser = await launchChromium();
 });
@@ -50,6 +59,11 @@ afterAll(async () => {
   await browser?.close();
   await project?.remove();
 });
+
+/** @param {string} command */
+function bundle(command) {
+  execSync(command, { cwd: project.folder, stdio: ["ignore", "ignore", "inherit"] });
+}
 
 /** Runs in the page: loads without options, and says how that fails. */
 const codeOfLoad = () =>
@@ -107,10 +121,10 @@ describe("webpack", () => {
   });
 });
 
-describe("esbuild", () => {
+describe.each(Object.keys(COMMANDS))("%s", (name) => {
   it("is told of assetsUrl, and runs with it", async () => {
     const server = await startServer({ root: project.folder });
-    const { page, close } = await openPage(browser, `${server.url}/esbuild.html`);
+    const { page, close } = await openPage(browser, `${server.url}/${name}.html`);
     const refused = await page.evaluate(codeOfLoad);
     expect(refused).toEqual(["network", expect.stringContaining("pass assetsUrl")]);
     const assetsUrl = "/node_modules/setun";
