@@ -13,25 +13,44 @@ const NOT_LOADED =
 
 const WORKER_ENDED = "the worker that ran the model has ended; load the model again";
 
+/** Milliseconds for a stopped load to store what has arrived. */
+const STORING_MS = 10_000;
+
 /** A host in a module worker, with the thread workers that it requests. */
 export function connectWorker(startWorker: () => Worker): Connect {
   return (receive, fail) => {
     const worker = startFirst(startWorker);
     const threads: Worker[] = [];
     let open = true;
+    /** A load without an answer, and whether it was stopped. */
+    let load: number | undefined;
+    let isStopped = false;
     worker.addEventListener("message", ({ data }: MessageEvent<FromHost | ThreadsWanted | LockHeld>) => {
+      if ("id" in data && data.id === load && data.type !== "progress") {
+        load = undefined;
+        if (!open) end();
+      }
       if (!open || data.type === "setun-held") return;
       if (data.type === "setun-start-threads") void startThreads(data, startWorker, threads);
       else receive(data);
     });
     worker.addEventListener("error", (event) => fail(workerError(event)));
     const unwatch = watchWorker(worker, () => fail(new SetunError("device-lost", WORKER_ENDED)));
+    const end = () => {
+      for (const each of [worker, ...threads]) each.terminate();
+    };
     const close = () => {
       open = false;
       unwatch();
-      for (const each of [worker, ...threads]) each.terminate();
+      if (load === undefined || !isStopped) end();
+      else setTimeout(end, STORING_MS);
     };
-    return { send: (message) => worker.postMessage(message), close };
+    const send = (message: ToHost) => {
+      if (message.type === "probe" || message.type === "open") load = message.id;
+      isStopped ||= message.type === "stop" && message.id === load;
+      worker.postMessage(message);
+    };
+    return { send, close };
   };
 }
 

@@ -1,5 +1,6 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { connectWorker } from "../src/host-links.js";
+import type { ToHost } from "../src/protocol.js";
 import type { ThreadsStarted } from "../src/threads.js";
 
 /** A worker that records its messages. Tests send its answers. */
@@ -75,5 +76,41 @@ describe("the threads of a worker", () => {
     ask();
     port.close();
     expect(workers).toHaveLength(1);
+  });
+});
+
+describe("the worker of a load", () => {
+  afterEach(() => vi.useRealTimers());
+
+  const open = { type: "open", id: 3 } as ToHost;
+  const stop = { type: "stop", id: 3 } as const;
+
+  it("ends at once unless it was stopped", () => {
+    const { workers, link } = start();
+    link.send(open);
+    link.close();
+    expect(workers[0]?.terminated).toBe(true);
+  });
+
+  it("ends when a stopped load has stored what has arrived", () => {
+    const { workers, link, received } = start();
+    link.send(open);
+    link.send(stop);
+    link.close();
+    workers[0]?.say({ type: "progress", id: 3 });
+    expect(workers[0]?.terminated).toBe(false);
+    workers[0]?.say({ type: "failed", id: 3 });
+    expect(workers[0]?.terminated).toBe(true);
+    expect(received).toEqual([]);
+  });
+
+  it("ends without an answer too", () => {
+    vi.useFakeTimers();
+    const { workers, link } = start();
+    link.send(open);
+    link.send(stop);
+    link.close();
+    vi.runAllTimers();
+    expect(workers[0]?.terminated).toBe(true);
   });
 });
