@@ -7,9 +7,11 @@ import type { FromHost, ToHost } from "./protocol.js";
 import { startThreads, type ThreadsWanted } from "./threads.js";
 import { type LockHeld, watchWorker } from "./worker-end.js";
 
-const NOT_LOADED =
-  "setun's worker could not be loaded: a bundler has left its file out, or a policy blocks it; pass assetsUrl, the " +
-  "address of a copy of the package's folders dist and model (Vite before 8: optimizeDeps: { exclude: ['setun'] })";
+const NOT_LOADED = "setun's worker could not be loaded: ";
+
+const LEFT_OUT =
+  `${NOT_LOADED}its server cannot be reached, a bundler has left its file out, or a policy blocks it; pass assetsUrl, ` +
+  "the address of a copy of the package's folders dist and model (Vite before 8: optimizeDeps: { exclude: ['setun'] })";
 
 const WORKER_ENDED = "the worker that ran the model has ended; load the model again";
 
@@ -59,7 +61,7 @@ function startFirst(startWorker: () => Worker): Worker {
   try {
     return startWorker();
   } catch (cause) {
-    throw new SetunError("network", NOT_LOADED, { cause });
+    throw new SetunError("network", LEFT_OUT, { cause });
   }
 }
 
@@ -87,5 +89,5 @@ function workerError(event: ErrorEvent): Error {
     return new SetunError("device-lost", message, { cause: event.error });
   }
   const isOffline = globalThis.navigator?.onLine === false;
-  return new SetunError("network", isOffline ? `${NOT_LOADED}; this browser is offline` : NOT_LOADED);
+  return new SetunError("network", isOffline ? `${NOT_LOADED}this browser is offline` : LEFT_OUT);
 }

@@ -114,7 +114,7 @@ export class Host {
 
   async #probe(message: Message<"probe">): Promise<void> {
     const { id, backend, threads } = message;
-    const bytes = this.#createBytes(message);
+    const bytes = this.#createBytes(message, true);
     await this.#whileReading(id, bytes, async () => {
       const loader = await this.#retryOnChange(bytes, () => this.#openLoader(message, bytes));
       const report = await loader.probe({ backend, threads }).catch((thrown: unknown) => {
@@ -138,8 +138,9 @@ export class Host {
     const { id, draft } = message;
     const probed = this.#probed;
     this.#probed = undefined;
-    const modelBytes = probed?.bytes ?? this.#createBytes(message);
-    const draftBytes = draft && this.#createBytes(draft);
+    const modelBytes = probed?.bytes ?? this.#createBytes(message, true);
+    // A draft proposes token ids.
+    const draftBytes = draft && this.#createBytes(draft, false);
     const bytes = draftBytes ? new ModelAndDraftBytes(modelBytes, draftBytes) : modelBytes;
     bytes.onProgress = (progress) => this.#send({ type: "progress", id, progress });
     let known = probed?.loader;
@@ -207,8 +208,9 @@ export class Host {
     }
   }
 
-  #createBytes({ source, fetchOptions }: ModelRequest): ModelBytes {
-    return new ModelBytes((signal) => this.#platform.openModel(source, fetchOptions, signal));
+  #createBytes({ source, fetchOptions }: ModelRequest, needsTokenizer: boolean): ModelBytes {
+    const open = (signal: AbortSignal) => this.#platform.openModel(source, fetchOptions, signal);
+    return new ModelBytes(open, needsTokenizer);
   }
 
   async #openLoader(message: Message<"probe"> | Message<"open">, bytes: ModelBytes): Promise<WasmLoader> {

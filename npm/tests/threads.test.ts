@@ -25,13 +25,14 @@ class FakeWorker extends EventTarget {
 function start() {
   const workers: FakeWorker[] = [];
   const received: unknown[] = [];
+  const failed: Error[] = [];
   const link = connectWorker(() => {
     const worker = new FakeWorker();
     workers.push(worker);
     return worker as unknown as Worker;
   })(
     (message) => received.push(message),
-    () => {},
+    (error) => failed.push(error),
   );
   const { port1, port2: reply } = new MessageChannel();
   const answer = new Promise<ThreadsStarted>((resolve) => {
@@ -42,7 +43,7 @@ function start() {
   });
   const thread = { type: "setun-thread", receiver: 7 };
   const ask = () => workers[0]?.say({ type: "setun-start-threads", count: 2, thread, reply });
-  return { workers, received, link, answer, thread, ask, port: port1 };
+  return { workers, received, failed, link, answer, thread, ask, port: port1 };
 }
 
 describe("the threads of a worker", () => {
@@ -102,6 +103,18 @@ describe("the worker of a load", () => {
     workers[0]?.say({ type: "failed", id: 3 });
     expect(workers[0]?.terminated).toBe(true);
     expect(received).toEqual([]);
+  });
+
+  it.each([
+    [true, /could not be loaded: its server cannot be reached, a bundler .*Vite/],
+    [false, /could not be loaded: this browser is offline$/],
+  ])("that cannot be loaded says why, online: %s", (onLine, message) => {
+    vi.stubGlobal("navigator", { onLine });
+    const { workers, failed } = start();
+    workers[0]?.dispatchEvent(new Event("error"));
+    expect(failed).toEqual([expect.objectContaining({ code: "network" })]);
+    expect(failed[0]?.message).toMatch(message);
+    vi.unstubAllGlobals();
   });
 
   it("ends without an answer too", () => {
