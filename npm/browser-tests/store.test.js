@@ -189,7 +189,12 @@ describe("an interrupted download", () => {
       }
     });
     expect(await next.evaluate(() => /** @type {any} */ (globalThis).ended)).toBe("loaded");
-    expect(stage.models.starts(PATH)).toEqual([CHUNK]);
+    // What has arrived of the chunk is kept.
+    const [start = 0, ...others] = stage.models.starts(PATH);
+    expect(others).toEqual([]);
+    expect(start).toBeGreaterThan(CHUNK);
+    expect(start).toBeLessThanOrEqual(1.5 * CHUNK);
+    expect(stage.models.sent).toBe(2 * CHUNK - start);
     expect((await tell(next)).text).toBe(stage.texts.large);
   });
 });
@@ -240,6 +245,19 @@ describe("models", () => {
     expect(deleted).toEqual([true, false, false]);
     expect(await list()).toEqual([]);
     expect(Object.keys(await page.evaluate(keptFiles)).filter((path) => path.includes("large"))).toEqual([]);
+  });
+
+  it("lists what has arrived of a chunk after an abort, and loads the rest", async () => {
+    await beginStalled();
+    await page.evaluate(() => /** @type {any} */ (globalThis).stop());
+    const kept = stage.large.length - CHUNK;
+    await expect.poll(async () => (await list())[0]?.bytes).toBeGreaterThan(kept);
+    const [{ bytes, complete }] = await list();
+    expect([complete, bytes - kept]).toEqual([false, expect.any(Number)]);
+    const told = await tell();
+    expect(told.text).toBe(stage.texts.large);
+    expect(told.seen[0].loadedBytes).toBeGreaterThanOrEqual(bytes);
+    expect(stage.models.starts(PATH)).toEqual([CHUNK + bytes - kept]);
   });
 
   it("lists an unfinished download, and deletes it after an abort", async () => {

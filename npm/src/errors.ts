@@ -1,3 +1,7 @@
+/** Errors, and their form in messages of workers. */
+
+import { thrownText } from "./shown.js";
+
 /** Error codes. `docs/errors.md` has the meaning of each and a remedy. */
 export const ERROR_CODES = [
   "network",
@@ -44,7 +48,7 @@ export interface WireError {
 /** Packs a thrown value for {@link fromWire}. */
 export function toWire(thrown: unknown): WireError {
   if (!(thrown instanceof Error)) {
-    return { code: undefined, name: "Error", message: String(thrown), cause: undefined };
+    return { code: undefined, name: "Error", message: thrownText(thrown), cause: undefined };
   }
   const code = codeOf(thrown);
   return { code, name: thrown.name, message: thrown.message, cause: cloneable(thrown.cause) };
@@ -65,7 +69,16 @@ export function asSetunError(thrown: unknown): unknown {
   const code = codeOf(thrown);
   if (code === undefined) return thrown;
   const message = code === "bad-option" ? nameOption(thrown.message) : thrown.message;
-  return new SetunError(code, message, { cause: thrown.cause ?? thrown });
+  return new SetunError(code, withoutTypes(message), { cause: thrown.cause ?? thrown });
+}
+
+/** Parsers of JSON name types of Rust. */
+function withoutTypes(message: string): string {
+  return message
+    .replace(/\bexpected (u(8|16|32|64|size))\b/, "expected a whole number of at least 0")
+    .replace(/\bexpected (i(8|16|32|64|size))\b/, "expected a whole number")
+    .replace(/\bexpected f(32|64)\b/, "expected a number")
+    .replace(/\bexpected struct \w+/, "expected an object");
 }
 
 /** Messages of the engine begin with the option: "top_p is 2, ..." or "option `max_tokens` is 0, ...". */
@@ -82,5 +95,5 @@ function codeOf(error: Error): ErrorCode | undefined {
 
 /** Errors can be cloned; other causes become text. */
 function cloneable(cause: unknown): unknown {
-  return cause === undefined || cause instanceof Error ? cause : String(cause);
+  return cause === undefined || cause instanceof Error ? cause : thrownText(cause);
 }

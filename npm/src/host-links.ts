@@ -7,11 +7,18 @@ import type { FromHost, ToHost } from "./protocol.js";
 import { startThreads, type ThreadsWanted } from "./threads.js";
 import { type LockHeld, watchWorker } from "./worker-end.js";
 
-const NOT_LOADED =
-  "setun's worker could not be loaded: a bundler has left its file out, or a policy blocks it; pass assetsUrl, the " +
-  "address of a copy of the package's folders dist and model (Vite before 8: optimizeDeps: { exclude: ['setun'] })";
+const NOT_LOADED = "setun's worker could not be loaded: ";
+
+const REMEDY =
+  "pass assetsUrl, the address of a copy of the package's folders dist and model (Vite before 8: optimizeDeps: " +
+  "{ exclude: ['setun'] })";
+
+const LEFT_OUT = `${NOT_LOADED}its server cannot be reached, a bundler has left its file out, or a policy blocks it; ${REMEDY}`;
 
 const WORKER_ENDED = "the worker that ran the model has ended; load the model again";
+
+/** Milliseconds for a stopped load to store what has arrived. */
+const STORING_MS = 10_000;
 
 /** A host in a module worker, with the thread workers that it requests. */
 export function connectWorker(startWorker: () => Worker): Connect {
@@ -19,19 +26,37 @@ export function connectWorker(startWorker: () => Worker): Connect {
     const worker = startFirst(startWorker);
     const threads: Worker[] = [];
     let open = true;
+    let hasStarted = false;
+    /** A load without an answer, and whether it was stopped. */
+    let load: number | undefined;
+    let isStopped = false;
     worker.addEventListener("message", ({ data }: MessageEvent<FromHost | ThreadsWanted | LockHeld>) => {
+      hasStarted = true;
+      if ("id" in data && data.id === load && data.type !== "progress") {
+        load = undefined;
+        if (!open) end();
+      }
       if (!open || data.type === "setun-held") return;
       if (data.type === "setun-start-threads") void startThreads(data, startWorker, threads);
       else receive(data);
     });
-    worker.addEventListener("error", (event) => fail(workerError(event)));
+    worker.addEventListener("error", (event) => fail(workerError(event, hasStarted)));
     const unwatch = watchWorker(worker, () => fail(new SetunError("device-lost", WORKER_ENDED)));
+    const end = () => {
+      for (const each of [worker, ...threads]) each.terminate();
+    };
     const close = () => {
       open = false;
       unwatch();
-      for (const each of [worker, ...threads]) each.terminate();
+      if (load === undefined || !isStopped) end();
+      else setTimeout(end, STORING_MS);
     };
-    return { send: (message) => worker.postMessage(message), close };
+    const send = (message: ToHost) => {
+      if (message.type === "probe" || message.type === "open") load = message.id;
+      isStopped ||= message.type === "stop" && message.id === load;
+      worker.postMessage(message);
+    };
+    return { send, close };
   };
 }
 
@@ -40,7 +65,7 @@ function startFirst(startWorker: () => Worker): Worker {
   try {
     return startWorker();
   } catch (cause) {
-    throw new SetunError("network", NOT_LOADED, { cause });
+    throw new SetunError("network", LEFT_OUT, { cause });
   }
 }
 
@@ -61,12 +86,16 @@ export function connectLocal(platform: HostPlatform): Connect {
   };
 }
 
-/** A worker that cannot start reports an event without a message. */
-function workerError(event: ErrorEvent): Error {
-  if (event.message) {
-    const message = `the worker that ran the model has failed: ${event.message}; load the model again`;
-    return new SetunError("device-lost", message, { cause: event.error });
+/** A worker whose file is missing reports an event without a message. */
+function workerError({ message, error: cause }: ErrorEvent, hasStarted: boolean): Error {
+  if (message && hasStarted) {
+    const text = `the worker that ran the model has failed: ${message}; load the model again`;
+    return new SetunError("device-lost", text, { cause });
+  }
+  if (message) {
+    const text = `setun's worker could not start: ${message}; if a bundler has split its file, ${REMEDY}`;
+    return new SetunError("network", text, { cause });
   }
   const isOffline = globalThis.navigator?.onLine === false;
-  return new SetunError("network", isOffline ? `${NOT_LOADED}; this browser is offline` : NOT_LOADED);
+  return new SetunError("network", isOffline ? `${NOT_LOADED}this browser is offline` : LEFT_OUT);
 }

@@ -2,6 +2,7 @@
 
 import { SetunError } from "./errors.js";
 import type { LogitsProcessor, SentLogitsProcessor } from "./processors.js";
+import { thrownText } from "./shown.js";
 
 /** The processor functions of a generation. */
 export class LoadedProcessors {
@@ -36,7 +37,7 @@ export class LoadedProcessors {
       try {
         returned = call(logits, tokens);
       } catch (thrown) {
-        const words = `${name} has thrown ${thrown}`;
+        const words = `${name} has thrown ${thrownText(thrown)}`;
         this.#thrown = { thrown, words };
         throw new Error(words);
       }
@@ -63,14 +64,14 @@ async function loadOne(
     new SetunError("bad-option", `processors[${index}]: ${module} ${what}`, { cause });
   // Bundlers cannot know this module.
   const loaded = await import(/* @vite-ignore */ /* webpackIgnore: true */ module).catch((thrown) => {
-    throw refuse(`cannot be loaded: ${thrown}`, thrown);
+    throw refuse(`cannot be loaded: ${thrownText(thrown)}`, thrown);
   });
   const factory: unknown = loaded.default;
   if (typeof factory !== "function") {
     throw refuse(`has ${typeof factory} as its default export, expected a function`);
   }
   const call: unknown = await (async () => factory(options))().catch((thrown) => {
-    throw refuse(`has thrown ${thrown} instead of returning a processor`, thrown);
+    throw refuse(`has thrown ${thrownText(thrown)} instead of returning a processor`, thrown);
   });
   if (typeof call !== "function") throw refuse(`has returned ${typeof call}, expected a function`);
   return [module, call as LogitsProcessor];

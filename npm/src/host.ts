@@ -7,7 +7,7 @@ import { asSetunError, SetunError, toWire } from "./errors.js";
 import { type GrammarBuild, GrammarCache } from "./grammar-cache.js";
 import { prepareEstimate } from "./host-estimate.js";
 import { LoadedProcessors } from "./host-processors.js";
-import { ProgressReporter } from "./load-progress.js";
+import { type OnProgress, ProgressReporter } from "./load-progress.js";
 import { ModelBytes, type ReadOperation } from "./model-bytes.js";
 import type { OpenSource } from "./open-model.js";
 import type { FromHost, ModelRequest, ToHost } from "./protocol.js";
@@ -115,7 +115,7 @@ export class Host {
 
   async #probe(message: Message<"probe">): Promise<void> {
     const { id, backend, threads } = message;
-    const bytes = this.#createBytes(message);
+    const bytes = this.#createBytes(message, true);
     this.#reportProgress(message, bytes);
     await this.#whileReading(id, bytes, async () => {
       const loader = await this.#retryOnChange(bytes, () => this.#openLoader(message, bytes));
@@ -140,8 +140,9 @@ export class Host {
     const { id, draft } = message;
     const probed = this.#probed;
     this.#probed = undefined;
-    const modelBytes = probed?.bytes ?? this.#createBytes(message);
-    const draftBytes = draft && this.#createBytes(draft);
+    const modelBytes = probed?.bytes ?? this.#createBytes(message, true);
+    // A draft proposes token ids.
+    const draftBytes = draft && this.#createBytes(draft, false);
     const bytes = draftBytes ? new ModelAndDraftBytes(modelBytes, draftBytes) : modelBytes;
     const progress = this.#reportProgress(message, bytes);
     let known = probed?.loader;
@@ -210,10 +211,10 @@ export class Host {
     }
   }
 
-  #createBytes({ source, fetchOptions }: ModelRequest): ModelBytes {
-    return new ModelBytes((signal, onProgress) =>
-      this.#platform.openModel(source, fetchOptions, signal, onProgress),
-    );
+  #createBytes({ source, fetchOptions }: ModelRequest, needsTokenizer: boolean): ModelBytes {
+    const open = (signal: AbortSignal, onProgress: OnProgress) =>
+      this.#platform.openModel(source, fetchOptions, signal, onProgress);
+    return new ModelBytes(open, needsTokenizer);
   }
 
   /** Sends the progress of a read operation from now on. */

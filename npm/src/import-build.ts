@@ -1,6 +1,8 @@
 /** Builds for the calling thread. */
 
 import type { BuildFiles, grammarFiles } from "setun:builds";
+import { failedRequest } from "./download/answers.js";
+import { networkError } from "./download/errors.js";
 import { SetunError } from "./errors.js";
 import type { GrammarBuild } from "./grammar-cache.js";
 import type { Build } from "./pick-build.js";
@@ -18,7 +20,8 @@ export async function importBuild(
   if (files?.importGlue === undefined || files.codeUrl === undefined) {
     throw new SetunError("backend-unavailable", `the build "${build}" cannot run without a worker`);
   }
-  return { glue: await files.importGlue(), codeUrl: files.codeUrl() };
+  const codeUrl = files.codeUrl();
+  return { glue: await imported(files.importGlue, codeUrl), codeUrl };
 }
 
 /** The grammar module. `compile` reads its code. */
@@ -26,5 +29,15 @@ export async function importGrammars(
   files: typeof grammarFiles,
   compile: (code: URL) => Promise<WebAssembly.Module>,
 ): Promise<GrammarBuild> {
-  return { glue: await files.importGlue(), compile: () => compile(files.codeUrl()) };
+  const codeUrl = files.codeUrl();
+  return { glue: await imported(files.importGlue, codeUrl), compile: () => compile(codeUrl) };
+}
+
+/** The JavaScript beside `code`. */
+async function imported<Glue>(load: () => Promise<Glue>, { href }: URL): Promise<Glue> {
+  try {
+    return await load();
+  } catch (cause) {
+    throw networkError(href, `the JavaScript beside it is not there: ${failedRequest(href)}`, cause);
+  }
 }

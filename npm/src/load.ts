@@ -70,8 +70,11 @@ export function loadOn(platform: Platform): Load {
 function withHubName(thrown: unknown, source: LoadSource | undefined, base: string): unknown {
   if (!(thrown instanceof SetunError) || thrown.code !== "not-found") return thrown;
   if (typeof source !== "string" || !/^\w[\w.-]*\/\w[\w.-]*$/.test(source)) return thrown;
-  const config = new URL(`${source}/config.json`, base).href;
-  if (!thrown.message.startsWith(`${config}:`)) return thrown;
+  const folder = new URL(`${source}/`, base).href;
+  const isFolder = [`${folder}config.json: `, `${folder} has no model: `].some((each) =>
+    thrown.message.startsWith(each),
+  );
+  if (!isFolder) return thrown;
   const message = `${thrown.message}; a model of the Hub is "hf:${source}"`;
   return new SetunError(thrown.code, message, { cause: thrown.cause });
 }

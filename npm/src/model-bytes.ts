@@ -1,12 +1,22 @@
 /** A model's bytes, as the engine requests them. */
 
-import { FileChangedError } from "./download/errors.js";
+import { FileChangedError, noFileError } from "./download/errors.js";
 import { SetunError } from "./errors.js";
+import { refusePointer } from "./lfs-pointer.js";
 import type { OnProgress } from "./load-progress.js";
-import type { ModelFiles } from "./model-files.js";
+import type { ByteRange, ModelFiles } from "./model-files.js";
 import type { ModelEntry } from "./model-layout.js";
 import type { ModelContents, OpenModel } from "./open-model.js";
 import type { WasmFiles } from "./wasm.js";
+
+/** The engine requests this file of models that have no tokenizer inside. */
+const TOKENIZER = "tokenizer.json";
+
+const TOKENIZER_ADVICE =
+  "; texts need a tokenizer: put the tokenizer.json of the model beside its config.json";
+
+/** The range that tells whether a file exists. */
+const NOTHING = { start: 0, end: 0 };
 
 /** A read operation, which may be repeated after a lost device. */
 export interface ReadOperation {
@@ -34,6 +44,7 @@ export class ModelBytes implements WasmFiles, ReadOperation {
   /** Called before each read. */
   onRead: (() => void) | undefined;
   readonly #openModel: OpenFiles;
+  readonly #needsTokenizer: boolean;
   readonly #controller = new AbortController();
   #model: Promise<OpenModel> | undefined;
   #contents: Promise<ModelContents> | undefined;
@@ -41,8 +52,10 @@ export class ModelBytes implements WasmFiles, ReadOperation {
   #loadedBytes = 0;
   #failure: { readonly thrown: unknown } | undefined;
 
-  constructor(openModel: OpenFiles) {
+  /** `needsTokenizer`: a model without one is refused, as far as its files tell. */
+  constructor(openModel: OpenFiles, needsTokenizer = false) {
     this.#openModel = openModel;
+    this.#needsTokenizer = needsTokenizer;
   }
 
   get signal(): AbortSignal {
@@ -73,7 +86,15 @@ export class ModelBytes implements WasmFiles, ReadOperation {
   async prefetch(): Promise<void> {
     const model = await this.#open();
     model.onProgress = this.#report;
+    if (model.reportsProgress) await this.#checkTokenizer();
     model.prefetch();
+  }
+
+  /** Looks for a tokenizer before the weights are requested. A `.setun` file without a configuration beside it has one. */
+  async #checkTokenizer(): Promise<void> {
+    const isThere = async (file: string) => (await this.#read(file, NOTHING, false)) !== undefined;
+    if ((await this.#contents)?.entry.layout === "folder" && (await isThere("config.json")))
+      await isThere(TOKENIZER);
   }
 
   async commit(): Promise<void> {
@@ -127,7 +148,8 @@ export class ModelBytes implements WasmFiles, ReadOperation {
 
   async end(thrown?: unknown): Promise<void> {
     this.close();
-    if (isInvalidModel(thrown)) await (await this.#model?.catch(() => undefined))?.discard();
+    if (isInvalidModel(this.originalError(thrown)))
+      await (await this.#model?.catch(() => undefined))?.discard();
     this.abort();
     await (await this.#model?.catch(() => undefined))?.close();
   }
@@ -139,7 +161,7 @@ export class ModelBytes implements WasmFiles, ReadOperation {
 
   async #read(
     file: string,
-    range: { start: number; end: number } | undefined,
+    range: ByteRange | undefined,
     required: boolean,
   ): Promise<Uint8Array | undefined> {
     this.signal.throwIfAborted();
@@ -147,9 +169,12 @@ export class ModelBytes implements WasmFiles, ReadOperation {
     const bytes = await files.read(file, range);
     this.signal.throwIfAborted();
     if (bytes === undefined) {
-      if (required) throw new SetunError("not-found", `${files.where(file)}: no such file`);
-      return undefined;
+      const isRefused = this.#needsTokenizer && file.endsWith(TOKENIZER);
+      if (!required && !isRefused) return undefined;
+      const { code, message } = noFileError(files.where(file));
+      throw new SetunError(code, isRefused ? message + TOKENIZER_ADVICE : message);
     }
+    await refusePointer(files, file, range, bytes);
     this.#loadedBytes += bytes.length;
     const model = await this.#open();
     if (!model.reportsProgress) this.#reportRead(model, files, file);

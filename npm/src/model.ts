@@ -10,6 +10,7 @@ import type { Metrics } from "./metrics.js";
 import type { Build } from "./pick-build.js";
 import type { ChatMessage } from "./protocol.js";
 import { Session } from "./session.js";
+import { shown } from "./shown.js";
 import type {
   BeamText,
   Classification,
@@ -180,7 +181,7 @@ export class Model implements AsyncDisposable {
   async releaseMemory(pressure: "moderate" | "critical"): Promise<number> {
     const critical = pressure === "critical";
     if (!critical && pressure !== "moderate") {
-      const found = String(pressure);
+      const found = shown(pressure);
       throw new SetunError("bad-option", `pressure: expected "moderate" or "critical", found ${found}`);
     }
     return (await this.#connection.request({ type: "release-memory", critical }, "memory-released")).bytes;

@@ -9,6 +9,11 @@ export function shown(value: unknown): string {
   return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
 }
 
+/** What was thrown: an error by its text, any other value as {@link shown}. */
+export function thrownText(thrown: unknown): string {
+  return typeof thrown === "object" && !(thrown instanceof Error) ? shown(thrown) : String(thrown);
+}
+
 function describe(value: unknown): string {
   if (typeof value === "string") return JSON.stringify(value);
   if (typeof value === "function") return `the function ${value.name}`.trimEnd();

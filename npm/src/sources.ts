@@ -18,7 +18,7 @@ export type LoadSource =
   | DroppedItems
   | FileSystemFileHandle
   | FileSystemDirectoryHandle
-  | Record<string, Uint8Array | Blob>;
+  | Record<string, Uint8Array | ArrayBuffer | Blob>;
 
 /** A resolved source: a folder in Hugging Face's layout, or the file `name` with the files beside it. */
 export type ModelSource = UrlSource | BlobSource | HandleSource | HubSource;
@@ -75,12 +75,13 @@ function named(thrown: unknown, name: string): unknown {
 
 async function anySource(source: LoadSource, base: string, hub: HubOptions): Promise<ModelSource> {
   if (typeof source === "string" || source instanceof URL) return addressSource(source, base, hub);
-  if (typeof source !== "object" || source === null) throw unknown(typeof source);
+  if (typeof source !== "object" || source === null) throw unknown(shown(source));
   if (source instanceof Blob) return fileSource([source]);
   if (isHandle(source)) return handleSource(source);
   if (isEntry(source)) return droppedSource([source]);
+  if ("then" in source) throw unknown(`${shown(source)}; await it first`);
   if (isUnnamed(source)) throw unnamed(source);
-  if (!(Symbol.iterator in source)) return bytesSource(source as Record<string, Uint8Array | Blob>);
+  if (!(Symbol.iterator in source)) return bytesSource(source);
   const list = [...(source as Iterable<unknown>)];
   const isDropped = list.some((item) => isItem(item) || isEntry(item));
   return isDropped ? droppedSource(list as DataTransferItem[]) : fileSource(list);
@@ -102,12 +103,12 @@ export function addressSource(
 
 /** Bytes without a name, from which the format would be known. */
 function isUnnamed(source: object): boolean {
-  const isAnswer = typeof Response === "function" && source instanceof Response;
-  return source instanceof ArrayBuffer || ArrayBuffer.isView(source) || isAnswer;
+  return source instanceof ArrayBuffer || ArrayBuffer.isView(source) || source instanceof Response;
 }
 
 function unnamed(source: object): SetunError {
-  return new SetunError("bad-option", `source: found ${shown(source)}${BYTES_ADVICE}`);
+  const advice = source instanceof Response ? RESPONSE_ADVICE : BYTES_ADVICE;
+  return new SetunError("bad-option", `source: found ${shown(source)}${advice}`);
 }
 
 function unknown(found: string): SetunError {
@@ -143,6 +144,9 @@ function parseUrl(source: string | URL, base: string): URL {
 
 const BYTES_ADVICE = '; pass the bytes by file name, such as { "model.gguf": bytes }';
 
+const RESPONSE_ADVICE =
+  '; pass its URL, or its bytes by file name, such as { "model.gguf": await response.blob() }';
+
 /** Protocols of addresses without a file name, which tells the format, and what to do. */
 const NAMELESS: Readonly<Record<string, string>> = {
   "blob:": BYTES_ADVICE,
@@ -169,7 +173,8 @@ function fileSource(files: readonly unknown[]): BlobSource {
   let folder = "";
   for (const file of files) {
     if (!(file instanceof Blob && "name" in file && typeof file.name === "string")) {
-      throw new SetunError("bad-option", "source: expected a list of files; a Blob has no name");
+      const found = `${shown(file)}${file instanceof Blob ? ", which has no name" : ""}`;
+      throw new SetunError("bad-option", `source: expected a list of files, found ${found}${BYTES_ADVICE}`);
     }
     const path = "webkitRelativePath" in file ? String(file.webkitRelativePath) : "";
     const [top, ...rest] = (path || file.name).split("/");
@@ -192,15 +197,12 @@ async function handleSource(handle: FileSystemFileHandle | FileSystemDirectoryHa
   return { kind: "handle", handle, ...detectEntry(names, handle.name) };
 }
 
-function bytesSource(source: Record<string, Uint8Array | Blob>): BlobSource {
+function bytesSource(source: object): BlobSource {
   const blobs = new Map<string, Blob>();
   for (const [name, bytes] of Object.entries(source)) {
-    if (!(bytes instanceof Uint8Array || bytes instanceof Blob)) {
-      const found = shown(bytes);
-      throw new SetunError(
-        "bad-option",
-        `source["${name}"]: expected a Uint8Array or a Blob, found ${found}`,
-      );
+    if (!(bytes instanceof Uint8Array || bytes instanceof ArrayBuffer || bytes instanceof Blob)) {
+      const expected = "a Uint8Array, an ArrayBuffer or a Blob";
+      throw new SetunError("bad-option", `source["${name}"]: expected ${expected}, found ${shown(bytes)}`);
     }
     blobs.set(name, bytes instanceof Blob ? bytes : new Blob([bytes as Uint8Array<ArrayBuffer>]));
   }

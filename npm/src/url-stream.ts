@@ -1,5 +1,6 @@
 /** A response body, read on demand. */
 
+import { failedRequest, isMissing } from "./download/answers.js";
 import { IDLE_TIMEOUT, RequestWatchdog } from "./download/watchdog.js";
 import { SetunError } from "./errors.js";
 
@@ -44,10 +45,11 @@ export class UrlStream {
     const controller = new AbortController();
     const watchdog = new RequestWatchdog({ controller, signal, idleTimeout });
     const response = await request(url, { headers, signal: controller.signal }, watchdog);
-    if (response.ok && !isMissing(response)) return new UrlStream(url, response, start, watchdog);
+    const missing = isMissing(response, url.href);
+    if (response.ok && !missing) return new UrlStream(url, response, start, watchdog);
     watchdog.end();
     await response.body?.cancel().catch(() => undefined);
-    if (isMissing(response)) return undefined;
+    if (missing) return undefined;
     throw new SetunError("network", `${url}: the server answered ${response.status}`);
   }
 
@@ -149,15 +151,9 @@ async function request(url: URL, options: RequestInit, watchdog: RequestWatchdog
   } catch (cause) {
     watchdog.end();
     watchdog.signal.throwIfAborted();
-    const why = watchdog.hasTimedOut ? IDLE_TIMEOUT : "the request failed";
+    const why = watchdog.hasTimedOut ? IDLE_TIMEOUT : failedRequest(url.href);
     throw new SetunError("network", `${url}: ${why}`, { cause });
   }
-}
-
-/** Whether the file does not exist. Development servers answer unknown URLs with an HTML page. */
-function isMissing(response: Response): boolean {
-  if (response.status === 404 || response.status === 410) return true;
-  return response.ok && (response.headers.get("content-type") ?? "").startsWith("text/html");
 }
 
 function fileLength(response: Response, start: number): number | undefined {

@@ -1,5 +1,7 @@
 /** Compiling and starting WebAssembly builds. */
 
+import { failedRequest, isMissing } from "./download/answers.js";
+import { networkError, noFileError } from "./download/errors.js";
 import { SetunError } from "./errors.js";
 import type { WasmModule } from "./wasm.js";
 
@@ -70,9 +72,9 @@ async function fetchCode(url: URL): Promise<Response> {
   try {
     response = await fetch(url);
   } catch (cause) {
-    throw new SetunError("network", `${url}: the request failed`, { cause });
+    throw networkError(url.href, failedRequest(url.href), cause);
   }
+  if (isMissing(response, url.href)) throw noFileError(url.href);
   if (response.ok) return response;
-  const code = response.status === 404 ? "not-found" : "network";
-  throw new SetunError(code, `${url}: the server answered ${response.status}`);
+  throw networkError(url.href, `the server answered ${response.status}`);
 }

@@ -24,6 +24,10 @@ describe("errors", () => {
     const error = new SetunError("network", "x", { cause: () => 1 });
     expect(() => structuredClone(toWire(error))).not.toThrow();
     expect(structuredClone(toWire("just text"))).toMatchObject({ message: "just text" });
+    const odd = new SetunError("network", "x", { cause: { status: 5 } });
+    expect(toWire(odd).cause).toBe('{"status":5}');
+    expect(toWire({ status: 5 }).message).toBe('{"status":5}');
+    expect(toWire(undefined).message).toBe("undefined");
   });
 
   it("become a SetunError with a known code only", () => {
@@ -42,6 +46,21 @@ describe("errors", () => {
   ])("have option names in camel case: %s", (message, expected) => {
     const error = asSetunError(Object.assign(new Error(message), { code: "bad-option" }));
     expect(error).toMatchObject({ code: "bad-option", message: expected });
+  });
+
+  it.each([
+    ["invalid type: string, expected usize", "invalid type: string, expected a whole number of at least 0"],
+    [
+      "invalid value: integer `-1`, expected u64",
+      "invalid value: integer `-1`, expected a whole number of at least 0",
+    ],
+    ["expected i64 at line 1", "expected a whole number at line 1"],
+    ["expected f64 at line 1", "expected a number at line 1"],
+    ["expected struct RawTensor", "expected an object"],
+    ["expected u80", "expected u80"],
+  ])("have no types of Rust: %s", (message, expected) => {
+    const error = asSetunError(Object.assign(new Error(message), { code: "bad-checkpoint" }));
+    expect(error).toMatchObject({ message: expected });
   });
 
   it("of other kinds keep their message", () => {

@@ -154,7 +154,12 @@ describe("engineOptions", () => {
     expect(engineOptions({ [name]: value })).toEqual({ [name]: value });
   });
 
-  for (const { key, expected, isTime, accepted, refused } of CASES) {
+  it("keeps the callback of a prompt's progress on the page", () => {
+    expect(engineOptions({ onPromptProgress: () => undefined })).toEqual({ promptProgress: true });
+    expect(() => engineOptions({ onPromptProgress: true as never })).toThrow(badOption("onPromptProgress: "));
+  });
+
+  for (const { key, expected, isTime, accepted, refused } of CASES.filter(({ key }) => key !== "")) {
     const inUnits = (value: unknown) => (isTime ? (value as number) * 1e3 : value);
     const isOfBeams = Object.hasOwn(BEAMS, key);
     const checked = (value: unknown) => {

@@ -146,6 +146,7 @@ describe("processors", () => {
       /has thrown TypeError: odd instead of returning/,
     ],
     ["export default async () => { throw 'odd'; };", /has thrown odd instead of returning/],
+    ["export default () => { throw { odd: 1 }; };", /has thrown \{"odd":1\} instead of returning/],
     ["export default () => 7;", /has returned number, expected a function$/],
   ])("that cannot be created end the generation before it starts: %s", async (code, message) => {
     const model = await load(files);

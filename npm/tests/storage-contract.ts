@@ -183,6 +183,20 @@ export const CONTRACT: Readonly<Record<string, Case>> = {
     });
   },
 
+  "the beginning of a chunk is kept, and replaced by the chunk": async (storage, folder) => {
+    const path = `${folder}/model`;
+    await begin(storage, path);
+    const prefix = `{"prefix":[1,4,"${"1".repeat(64)}"]}`;
+    await withPart(storage, path, (part) => part.writeChunk(10, bytes(10, 4), prefix));
+    const part = await storage.openPartial(path);
+    same(part.lines, [SUBJECT, line(2), line(0), prefix], "lines");
+    same(await part.read(10, 14), bytes(10, 4), "the beginning");
+    await part.writeChunk(10, bytes(10, 10), line(1));
+    same(await part.read(0, 30), bytes(0, 30), "the chunk");
+    await part.finish();
+    same(await content(storage, path), bytes(0, 30), "the file");
+  },
+
   "a journal is rewritten": async (storage, folder) => {
     await begin(storage, `${folder}/model`);
     await withPart(storage, `${folder}/model`, (part) => part.rewrite([SUBJECT, line(0)]));

@@ -6,6 +6,7 @@ import {
   downloadedBytes,
   headerLine,
   linesWithoutChunks,
+  prefixLine,
   readJournal,
   sameHeader,
   verifiedLine,
@@ -23,9 +24,23 @@ describe("a journal", () => {
         [2, CHUNKS[2]],
         [0, CHUNKS[0]],
       ]),
+      prefixes: new Map(),
       order: [2, 0],
       lines: 3,
     });
+  });
+
+  it("has beginnings of chunks, the latest of each, until the chunk is there", () => {
+    const [half, more] = [500_000, 600_000].map((bytes) => prefixLine(1, { bytes, sha256: WHOLE }));
+    const begun = readJournal([...lines, half ?? "", more ?? ""]);
+    expect(begun?.prefixes).toEqual(new Map([[1, { bytes: 600_000, sha256: WHOLE }]]));
+    expect(begun && downloadedBytes(begun)).toBe(1_048_576 + 524_288 + 600_000);
+    expect(begun && linesWithoutChunks(begun, new Set([2]))).toEqual([lines[0], lines[2], more]);
+    const stored = readJournal([...lines, half ?? "", chunkLine(1, CHUNKS[1])]);
+    expect(stored).toMatchObject({ prefixes: new Map(), order: [2, 0, 1], lines: 5 });
+    // A chunk that the disk has lost is downloaded again.
+    const lost = readJournal([...lines, prefixLine(0, { bytes: 1, sha256: WHOLE })]);
+    expect(lost).toMatchObject({ chunks: new Map([[2, CHUNKS[2]]]), order: [2] });
   });
 
   it("has the bytes of the command line's", () => {
@@ -46,6 +61,13 @@ describe("a journal", () => {
     ["a negative chunk", chunkLine(-1, CHUNKS[1])],
     ["half a chunk", chunkLine(0.5, CHUNKS[1])],
     ["no digest", chunkLine(1, "abc")],
+    ["an empty beginning", prefixLine(1, { bytes: 0, sha256: WHOLE })],
+    ["a beginning as long as the chunk", prefixLine(1, { bytes: 1 << 20, sha256: WHOLE })],
+    ["a beginning as long as the last chunk", prefixLine(2, { bytes: 1 << 19, sha256: WHOLE })],
+    ["a beginning of half a byte", prefixLine(1, { bytes: 0.5, sha256: WHOLE })],
+    ["a beginning behind the end", prefixLine(3, { bytes: 1, sha256: WHOLE })],
+    ["a beginning without a digest", prefixLine(1, { bytes: 1, sha256: "abc" })],
+    ["a beginning without its length", `{"prefix":[1,"${WHOLE}"]}`],
     ["another line", '{"other":1}'],
     ["no object", "[1]"],
     ["no JSON", "{"],

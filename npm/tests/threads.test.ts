@@ -1,5 +1,6 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { connectWorker } from "../src/host-links.js";
+import type { ToHost } from "../src/protocol.js";
 import type { ThreadsStarted } from "../src/threads.js";
 
 /** A worker that records its messages. Tests send its answers. */
@@ -24,13 +25,14 @@ class FakeWorker extends EventTarget {
 function start() {
   const workers: FakeWorker[] = [];
   const received: unknown[] = [];
+  const failed: Error[] = [];
   const link = connectWorker(() => {
     const worker = new FakeWorker();
     workers.push(worker);
     return worker as unknown as Worker;
   })(
     (message) => received.push(message),
-    () => {},
+    (error) => failed.push(error),
   );
   const { port1, port2: reply } = new MessageChannel();
   const answer = new Promise<ThreadsStarted>((resolve) => {
@@ -41,7 +43,7 @@ function start() {
   });
   const thread = { type: "setun-thread", receiver: 7 };
   const ask = () => workers[0]?.say({ type: "setun-start-threads", count: 2, thread, reply });
-  return { workers, received, link, answer, thread, ask, port: port1 };
+  return { workers, received, failed, link, answer, thread, ask, port: port1 };
 }
 
 describe("the threads of a worker", () => {
@@ -75,5 +77,53 @@ describe("the threads of a worker", () => {
     ask();
     port.close();
     expect(workers).toHaveLength(1);
+  });
+});
+
+describe("the worker of a load", () => {
+  afterEach(() => vi.useRealTimers());
+
+  const open = { type: "open", id: 3 } as ToHost;
+  const stop = { type: "stop", id: 3 } as const;
+
+  it("ends at once unless it was stopped", () => {
+    const { workers, link } = start();
+    link.send(open);
+    link.close();
+    expect(workers[0]?.terminated).toBe(true);
+  });
+
+  it("ends when a stopped load has stored what has arrived", () => {
+    const { workers, link, received } = start();
+    link.send(open);
+    link.send(stop);
+    link.close();
+    workers[0]?.say({ type: "progress", id: 3 });
+    expect(workers[0]?.terminated).toBe(false);
+    workers[0]?.say({ type: "failed", id: 3 });
+    expect(workers[0]?.terminated).toBe(true);
+    expect(received).toEqual([]);
+  });
+
+  it.each([
+    [true, /could not be loaded: its server cannot be reached, a bundler .*Vite/],
+    [false, /could not be loaded: this browser is offline$/],
+  ])("that cannot be loaded says why, online: %s", (onLine, message) => {
+    vi.stubGlobal("navigator", { onLine });
+    const { workers, failed } = start();
+    workers[0]?.dispatchEvent(new Event("error"));
+    expect(failed).toEqual([expect.objectContaining({ code: "network" })]);
+    expect(failed[0]?.message).toMatch(message);
+    vi.unstubAllGlobals();
+  });
+
+  it("ends without an answer too", () => {
+    vi.useFakeTimers();
+    const { workers, link } = start();
+    link.send(open);
+    link.send(stop);
+    link.close();
+    vi.runAllTimers();
+    expect(workers[0]?.terminated).toBe(true);
   });
 });

@@ -1,6 +1,7 @@
 /** Errors of downloads: temporary failures, changed files, and files that cannot be stored. */
 
 import { SetunError } from "../errors.js";
+import { pageAdvice } from "./answers.js";
 
 /** A failure that another attempt may not have. */
 export class RetryableError extends Error {
@@ -38,6 +39,10 @@ export class NotStorableError extends Error {}
 
 export function networkError(address: string, reason: string, cause?: unknown): SetunError {
   return new SetunError("network", `${address}: ${reason}`, cause === undefined ? {} : { cause });
+}
+
+export function noFileError(address: string): SetunError {
+  return new SetunError("not-found", `${address}: no such file${pageAdvice(address)}`);
 }
 
 export function sizeError(address: string, expected: number, found: string): SetunError {

@@ -1,8 +1,10 @@
 /** The download of one file into the store: its chunks, the readers that wait for them, and their hashes. */
 
-import { chunkCount, chunkLine, chunkRange, type JournalHeader } from "../store/journal.js";
+import { SetunError } from "../errors.js";
+import { chunkCount, chunkLine, chunkRange, downloadedBytes, type JournalHeader } from "../store/journal.js";
 import { sha256 } from "../store/sha256.js";
 import type { PartialFile } from "../store/storage.js";
+import { ChunkPrefixes } from "./chunk-prefixes.js";
 import { bytesError } from "./errors.js";
 import { fetchFull } from "./full-fetch.js";
 import type { HttpClient } from "./http.js";
@@ -11,6 +13,7 @@ import { type OnBytes, RangeFetcher, RangesUnsupported } from "./range-fetcher.j
 import type { DownloadResponse } from "./response.js";
 import type { ResumedPart } from "./resume.js";
 import { readBlob } from "./stored-model.js";
+import { Waiters } from "./waiters.js";
 
 /** Maximum number of chunks that may be read back wrong from the disk. */
 const MAX_CHUNK_LOSSES = 4;
@@ -21,6 +24,7 @@ export class FileDownload {
   readonly header: JournalHeader;
   readonly #partial: PartialFile;
   readonly #chunks: Map<number, string>;
+  readonly #prefixes: ChunkPrefixes;
   readonly #fetcher: RangeFetcher;
   readonly #http: HttpClient;
   readonly #onBytes: OnBytes;
@@ -35,6 +39,7 @@ export class FileDownload {
   /** Operations on the partial file run one after the other. */
   #queue: Promise<unknown> = Promise.resolve();
   #closed: { readonly reason: unknown } | undefined;
+  #isReset = false;
   #fullFetch: Promise<void> | undefined;
   /** The complete file. */
   #stored: Blob | undefined;
@@ -43,7 +48,7 @@ export class FileDownload {
   constructor(
     http: HttpClient,
     planned: PlannedFile,
-    { part, header, chunks }: ResumedPart,
+    { part, header, chunks, prefixes }: ResumedPart,
     signal: AbortSignal,
     onBytes: OnBytes,
   ) {
@@ -52,15 +57,19 @@ export class FileDownload {
     this.header = header;
     this.#partial = part;
     this.#chunks = chunks;
+    this.#prefixes = new ChunkPrefixes(part, prefixes);
     this.#fetcher = new RangeFetcher(http, planned);
     this.#signal = signal;
     this.#onBytes = onBytes;
   }
 
-  /** Bytes of the stored chunks. */
+  /** Bytes of the stored chunks and of beginnings. */
   get downloadedBytes(): number {
-    const ranges = [...this.#chunks.keys()].map((chunk) => chunkRange(this.header, chunk));
-    return ranges.reduce((sum, { start, end }) => sum + end - start, 0);
+    return downloadedBytes({
+      header: this.header,
+      chunks: this.#chunks,
+      prefixes: this.#prefixes.stored,
+    });
   }
 
   /** Bytes of a range, when its chunks have arrived. */
@@ -101,15 +110,25 @@ export class FileDownload {
     try {
       const { start, end } = chunkRange(this.header, chunk);
       const { content } = this.planned;
-      const bytes =
-        content?.slice(start, end) ?? (await this.#fetcher.part(start, end, this.#signal, this.#onBytes));
+      const bytes = content?.slice(start, end) ?? (await this.#arrive(chunk, start, end));
       await this.storeChunk(chunk, bytes, content === undefined);
     } catch (thrown) {
       if (!(thrown instanceof RangesUnsupported)) throw thrown;
+      // The full file brings these bytes again.
+      this.#onBytes(-this.#prefixes.end(chunk) - this.#prefixes.endStored());
       await this.#fetchFullFrom(thrown.response);
     } finally {
       this.#claimed.delete(chunk);
     }
+  }
+
+  /** Bytes of a chunk: its stored beginning, and the requested rest. */
+  async #arrive(chunk: number, start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {
+    const known = this.#prefixes.stored.get(chunk)?.bytes ?? 0;
+    const arriving = await this.#exclusive(() => this.#prefixes.begin(chunk, start, end));
+    if (arriving.filled < known) this.#onBytes(-known);
+    await this.#fetcher.fill(arriving, this.#signal, this.#onBytes);
+    return arriving.bytes;
   }
 
   /** Stores a chunk if its hash is right. `isCounted` says that its bytes are counted as progress. */
@@ -118,6 +137,7 @@ export class FileDownload {
     const expected = this.planned.chunks?.digests[chunk];
     if (expected !== undefined && expected !== digest) {
       if (isCounted) this.#onBytes(-bytes.length);
+      this.#prefixes.end(chunk);
       if (this.#mismatched.has(chunk)) throw bytesError(this.planned.address, [chunk], expected, digest);
       this.#mismatched.add(chunk);
       return;
@@ -125,9 +145,10 @@ export class FileDownload {
     const { start } = chunkRange(this.header, chunk);
     const isNew = await this.#exclusive(async () => {
       // After a fallback to the full file, range requests may still be pending.
-      if (this.#chunks.has(chunk)) return false;
-      await this.#partial.writeChunk(start, bytes, chunkLine(chunk, digest));
-      return true;
+      const isStored = this.#chunks.has(chunk);
+      if (!isStored) await this.#partial.writeChunk(start, bytes, chunkLine(chunk, digest));
+      this.#prefixes.end(chunk);
+      return !isStored;
     });
     this.#signal.throwIfAborted();
     if (isCounted !== isNew) this.#onBytes(isNew ? bytes.length : -bytes.length);
@@ -150,10 +171,15 @@ export class FileDownload {
     });
   }
 
-  /** Closes the partial file. Later writes fail, since another download may own the file. */
+  /** Stores what has arrived, and closes the partial file. Later writes fail, since another download may own it. */
   close(reason: unknown): Promise<void> {
+    const isFull = reason instanceof SetunError && reason.code === "storage-full";
     const closing = this.#exclusive(async () => {
-      if (this.#stored === undefined) await this.#partial.close();
+      if (this.#stored !== undefined) return;
+      // Bytes that cannot be stored are requested again.
+      if (!this.#isReset && !isFull)
+        await this.#prefixes.save(this.planned.chunks?.digests).catch(() => undefined);
+      await this.#partial.close();
     });
     this.#closed = { reason };
     this.#arrivals.fail(reason);
@@ -167,6 +193,7 @@ export class FileDownload {
 
   /** Deletes all chunks. */
   reset(): Promise<void> {
+    this.#isReset = true;
     return this.#exclusive(() => this.#partial.clear());
   }
 
@@ -248,37 +275,4 @@ export function nextChunkJob(downloads: readonly FileDownload[], prefetch: boole
     if (chunk !== undefined) return { download, chunk };
   }
   return undefined;
-}
-
-/** A list of promises that resolve together. */
-export class Waiters {
-  #waiting: { resolve: () => void; reject: (reason: unknown) => void }[] = [];
-  #failed: { readonly reason: unknown } | undefined;
-  /** Called at each wake, too. */
-  onWake: (() => void) | undefined;
-
-  /** Resolves at the next {@link wake}. */
-  next(): Promise<void> {
-    if (this.#failed !== undefined) return Promise.reject(this.#failed.reason);
-    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
-  }
-
-  /** Resolves all waiting promises. */
-  wake(): void {
-    for (const { resolve } of this.#claimChunk()) resolve();
-    this.onWake?.();
-  }
-
-  /** Rejects all waiting and later promises. */
-  fail(reason: unknown): void {
-    this.#failed ??= { reason };
-    for (const { reject } of this.#claimChunk()) reject(reason);
-    this.onWake?.();
-  }
-
-  #claimChunk() {
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    return waiting;
-  }
 }

@@ -1,9 +1,8 @@
 /** HTTP requests with authorization, timeouts and range headers. */
 
-import { SetunError } from "../errors.js";
 import { DEFAULT_ENDPOINT, type HubSource } from "../hub-name.js";
 import type { UrlSource } from "../sources.js";
-import { networkError, RetryableError } from "./errors.js";
+import { networkError, noFileError, RetryableError } from "./errors.js";
 import { DownloadResponse } from "./response.js";
 import { retryAfter, withRetries } from "./retry.js";
 import type { DownloadSettings } from "./settings.js";
@@ -113,7 +112,7 @@ export async function expectStatus(response: DownloadResponse, accepted: readonl
   const { status, address } = response;
   if (accepted.includes(status)) return;
   await response.cancel();
-  if (status === 404 || status === 410) throw new SetunError("not-found", `${address}: no such file`);
+  if (status === 404 || status === 410) throw noFileError(address);
   const hint =
     status === 401 || status === 403
       ? "; the model may require the option `token` of an account that accepted its terms"

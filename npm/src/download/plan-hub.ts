@@ -9,7 +9,8 @@ import { hubModelId, isSafeFile } from "../store/names.js";
 import { DEFAULT_REVISION } from "../store/revisions.js";
 import { parseDigest } from "../store/sha256.js";
 import { UrlFiles } from "../url-files.js";
-import { networkError } from "./errors.js";
+import { pageAdvice } from "./answers.js";
+import { networkError, noFileError } from "./errors.js";
 import type { HttpClient } from "./http.js";
 import { probeFile } from "./http.js";
 import { escapePath, isCommit, type Plan, type PlannedFile } from "./plan.js";
@@ -65,7 +66,7 @@ async function readList(http: HttpClient, { endpoint, model }: HubSource, revisi
   const address = `${endpoint}/api/models/${model}/revision/${encodeURIComponent(revision)}?blobs=true`;
   const found = await http.fetchSmall(address, MAX_LIST_BYTES);
   if (found === undefined) {
-    const message = `${endpoint}/${model}: no such repository, or no revision "${revision}" of it`;
+    const message = `${endpoint}/${model}: no such repository, or no revision "${revision}" of it${pageAdvice(address)}`;
     throw new SetunError("not-found", message);
   }
   const list = parseList(address, new TextDecoder().decode(found.bytes));
@@ -101,7 +102,7 @@ async function planFile(
   const identity = oid === undefined ? undefined : `"${oid}"`;
   if (isCount(bytes)) return { name, address, bytes, sha256, identity, isPinned: true };
   const found = await probeFile(http, address);
-  if (found === undefined) throw new SetunError("not-found", `${address}: no such file`);
+  if (found === undefined) throw noFileError(address);
   if (found.bytes === undefined)
     throw networkError(address, "neither the hub nor the server states its size");
   const { condition } = found;

@@ -6,7 +6,8 @@ import type { UrlSource } from "../sources.js";
 import { MANIFEST, parseManifest } from "../store/manifest.js";
 import { isSafeFile, urlModelId } from "../store/names.js";
 import { sha256 } from "../store/sha256.js";
-import { NotStorableError, networkError } from "./errors.js";
+import { pageAdvice } from "./answers.js";
+import { NotStorableError, networkError, noFileError } from "./errors.js";
 import type { HttpClient } from "./http.js";
 import { probeFile } from "./http.js";
 import { escapePath, inFolder, MAX_PARTS, type Plan, type PlannedFile, partsOf, revisionOf } from "./plan.js";
@@ -101,7 +102,7 @@ class UrlInspector {
 
   async #required(name: string): Promise<PlannedFile> {
     const planned = await this.planned(name);
-    if (planned === undefined) throw new SetunError("not-found", `${this.#address(name)}: no such file`);
+    if (planned === undefined) throw noFileError(this.#address(name));
     return planned;
   }
 
@@ -149,7 +150,8 @@ class UrlInspector {
     if (first === undefined || (found[0]?.name !== "config.json" && !isContainer)) {
       const names = [...found, ...weights].map(({ name }) => name).join(", ") || "nothing";
       const message = `${this.#source.url} has no model: looked for ${EXPECTED}, found ${names}`;
-      throw new SetunError("not-found", message);
+      const advice = pageAdvice(this.#address("config.json"));
+      throw new SetunError("not-found", message + advice);
     }
     const entry = { layout: "folder", name: this.#source.name } as const;
     return { entry, files: [...found, ...weights], mayHaveMore: true };

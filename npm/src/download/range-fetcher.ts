@@ -21,6 +21,14 @@ export class RangesUnsupported {
 /** Called with the number of arrived bytes; negative if they have to be sent again. */
 export type OnBytes = (bytes: number) => void;
 
+/** A chunk whose bytes arrive in order. */
+export interface ArrivingChunk {
+  readonly start: number;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Number of the first bytes that are there. */
+  filled: number;
+}
+
 /** Fetches ranges of a file, with retries. */
 export class RangeFetcher {
   readonly #http: HttpClient;
@@ -36,40 +44,32 @@ export class RangeFetcher {
   }
 
   /**
-   * Bytes `start..end`. A broken connection continues where it broke.
+   * Fetches the missing bytes of a chunk. A broken connection continues where it broke.
    *
    * @throws {RangesUnsupported} or {@link FileChangedError}
    */
-  async part(
-    start: number,
-    end: number,
-    signal: AbortSignal,
-    onBytes: OnBytes,
-  ): Promise<Uint8Array<ArrayBuffer>> {
-    const bytes = new Uint8Array(end - start);
+  async fill(chunk: ArrivingChunk, signal: AbortSignal, onBytes: OnBytes): Promise<void> {
+    const { start, bytes } = chunk;
     const attempts = new RetryBudget(this.#http.settings, signal);
     const enough = Math.min(MIN_PROGRESS_BYTES, Math.ceil(bytes.length / 8));
-    let filled = 0;
-    while (filled < bytes.length) {
-      const before = filled;
+    while (chunk.filled < bytes.length) {
+      const before = chunk.filled;
       try {
-        const response = await this.#request(start + filled, end, signal);
+        const response = await this.#request(start + before, start + bytes.length, signal);
         for (;;) {
-          const piece = await this.#next(response, bytes.length - filled);
+          const piece = await this.#next(response, bytes.length - chunk.filled);
           if (piece === undefined) break;
-          bytes.set(piece, filled);
-          filled += piece.length;
+          bytes.set(piece, chunk.filled);
+          chunk.filled += piece.length;
           onBytes(piece.length);
         }
-        if (filled < bytes.length)
-          throw new RetryableError(this.#wrongSize(end - start - before, filled - before));
+        if (chunk.filled < bytes.length)
+          throw new RetryableError(this.#wrongSize(bytes.length - before, chunk.filled - before));
       } catch (thrown) {
-        if (!(thrown instanceof RetryableError)) onBytes(-filled);
-        if (filled - before >= enough) attempts.reset();
+        if (chunk.filled - before >= enough) attempts.reset();
         await attempts.wait(thrown);
       }
     }
-    return bytes;
   }
 
   /** The response with the full file; `response` if it is there already. */

@@ -1,5 +1,6 @@
 /** A server's response: headers, body and timeouts. */
 
+import { failedRequest, isMissing } from "./answers.js";
 import { networkError, RetryableError, sizeError } from "./errors.js";
 import { IDLE_TIMEOUT, type RequestLimits, RequestWatchdog } from "./watchdog.js";
 
@@ -36,7 +37,7 @@ export class DownloadResponse {
       watchdog.end();
       limits.signal.throwIfAborted();
       throw new RetryableError(
-        networkError(address, watchdog.hasTimedOut ? IDLE_TIMEOUT : "the request failed", cause),
+        networkError(address, watchdog.hasTimedOut ? IDLE_TIMEOUT : failedRequest(address), cause),
       );
     }
   }
@@ -45,10 +46,9 @@ export class DownloadResponse {
     return this.#response.status;
   }
 
-  /** Whether the file does not exist. Development servers answer unknown URLs with an HTML page. */
+  /** Whether the file does not exist. */
   get isMissing(): boolean {
-    if (this.status === 404 || this.status === 410) return true;
-    return this.#response.ok && (this.header("content-type") ?? "").startsWith("text/html");
+    return isMissing(this.#response, this.address);
   }
 
   header(name: string): string | null {

@@ -1,6 +1,7 @@
 /** Resumption of a partial download. */
 
 import {
+  type ChunkPrefix,
   chunkRange,
   headerLine,
   type Journal,
@@ -19,6 +20,8 @@ export interface ResumedPart {
   readonly part: PartialFile;
   readonly header: JournalHeader;
   readonly chunks: Map<number, string>;
+  /** Beginnings of other chunks, which are verified when they are continued. */
+  readonly prefixes: Map<number, ChunkPrefix>;
 }
 
 /** Resumes a partial file with the same header, or starts it again. */
@@ -34,12 +37,12 @@ export async function resumePart(
     const isTruncated = part.lines.length > journal.lines;
     if (isTruncated || corrupt.size > 0) await part.rewrite(linesWithoutChunks(journal, corrupt));
     const chunks = new Map([...journal.chunks].filter(([chunk]) => !corrupt.has(chunk)));
-    return { part, header, chunks };
+    return { part, header, chunks, prefixes: new Map(journal.prefixes) };
   }
   const fresh = headerOf(planned, settings.chunkBytes);
   await part.clear();
   await part.appendLine(headerLine(fresh));
-  return { part, header: fresh, chunks: new Map() };
+  return { part, header: fresh, chunks: new Map(), prefixes: new Map() };
 }
 
 function headerOf({ bytes, identity, sha256, chunks }: PlannedFile, chunkBytes: number): JournalHeader {

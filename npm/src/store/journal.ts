@@ -13,11 +13,20 @@ export interface JournalHeader {
   readonly sha256?: string;
 }
 
+/** The stored beginning of a chunk whose download was ended. */
+export interface ChunkPrefix {
+  readonly bytes: number;
+  /** SHA-256 of these bytes. */
+  readonly sha256: string;
+}
+
 /** Contents of a journal. */
 export interface Journal {
   readonly header: JournalHeader;
   /** Hashes of the stored chunks by number. */
   readonly chunks: ReadonlyMap<number, string>;
+  /** Beginnings of other chunks. */
+  readonly prefixes: ReadonlyMap<number, ChunkPrefix>;
   /** Chunk numbers in order of arrival. */
   readonly order: readonly number[];
   /** SHA-256 of the whole file, after verification. */
@@ -37,6 +46,11 @@ export function chunkLine(chunk: number, sha256: string): string {
   return JSON.stringify({ chunk: [chunk, sha256] });
 }
 
+/** Line of a chunk's beginning. Versions without this line ignore it and all that follow. */
+export function prefixLine(chunk: number, { bytes, sha256 }: ChunkPrefix): string {
+  return JSON.stringify({ prefix: [chunk, bytes, sha256] });
+}
+
 /** Line of a verified file. */
 export function verifiedLine(sha256: string): string {
   return JSON.stringify({ whole: sha256 });
@@ -47,20 +61,34 @@ export function readJournal(lines: readonly string[]): Journal | undefined {
   const header = readHeader(lines[0]);
   if (header === undefined) return undefined;
   const chunks = new Map<number, string>();
+  const prefixes = new Map<number, ChunkPrefix>();
   const order: number[] = [];
   let whole: string | undefined;
   let validLines = 1;
   for (const line of lines.slice(1)) {
     const found = readLine(line, header);
     if (found === undefined) break;
-    if (found.chunk === undefined) whole = found.sha256;
-    else {
-      chunks.set(found.chunk, found.sha256);
-      order.push(found.chunk);
+    const { chunk, bytes, sha256 } = found;
+    if (chunk === undefined) whole = sha256;
+    else if (bytes !== undefined) {
+      prefixes.set(chunk, { bytes, sha256 });
+      chunks.delete(chunk);
+    } else {
+      chunks.set(chunk, sha256);
+      prefixes.delete(chunk);
+      order.push(chunk);
     }
     validLines += 1;
   }
-  return { header, chunks, order, ...(whole !== undefined && { whole }), lines: validLines };
+  const arrived = order.filter((chunk) => chunks.has(chunk));
+  return {
+    header,
+    chunks,
+    prefixes,
+    order: arrived,
+    ...(whole !== undefined && { whole }),
+    lines: validLines,
+  };
 }
 
 function readHeader(line: string | undefined): JournalHeader | undefined {
@@ -78,23 +106,34 @@ function readHeader(line: string | undefined): JournalHeader | undefined {
   };
 }
 
-function readLine(line: string, header: JournalHeader): { chunk?: number; sha256: string } | undefined {
+function readLine(
+  line: string,
+  header: JournalHeader,
+): { chunk?: number; bytes?: number; sha256: string } | undefined {
   const found = parseFields(line);
   const whole = parseDigest(found?.whole);
   if (whole !== undefined) return { sha256: whole };
-  if (!Array.isArray(found?.chunk) || found.chunk.length !== 2) return undefined;
-  const [chunk, sha256] = [found.chunk[0], parseDigest(found.chunk[1])];
+  const list: unknown = found?.chunk ?? found?.prefix;
+  if (!Array.isArray(list)) return undefined;
+  const [chunk, sha256] = [list[0], parseDigest(list.at(-1))];
   if (!isCount(chunk) || chunk >= chunkCount(header) || sha256 === undefined) return undefined;
-  return { chunk, sha256 };
+  if (found?.chunk !== undefined) return list.length === 2 ? { chunk, sha256 } : undefined;
+  const { start, end } = chunkRange(header, chunk);
+  const bytes: unknown = list[1];
+  return list.length === 3 && isCount(bytes) && bytes > 0 && bytes < end - start
+    ? { chunk, bytes, sha256 }
+    : undefined;
 }
 
 /** Lines of a journal without some chunks, and without the verification. */
 export function linesWithoutChunks(
-  { header, chunks, order }: Journal,
+  { header, chunks, prefixes, order }: Journal,
   dropped: ReadonlySet<number>,
 ): string[] {
   const kept = [...new Set(order)].filter((chunk) => !dropped.has(chunk));
-  return [headerLine(header), ...kept.map((chunk) => chunkLine(chunk, chunks.get(chunk) ?? ""))];
+  const stored = kept.map((chunk) => chunkLine(chunk, chunks.get(chunk) ?? ""));
+  const begun = [...prefixes].map(([chunk, prefix]) => prefixLine(chunk, prefix));
+  return [headerLine(header), ...stored, ...begun];
 }
 
 /** Whether two headers describe the same file. */
@@ -116,10 +155,15 @@ export function chunkRange(
   return { start, end: Math.min(start + chunkBytes, bytes) };
 }
 
-/** Bytes of the stored chunks. */
-export function downloadedBytes({ header, chunks }: Journal): number {
+/** Bytes of the stored chunks and of beginnings. */
+export function downloadedBytes({
+  header,
+  chunks,
+  prefixes,
+}: Pick<Journal, "header" | "chunks" | "prefixes">): number {
   const ranges = [...chunks.keys()].map((chunk) => chunkRange(header, chunk));
-  return ranges.reduce((sum, { start, end }) => sum + end - start, 0);
+  const begun = [...prefixes.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+  return ranges.reduce((sum, { start, end }) => sum + end - start, begun);
 }
 
 /** Maximum length of a line. */

@@ -168,6 +168,9 @@ describe("an aborted download", () => {
     expect(store.storage.parts.size).toBe(0);
     server.takeRequests();
     expect(await load()).toEqual([digest(content)]);
-    expect(server.starts(PATH)).toEqual(STARTS.slice(4));
+    const [first = 0, ...others] = server.starts(PATH);
+    expect(first - 4 * CHUNK).toBeGreaterThanOrEqual(0);
+    expect(first - 4 * CHUNK).toBeLessThanOrEqual(10);
+    expect(others).toEqual(STARTS.slice(5));
   });
 });

@@ -27,7 +27,7 @@ it("writes nothing to a closed partial file", async () => {
   const write = vi.spyOn(part, "writeChunk");
   const clear = vi.spyOn(part, "clear");
   const planned = { name: "a.gguf", address: "http://h/a.gguf", bytes: 4 };
-  const resumed = { part, header: { bytes: 4, chunkBytes: 4 }, chunks: new Map() };
+  const resumed = { part, header: { bytes: 4, chunkBytes: 4 }, chunks: new Map(), prefixes: new Map() };
   const download = new FileDownload(
     new HttpClient(DEFAULT_SETTINGS, signal),
     planned,

@@ -61,6 +61,17 @@ it("resolves when everything is stored, after the reader is done", async () => {
   expect(seen).toEqual([true]);
 });
 
+it("asks whether a missing folder is a model of the Hub", async () => {
+  await expect(loadWith()("owner/name")).rejects.toMatchObject({
+    code: "not-found",
+    message: expect.stringMatching(/no model: .*; a model of the Hub is "hf:owner\/name"$/),
+  });
+  server.manners.pages = true;
+  const options = { store: false };
+  await expect(loadWith()("owner/name", options)).rejects.toThrow(/HTML page.*"hf:owner\/name"$/);
+  await expect(loadWith()("./owner/name")).rejects.toThrow(/check the path$/);
+});
+
 it("reads changed files again", async () => {
   const next = bytes(4 * CHUNK, 2);
   server.ruleAt("/a.safetensors", 2 * CHUNK, 1, { become: { bytes: next, etag: '"f"' } });

@@ -184,7 +184,7 @@ impl Metadata {
         match self.values.remove(key) {
             None => Ok(vec![]),
             Some(Value::Floats(numbers)) => Ok(numbers),
-            Some(other) => Err(self.error(key, "a list of f32", &describe(&other))),
+            Some(other) => Err(self.error(key, "a list of numbers", &describe(&other))),
         }
     }
 
@@ -220,7 +220,7 @@ fn describe(value: &Value) -> String {
         Value::Flag(flag) => flag.to_string(),
         Value::Text(text) => format!("\"{}\"", text.chars().take(SHOWN).collect::<String>()),
         Value::Integers(list) => format!("a list of {} whole numbers", list.len()),
-        Value::Floats(list) => format!("a list of {} f32", list.len()),
+        Value::Floats(list) => format!("a list of {} numbers", list.len()),
         Value::Texts(list) => format!("a list of {} texts", list.len()),
         Value::Other => "of another type".to_owned(),
     }
