@@ -20,7 +20,7 @@ export type {
   LogitsProcessorInput,
   LogitsProcessorModule,
 } from "../processors.js";
-export type { ChatMessage, LoadProgress } from "../protocol.js";
+export type { ChatMessage, LoadProgress, TextPart } from "../protocol.js";
 export type {
   ChoiceFormat,
   GrammarFormat,
