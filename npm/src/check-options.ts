@@ -104,11 +104,15 @@ export function checkMessages(messages: readonly ChatMessage[]): void {
     message !== null &&
     "role" in message &&
     typeof message.role === "string" &&
-    "content" in message &&
-    typeof message.content === "string";
+    (!("content" in message) || isContent(message.content));
   if (!Array.isArray(messages) || !messages.every(isMessage)) {
-    throw new SetunError("bad-option", "messages: expected an array of {role, content}, both strings");
+    const expected = "an array of {role, content}: a string, and a string, an array of text parts or null";
+    throw new SetunError("bad-option", `messages: expected ${expected}`);
   }
+}
+
+function isContent(content: unknown): boolean {
+  return typeof content === "string" || content === undefined || content === null || Array.isArray(content);
 }
 
 /** @throws {SetunError} `bad-option` */

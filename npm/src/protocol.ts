@@ -28,10 +28,22 @@ import type {
 
 /** A message of a conversation, as chat templates take it. */
 export interface ChatMessage {
-  /** `system`, `user` or `assistant`, or another role of the chat template. */
+  /** `system`, `user`, `assistant`, `tool`, or another role that the chat template names. */
   readonly role: string;
-  /** Text of the message. */
-  readonly content: string;
+  /** Text of the message, or its parts, which are joined by line breaks. It may be absent beside `tool_calls`. */
+  readonly content?: string | readonly TextPart[] | null | undefined;
+  /** Calls of functions, where the chat template writes them. */
+  readonly tool_calls?: readonly object[] | undefined;
+  /** Other fields that the chat template reads. */
+  readonly [field: string]: unknown;
+}
+
+/** A part of a message's content. */
+export interface TextPart {
+  /** Discriminator. */
+  readonly type: "text";
+  /** Text of the part. */
+  readonly text: string;
 }
 
 /** The source of a model, and how its files are fetched. */

@@ -22,13 +22,16 @@ export interface TextFormat {
   readonly type: "text";
 }
 
-/** Any JSON object. */
+/** Any JSON object, on one line. */
 export interface JsonObjectFormat {
   /** Discriminator. */
   readonly type: "json_object";
 }
 
-/** A JSON value that is valid under a schema. */
+/**
+ * A JSON value that is valid under a schema, on one line: the only white space is a space after a comma or a colon.
+ * The schema's `"x-guidance": { "whitespace_flexible": true }` allows line breaks and indentation, `false` no white space.
+ */
 export interface JsonSchemaFormat {
   /** Discriminator. */
   readonly type: "json_schema";

@@ -31,6 +31,8 @@ export interface Log {
   /** Options of the engine. */
   place: WasmDeviceOptions | undefined;
   asked: { readonly prompt: WasmPrompt; readonly count: number }[];
+  /** Option `parseSpecial` of each generation. */
+  special: (boolean | undefined)[];
   /** Option `lookahead` of each generation. */
   lookaheads: (number | undefined)[];
   /** Options of the latest beam search. */
@@ -45,6 +47,7 @@ export const emptyLog = (): Log => ({
   closed: 0,
   place: undefined,
   asked: [],
+  special: [],
   lookaheads: [],
   searched: undefined,
 });
@@ -212,6 +215,7 @@ function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): W
     generate: (prompt, options, count) => {
       log.asked.push({ prompt, count });
       log.lookaheads.push(options.lookahead);
+      log.special.push(options.parseSpecial);
       const text = textOf(prompt);
       return Array.from({ length: count }, () => fakeGeneration(text, options, log, files));
     },

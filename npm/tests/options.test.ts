@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { BEAMS } from "../src/beam-options.js";
 import { check, checkLoadOptions, checkMessages, engineOptions } from "../src/check-options.js";
+import type { ChatMessage } from "../src/protocol.js";
 
 interface Case {
   readonly key: string;
@@ -213,13 +214,22 @@ describe("checkLoadOptions", () => {
 
 describe("checkMessages", () => {
   it("accepts roles and contents", () => {
-    expect(() => checkMessages([{ role: "user", content: "" }])).not.toThrow();
+    const messages: ChatMessage[] = [
+      { role: "user", content: "" },
+      { role: "user", content: [{ type: "text", text: "a" }] },
+      { role: "assistant", content: null, tool_calls: [{ type: "function" }] },
+      { role: "tool", tool_call_id: "1" },
+    ];
+    expect(() => checkMessages(messages)).not.toThrow();
   });
 
-  it.each([["hello"], [[{ role: "user" }]], [[null]], [[{ role: 1, content: "" }]]])(
-    "refuses %j",
-    (messages) => {
-      expect(() => checkMessages(messages as never)).toThrow(badOption("messages: "));
-    },
-  );
+  it.each([
+    ["hello"],
+    [[{ content: "" }]],
+    [[null]],
+    [[{ role: 1, content: "" }]],
+    [[{ role: "user", content: 1 }]],
+  ])("refuses %j", (messages) => {
+    expect(() => checkMessages(messages as never)).toThrow(badOption("messages: "));
+  });
 });

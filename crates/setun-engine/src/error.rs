@@ -305,6 +305,7 @@ fn text_code(error: &TextError) -> ErrorCode {
         | TextError::UnknownStep { .. }
         | TextError::RepeatedStep { .. }
         | TextError::NoTokenLeft
+        | TextError::Message { .. }
         | TextError::NoFreeMark
         | TextError::NeedsState { .. }
         | TextError::Processor { .. }

@@ -11,6 +11,7 @@ mod keywords;
 mod kind;
 mod reference;
 mod values;
+mod white_space;
 
 use serde_json::{Map, Value, json};
 
@@ -24,10 +25,6 @@ use values::Multiples;
 
 /// What is bounded by [`GrammarLimits::depth`], in errors.
 const NESTED: &str = "schemas and references in each other";
-
-/// Between two parts of a value: some spaces, or a new line and its indentation. Not bounded, a
-/// model could go on with white space forever.
-const WHITE_SPACE: &str = r" {1,4}|\r?\n[ \t]{0,64}";
 
 /// The letters after a backslash in a string. Without `u` a name has one spelling, so that a
 /// further property cannot be a listed one spelt in another way.
@@ -54,8 +51,9 @@ pub(crate) fn prepare(schema: &Value, limits: &GrammarLimits) -> Result<Value, G
     prepared.insert("$defs".to_owned(), Value::Object(definitions));
     let mut prepared = Value::Object(prepared);
     check(&prepared, limits)?;
-    prepared["x-guidance"] =
-        json!({ "whitespace_pattern": WHITE_SPACE, "json_allowed_escapes": ESCAPES });
+    let mut options = json!({ "json_allowed_escapes": ESCAPES });
+    white_space::add_to(&mut options, schema)?;
+    prepared[white_space::OPTIONS] = options;
     Ok(prepared)
 }
 

@@ -13,8 +13,11 @@ use crate::GrammarError;
 pub enum GrammarSpec {
     /// A JSON value that is valid under this schema. Which keywords are supported, and which are
     /// refused, is in `docs/structured-output.md`.
+    ///
+    /// The only white space is a space after a comma or a colon, unless the schema's
+    /// `x-guidance` has `whitespace_flexible`.
     JsonSchema(Value),
-    /// Any JSON object.
+    /// Any JSON object, with the same white space.
     JsonObject,
     /// A text that the regular expression matches as a whole, in the syntax of Rust's crate
     /// `regex`, without anchors, word boundaries and look-around.

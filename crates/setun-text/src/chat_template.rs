@@ -7,6 +7,7 @@ mod costs;
 mod dialect;
 mod filters;
 mod generation_tags;
+mod messages;
 mod methods;
 mod operators;
 mod program;
@@ -87,10 +88,20 @@ impl ChatTemplate {
         Ok(Some(Self { environment, programs, special_tokens }))
     }
 
+    /// Refuses a conversation of which the template would write nothing, or an unknown role.
+    ///
+    /// # Errors
+    ///
+    /// [`TextError::Message`], with the place of the message.
+    pub fn check(&self, messages: &[Message], options: &RenderOptions) -> Result<(), TextError> {
+        messages::check(self.choose_for(options)?.1.source(), messages)
+    }
+
     /// The prompt for a conversation.
     ///
     /// # Errors
     ///
+    /// [`TextError::Message`] as [`check`](Self::check) finds it,
     /// [`TextError::TemplateRefused`] in the template's own words, [`TextError::TemplateLimit`] if it
     /// makes more than 128 MiB of texts and lists or takes more than 50 million steps,
     /// [`TextError::TemplateInterrupted`] if [`RenderOptions::interrupt`] says so, and
@@ -109,8 +120,11 @@ impl ChatTemplate {
         messages: &[Message],
         options: &RenderOptions,
     ) -> Result<String, TextError> {
-        let with_tools = options.tools.as_ref().is_some_and(|tools| !tools.is_empty());
-        let (name, program) = self.choose(with_tools)?;
+        let (name, program) = self.choose_for(options)?;
+        messages::check(program.source(), messages)?;
+        let asks = messages::asks_for_none(program.source());
+        let absent = if asks { Value::from(()) } else { Value::from("") };
+        let messages = messages.iter().map(|message| to_value::message(message, &absent)).collect();
         let variables = self.variables(limits, messages, options);
         let rendered = program.render(&self.environment, variables);
         rendered.map_err(|error| dialect::render_error(name, &error))
@@ -124,6 +138,10 @@ impl ChatTemplate {
         ToolFormat::of_template(program.source())
     }
 
+    fn choose_for(&self, options: &RenderOptions) -> Result<&(String, Program), TextError> {
+        self.choose(options.tools.as_ref().is_some_and(|tools| !tools.is_empty()))
+    }
+
     /// Which template serves a conversation.
     fn choose(&self, with_tools: bool) -> Result<&(String, Program), TextError> {
         let named = |wanted: &str| self.programs.iter().find(|(name, _)| name == wanted);
@@ -135,9 +153,9 @@ impl ChatTemplate {
     }
 
     /// The variables of a template; a later part hides an earlier one.
-    fn variables(&self, limits: Limits, messages: &[Message], options: &RenderOptions) -> Value {
+    fn variables(&self, limits: Limits, messages: Value, options: &RenderOptions) -> Value {
         let own = context! {
-            messages => messages.iter().map(to_value::message).collect::<Value>(),
+            messages,
             tools => options.tools.as_deref().map(to_value::list),
             documents => options.documents.as_deref().map(to_value::list),
             add_generation_prompt => options.add_generation_prompt,

@@ -1,6 +1,6 @@
 //! Errors of tokenizers, templates and samplers.
 
-use crate::OptionError;
+use crate::{MessageFault, OptionError};
 
 /// Why text could not be tokenized, rendered or sampled.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +40,15 @@ pub enum TextError {
         count: usize,
         /// What the tokenizer said.
         reason: String,
+    },
+
+    /// A message of a conversation cannot be taken.
+    #[error("message {index}: {fault}")]
+    Message {
+        /// Its place in the conversation, from 0.
+        index: usize,
+        /// What is wrong with it.
+        fault: MessageFault,
     },
 
     /// Messages that spell a special token leave no character to mark it with.

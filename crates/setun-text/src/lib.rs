@@ -30,6 +30,7 @@ mod logits_state;
 mod logprob;
 mod marked_text;
 mod message;
+mod message_fault;
 mod option;
 mod pattern_filter;
 mod processor;
@@ -58,6 +59,7 @@ pub use error::TextError;
 pub use logprob::{Logprobs, logprob};
 pub use marked_text::MarkedMessages;
 pub use message::Message;
+pub use message_fault::MessageFault;
 pub use option::{
     AnyField, FieldValue, IntegerRange, MIN_TEMPERATURE, NumberRange, OptionError, OptionField,
     OptionGroup, OptionKind, OptionSpec, OptionValue, check_options, fill_default, get_option,

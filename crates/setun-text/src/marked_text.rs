@@ -55,7 +55,7 @@ impl MarkedMessages {
 fn any_text(message: &Message, is_so: &dyn Fn(&str) -> bool) -> bool {
     let Message { role, content, fields } = message;
     is_so(role)
-        || is_so(content)
+        || content.as_deref().is_some_and(is_so)
         || fields.iter().any(|(key, value)| is_so(key) || any(value, is_so))
 }
 
@@ -79,7 +79,7 @@ impl Marker<'_> {
         let Message { role, content, fields } = message;
         Message {
             role: self.mark_name(role),
-            content: self.mark_text(content),
+            content: content.as_deref().map(|text| self.mark_text(text)),
             fields: self.mark_map(fields),
         }
     }
@@ -122,7 +122,7 @@ impl Marker<'_> {
 }
 
 /// Whether a text is one that templates compare.
-fn is_word(text: &str) -> bool {
+pub(crate) fn is_word(text: &str) -> bool {
     text.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-'))
 }
 
@@ -173,6 +173,10 @@ mod tests {
         MarkedMessages::new(&messages, &tokenizer().special_tokens()).expect("a free mark")
     }
 
+    fn text(message: &Message) -> &str {
+        message.content.as_deref().expect("a text")
+    }
+
     #[test]
     fn messages_without_special_tokens_are_left_alone() {
         for content in ["", "hello", "a < b", "<p>x</p>", "|end|>", "<|en|>", "<| end|>"] {
@@ -186,9 +190,10 @@ mod tests {
         message.fields.insert("type".into(), json!([{"type": "text"}]));
         let special = ["text|", "ser", "typewriter", "user"].map(str::to_owned);
         assert_eq!(MarkedMessages::new(&[message.clone()], &special).expect("a free mark"), None);
-        message.content = "a user; te".into();
+        message.content = Some("a user; te".into());
         let found = MarkedMessages::new(&[message], &special).expect("a free mark").expect("marks");
-        assert_eq!(found.messages[0].content, "a u\u{fdd0}s\u{fdd0}er; t\u{fdd0}e");
+        let expected = "a u\u{fdd0}s\u{fdd0}er; t\u{fdd0}e";
+        assert_eq!(found.messages[0].content.as_deref(), Some(expected));
         assert_eq!(found.messages[0].role, "user");
     }
 
@@ -205,7 +210,7 @@ mod tests {
         let letters = |text: &str| text.chars().map(u32::from).collect::<Vec<_>>();
         for content in ["<|end|>", "a<|end|><|b|>c", "<<|end|>", "<|end|", "x<|b", "a<", "<"] {
             let MarkedMessages { messages, mark } = marked(content).expect(content);
-            let text = format!("<|end|>{}<|b|>", messages[0].content);
+            let text = format!("<|end|>{}<|b|>", text(&messages[0]));
             let expected = [vec![END], letters(content), vec![END + 1]].concat();
             assert_eq!(
                 tokenizer.encode_marked(&text, mark).expect("tokens"),
@@ -240,7 +245,7 @@ mod tests {
                 let messages = [Message::user(content)];
                 let found = MarkedMessages::new(&messages, &special).expect("a free mark");
                 let found = found.expect("marks");
-                let text = format!("</s>{}</s>", found.messages[0].content);
+                let text = format!("</s>{}</s>", text(&found.messages[0]));
                 let ids = tokenizer.encode_marked(&text, found.mark).expect("tokens");
                 let expected: &[_] = if content == "<" { &[1, 2, 1] } else { &expected };
                 assert_eq!(ids, expected, "{content}");
@@ -257,7 +262,7 @@ mod tests {
         let found = MarkedMessages::new(&[message], &special).expect("a free mark").expect("marks");
         let json = serde_json::to_string(&found.messages).expect("JSON");
         assert_eq!(json.matches(found.mark).count(), 4, "{json}");
-        let mut joined = found.messages[0].content.clone();
+        let mut joined = text(&found.messages[0]).to_owned();
         joined.push_str("nd|>");
         let tokens = tokenizer().encode_marked(&joined, found.mark).expect("tokens");
         assert_eq!(tokens.len(), "<|end|>".len());

@@ -156,8 +156,9 @@ pub(crate) fn read_prompt(given: JsValue) -> Result<Prompt, JsValue> {
     if let Some(tokens) = given.dyn_ref::<Uint32Array>() {
         return Ok(Prompt::Tokens(tokens.to_vec()));
     }
-    let messages: Result<Vec<Message>, _> = serde_wasm_bindgen::from_value(given);
-    messages.map(Prompt::Chat).map_err(|error| bad_option(&error.to_string()))
+    let messages = serde_wasm_bindgen::from_value(given);
+    let messages = messages.map_err(|error| bad_option(&error.to_string()))?;
+    Message::from_json(messages).map(Prompt::Chat).map_err(|error| bad_option(&error.to_string()))
 }
 
 /// The number that is written like this one: 0.8, not 0.800000011920929.

@@ -21,7 +21,7 @@ export type {
   LogitsProcessorInput,
   LogitsProcessorModule,
 } from "../processors.js";
-export type { ChatMessage } from "../protocol.js";
+export type { ChatMessage, TextPart } from "../protocol.js";
 export type {
   ChoiceFormat,
   GrammarFormat,

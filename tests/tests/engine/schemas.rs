@@ -105,6 +105,7 @@ fn a_random_model_writes_valid_values() {
     for (chunk, cases) in supported.chunks(AT_ONCE).enumerate() {
         let grammars: Vec<&Grammar> = cases.iter().map(|(_, grammar)| *grammar).collect();
         for (text, (schema, _)) in write(&mut runner, &grammars, chunk as u64).iter().zip(cases) {
+            assert!(is_narrow(text), "{schema}: {}", String::from_utf8_lossy(text));
             if let Err(fault) = check(schema, text) {
                 faults.push(format!("{schema}\n    {fault}"));
             }
@@ -137,6 +138,19 @@ fn check(schema: &Value, text: &[u8]) -> Result<(), String> {
     let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
     let value: Value = serde_json::from_str(text).map_err(|error| format!("{error}: {text}"))?;
     validator(schema).validate(&value).map_err(|error| format!("{error}: {text}"))
+}
+
+/// Whether white space outside of strings is single spaces after commas and colons.
+fn is_narrow(text: &[u8]) -> bool {
+    let (mut in_string, mut escaped, mut before) = (false, false, b' ');
+    text.iter().all(|&byte| {
+        let fits =
+            in_string || !byte.is_ascii_whitespace() || byte == b' ' && b",:".contains(&before);
+        in_string ^= byte == b'"' && !escaped;
+        escaped = in_string && byte == b'\\' && !escaped;
+        before = byte;
+        fits
+    })
 }
 
 /// A text that follows each grammar, all in the same steps of the model.

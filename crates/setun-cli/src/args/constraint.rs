@@ -15,11 +15,12 @@ use crate::{error::CliError, input};
 #[command(next_help_heading = "Structured output")]
 #[group(multiple = false)]
 pub(crate) struct ConstraintArgs {
-    /// JSON value that is valid under this schema (JSON text, or a file)
+    /// JSON value that is valid under this schema (JSON text, or a file), on one line unless the
+    /// schema has `"x-guidance": {"whitespace_flexible": true}`
     #[arg(long, value_name = "SCHEMA")]
     json_schema: Option<String>,
 
-    /// Any JSON object
+    /// Any JSON object, on one line
     #[arg(long)]
     json_object: bool,
 

@@ -56,6 +56,7 @@ impl Engine {
             self.missing("chat template", expected)
         })?;
         let tokenizer = self.tokenizer()?;
+        template.check(messages, &options)?; // before marks change a role
         if !parse_special
             && let Some(marked) = MarkedMessages::new(messages, &tokenizer.special_tokens())?
         {
@@ -92,6 +93,7 @@ mod tests {
         *,
     };
     use crate::{
+        ErrorCode,
         beams::BeamOptions,
         options::{EngineOptions, GenerateOptions, Prompt},
     };
@@ -133,6 +135,22 @@ mod tests {
         assert_eq!(tokens(false), plain.concat());
         let parsed = [&letters("a")[..], &[END], &letters("b"), &[END]];
         assert!(tokens(true).starts_with(&parsed.concat()));
+    }
+
+    #[test]
+    fn messages_are_checked_before_the_template_runs() {
+        let engine = engine();
+        let empty = Message { content: None, ..Message::assistant("") };
+        for (message, fault) in [
+            (Message::new("asistant", "a"), "the role `asistant` is unknown, expected system"),
+            (Message::new("<end>", "a"), "the role `<end>` is unknown, expected system"),
+            (empty, "there is no `content`, expected a text"),
+        ] {
+            let messages = vec![Message::user("a"), message];
+            let error = engine.chat(messages, GenerateOptions::new()).expect_err(fault);
+            assert_eq!(error.code(), ErrorCode::BadOption);
+            assert!(error.to_string().starts_with(&format!("message 1: {fault}")), "{error}");
+        }
     }
 
     #[test]

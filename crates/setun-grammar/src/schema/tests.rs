@@ -79,6 +79,14 @@ fn what_is_not_applied_is_refused_by_name() {
             json!({"$schema": "http://own"}),
             "keyword `$schema` at # of the schema: expected draft 4, 6, 7, 2019-09 or 2020-12, found \"http://own\"",
         ),
+        (
+            json!({"x-guidance": {"whitespace_flexible": true, "lenient": true}}),
+            "keyword `x-guidance: lenient` at # of the schema is not supported",
+        ),
+        (
+            json!({"x-guidance": {"whitespace_flexible": 1}}),
+            "keyword `x-guidance` at # of the schema: expected an object with the boolean `whitespace_flexible`, found {\"whitespace_flexible\":1}",
+        ),
         (json!(false), "the schema cannot be followed: `false` allows no value"),
         (
             json!({"properties": {"a": 3}}),

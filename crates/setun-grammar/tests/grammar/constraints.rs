@@ -45,7 +45,7 @@ fn every_kind_has_its_texts_and_no_others() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer", "maximum": 20}}, "required": ["a"], "additionalProperties": false});
     check(
         &GrammarSpec::JsonSchema(schema),
-        &["{\"a\": -7}", "{ \"a\" :20 }"],
+        &["{\"a\": -7}", "{\"a\":20}"],
         &["{}", "{\"a\": 21}", "{\"a\":1,\"b\":2}", "{\"a\":1.5}"],
     );
     check(&lark("start: \"a\" NUMBER\nNUMBER: /[0-9]+/"), &["a1", "a123"], &["a", "1"]);
@@ -54,6 +54,26 @@ fn every_kind_has_its_texts_and_no_others() {
         &["c", "abc", "ab", "abx", "abcc"],
         &["ax", "abxc", ""],
     );
+}
+
+/// One space after a comma and a colon, more or none if the schema says so.
+#[test]
+fn white_space_is_what_the_schema_asks_for() {
+    let schema = |options: serde_json::Value| {
+        GrammarSpec::JsonSchema(json!({"type": ["object", "array"], "x-guidance": options}))
+    };
+    let compact = ["{\"a b\":[1,{}],\"c\":\"d,  e:\\n\"}", "[]", "{}", "[[],2]"];
+    let spaced = ["{\"a\": [1, {}],\"c\":2}", "[1, 2,3]"];
+    let free = ["{ \"a\" :1}", "[\n  1,\n  2\n]", "[1,  2]", "{\r\n\t\"a\":    1}", "[ ]"];
+    let never = ["[     ]", "[\n\n]", "[\t]", " []", "[] ", "[1,\"a\nb\"]"];
+    let usual = GrammarSpec::JsonSchema(json!({"type": ["object", "array"]}));
+    check(&usual, &[&compact[..], &spaced].concat(), &[&free[..], &never].concat());
+    check(&schema(json!({})), &spaced, &free);
+    let narrow = schema(json!({"whitespace_flexible": false}));
+    check(&narrow, &compact, &[&spaced[..], &free, &never].concat());
+    let wide = schema(json!({"whitespace_flexible": true}));
+    check(&wide, &[&compact[..], &spaced, &free].concat(), &never);
+    check(&GrammarSpec::JsonObject, &["{\"a\": 1, \"b\":2}"], &["{\"a\" :1}", "{ }", "{\n}"]);
 }
 
 /// A terminal that went as far as it could would take from what follows it.

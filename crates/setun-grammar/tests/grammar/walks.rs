@@ -35,8 +35,10 @@ fn forms() -> Vec<(&'static str, String)> {
     let choices = json!(["a very large elephant", "a very", "the moon", "Größe", ""]);
     let lark = "start: (WORD \" \")+ NUMBER\nWORD: /[a-zäöü]+/\nNUMBER: /[0-9]{2,4}/";
     let recursive = "root ::= \"(\" root \")\" | [a-z]+ (\",\" root)?";
+    let spread = json!({"type": "object", "x-guidance": {"whitespace_flexible": true}});
     vec![
         ("json_schema", schema.to_string()),
+        ("json_schema", spread.to_string()),
         ("json_object", String::new()),
         ("regex", "([A-Z][a-z]+ ){2,5}(\\d{4}-\\d{2}|né(e)?)[^x]*".to_owned()),
         ("choice", choices.to_string()),

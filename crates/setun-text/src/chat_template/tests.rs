@@ -114,3 +114,50 @@ fn errors_say_where() {
     let error = plain(macros).expect_err("it refuses");
     assert_eq!(error.to_string(), "the chat template refuses this conversation: not this");
 }
+
+#[test]
+fn roles_are_the_usual_ones_and_those_of_the_template() {
+    let source = "{% for m in messages %}{{ '<|im_end|>' + m.role }}{% if m.role == \"developer\" %}!{% endif %}{% endfor %}";
+    let template = template(&json!(source)).expect("it is valid");
+    let write = |role: &str| {
+        let messages = [Message::user("a"), Message::new(role, "b")];
+        template.render(&messages, &RenderOptions::default())
+    };
+    for role in ["system", "user", "assistant", "tool", "developer"] {
+        assert!(write(role).expect("it is known").contains(role));
+    }
+    for role in ["usr", "User", "", "<|im_end|>", "ipython"] {
+        let error = write(role).expect_err(role).to_string();
+        let words = "is unknown, expected system, user, assistant, tool, or one that the chat template names";
+        assert_eq!(error, format!("message 1: the role `{role}` {words}"));
+    }
+}
+
+#[test]
+fn a_message_without_content_has_calls_that_the_template_writes() {
+    let mut call = Message { content: None, ..Message::assistant("") };
+    let write = |message: &Message, calls: &str| {
+        let source = format!("{{% for m in messages %}}<{{{{ m.content }}}}>{calls}{{% endfor %}}");
+        let template = template(&json!(source)).expect("it is valid");
+        template.render(std::slice::from_ref(message), &RenderOptions::default())
+    };
+    let calls = "{{ m.tool_calls | length }}";
+    for field in [json!(null), json!([]), json!("a")] {
+        call.fields.insert("tool_calls".to_owned(), field);
+        let error = write(&call, calls).expect_err("it has nothing");
+        assert!(matches!(error, TextError::Message { index: 0, .. }), "{error}");
+    }
+    call.fields.insert("tool_calls".to_owned(), json!([{}]));
+    assert_eq!(write(&call, calls).expect("a call"), "<>1");
+    let error = write(&call, "").expect_err("the call is not written");
+    let words = "message 0: there is no `content`, expected a text, or `tool_calls` that the chat template writes";
+    assert_eq!(error.to_string(), words);
+    for (test, text) in [
+        ("{% if m['content'] is  not none %}-{% endif %}", "<None>1"),
+        ("{% if (m.content is none) %}-{% endif %}", "<None>-1"),
+        ("{% if m.content is none or m.content == '' %}-{% endif %}", "<>-1"),
+        ("{% if m.reasoning_content is none %}-{% endif %}", "<>1"),
+    ] {
+        assert_eq!(write(&call, &format!("{test}{calls}")).expect("a call"), text, "{test}");
+    }
+}

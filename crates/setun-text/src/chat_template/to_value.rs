@@ -5,10 +5,10 @@ use serde_json::Map;
 
 use crate::Message;
 
-/// A message with its role and content first.
-pub(super) fn message(message: &Message) -> Value {
-    let own = [("role", &message.role), ("content", &message.content)];
-    let own = own.map(|(key, text)| (key, Value::from(text.as_str())));
+/// A message with its role and content first; `absent` is the content of one that has none.
+pub(super) fn message(message: &Message, absent: &Value) -> Value {
+    let content = message.content.as_deref().map_or_else(|| absent.clone(), Value::from);
+    let own = [("role", Value::from(message.role.as_str())), ("content", content)];
     let fields = message.fields.iter().map(|(key, field)| (key.as_str(), value(field)));
     Value::from_pairs(own.into_iter().chain(fields))
 }

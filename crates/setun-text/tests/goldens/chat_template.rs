@@ -3,7 +3,8 @@
 use crate::support::{TOKENIZERS, entries, fixture, ids, json as read_json, read, tokenizer};
 use serde_json::{Value, json};
 use setun_text::{
-    ChatTemplate, ChatTemplateFiles, CivilTime, Message, RenderOptions, TextError, Tokenizer as _,
+    ChatTemplate, ChatTemplateFiles, CivilTime, Message, MessageFault, RenderOptions, TextError,
+    Tokenizer as _,
 };
 
 /// The template in a `tokenizer_config.json`.
@@ -139,9 +140,56 @@ fn every_real_template_takes_a_plain_conversation() {
         let text = real_template(file).render(conversation, &options);
         let text = text.unwrap_or_else(|error| panic!("{file}: {error}"));
         for message in conversation {
-            assert!(text.contains(message.content.trim()), "{file}: {text}");
+            let content = message.content.as_deref().expect("a text");
+            assert!(text.contains(content.trim()), "{file}: {text}");
         }
     }
+}
+
+/// A call of a function without a text is written as one with an empty text, or refused.
+#[test]
+fn a_call_needs_no_content() {
+    let golden = read_json("chat-templates/rendered.json");
+    let now = CivilTime::from_unix_seconds(1_753_531_205);
+    let case = &golden["cases"]["tool call"];
+    let with_content = messages(&case["messages"]);
+    let mut conversation = with_content.clone();
+    conversation[1].content = None;
+    let mut refused = 0;
+    for file in golden["rendered"].as_object().expect("an object").keys() {
+        let template = real_template(file);
+        let render = |messages: &[Message]| template.render(messages, &options(case, now));
+        match (render(&conversation), render(&with_content)) {
+            (Err(TextError::Message { index: 1, fault: MessageFault::Empty }), _) => refused += 1,
+            (Ok(found), Ok(expected))
+                if file == "deepseek-ai-DeepSeek-R1-Distill-Qwen-32B.jinja" =>
+            {
+                let answer = "<｜Assistant｜><｜end▁of▁sentence｜>";
+                assert_eq!(found, expected.replacen(answer, "", 1), "{file}");
+            }
+            (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{file}"),
+            (Err(found), Err(expected)) => assert_eq!(found.to_string(), expected.to_string()),
+            (found, _) if file == DECIDES_BY_NONE => assert!(found.is_err(), "{found:?}"),
+            (found, _) => panic!("{file}: {found:?}"),
+        }
+    }
+    assert_eq!(refused, 7, "templates without calls");
+}
+
+/// A template that writes a call only where the content is `none`, with its arguments as text.
+const DECIDES_BY_NONE: &str = "deepseek-ai-DeepSeek-R1-Distill-Llama-8B.jinja";
+
+#[test]
+fn a_template_that_decides_by_none_is_given_none() {
+    let template = real_template(DECIDES_BY_NONE);
+    let call = json!({"type": "function", "function": {"name": "rain", "arguments": "{}"}});
+    let write = |content: Value| {
+        let answer = json!({"role": "assistant", "content": content, "tool_calls": [call]});
+        let conversation = messages(&json!([{"role": "user", "content": "Hi"}, answer]));
+        template.render(&conversation, &RenderOptions::default()).expect("a text")
+    };
+    assert!(write(Value::Null).contains("function<｜tool▁sep｜>rain"));
+    assert!(!write(json!("")).contains("rain"));
 }
 
 #[test]
