@@ -173,38 +173,6 @@ describe("a server that", PATIENCE, () => {
     await expectFailed("not-found", /none.*; the server answered with an HTML page.*check the path/);
   });
 
-  it.each([{}, { store: false }])("has a Git LFS pointer fails, and nothing is stored: %j", async (load) => {
-    stage.models.put(
-      PATH,
-      Buffer.from(`version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 77\n`),
-    );
-    const failed = await tell(source, load);
-    expect(failed.code).toBe("bad-checkpoint");
-    expect(failed.message).toMatch(
-      /large\.safetensors.*: is a Git LFS pointer in place of the file of 77 bytes/,
-    );
-    expect(await kept()).toBeUndefined();
-  });
-
-  it.each([{}, { store: false }, { worker: false }])(
-    "has no tokenizer fails before its weights: %j",
-    async (load) => {
-      const { "tokenizer.json": tokenizer, ...others } = stage.folder;
-      for (const [name, bytes] of Object.entries(others))
-        stage.models.put(`/models/bare/${name}`, bytes, '"b"');
-      const bare = `${stage.url}/models/bare/`;
-      const { code, message } = await tell(bare, load);
-      expect([code, message]).toEqual([
-        "not-found",
-        expect.stringMatching(/tokenizer\.json.*put the tokenizer\.json/),
-      ]);
-      expect(stage.models.starts("/models/bare/model.safetensors")).toEqual([]);
-      stage.models.put("/models/bare/tokenizer.json", tokenizer ?? "", '"b"');
-      expect((await tell(bare, load)).text).toBe(stage.texts.small);
-      for (const name of Object.keys(stage.folder)) stage.models.remove(`/models/bare/${name}`);
-    },
-  );
-
   it("has no range support sends the file once", async () => {
     stage.models.manners.ranges = false;
     await expectLoaded();
@@ -268,22 +236,6 @@ describe("another origin with hidden headers", PATIENCE, () => {
     stage.models.manners = {};
     const header = `"Access-Control-Allow-Origin: ${stage.url}"`;
     await expectFailed("network", new RegExp(`large\\.safetensors: the request failed: .*${header}`));
-  });
-
-  it("cannot be reached offline", async () => {
-    await page.context().setOffline(true);
-    const { code, message } = await tell();
-    expect([code, message]).toEqual([
-      "network",
-      expect.stringMatching(/worker could not be loaded: this browser is offline$/),
-    ]);
-    const here = await tell(source, { worker: false });
-    expect([here.code, here.message]).toEqual([
-      "network",
-      expect.stringMatching(/setun_bg\.wasm: the JavaScript beside it .* this browser is offline$/),
-    ]);
-    await page.context().setOffline(false);
-    await expectLoaded();
   });
 });
 

@@ -1,4 +1,4 @@
-/** What servers answer instead of a file, and failed requests, in words. */
+/** Missing files and failed requests in words: the answers of servers that have something else. */
 
 /** Addresses that were answered with an HTML page. */
 const pages = new Set<string>();
