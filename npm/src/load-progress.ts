@@ -14,6 +14,7 @@ export type LoadPhase = "connecting" | "waiting" | "downloading" | "packing" | "
 
 /** Progress of loading a model, together with its draft model; the total grows when the draft's first bytes arrive. */
 export interface LoadProgress {
+  /** What is done now. */
   readonly phase: LoadPhase;
   /** Bytes of this phase so far. */
   readonly loadedBytes: number;

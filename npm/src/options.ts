@@ -1,13 +1,13 @@
 /** Options of loading a model. */
 
 import type { EngineLimits } from "./engine-limits.js";
-import type { OnProgress } from "./load-progress.js";
+import type { LoadProgress } from "./load-progress.js";
 import type { LoadSource } from "./sources.js";
 
 /** Options of `load`. An unknown name or a value out of range rejects with `bad-option` before any work. */
 export interface LoadOptions extends EngineLimits {
   /** Called at the begin of each phase of loading, and at most ten times a second within one. */
-  onProgress?: OnProgress;
+  onProgress?: (progress: LoadProgress) => void;
   /** Aborts loading, as in `fetch`: the promise rejects with `signal.reason`. */
   signal?: AbortSignal;
   /**
