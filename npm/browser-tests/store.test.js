@@ -253,10 +253,11 @@ describe("models", () => {
     const kept = stage.large.length - CHUNK;
     await expect.poll(async () => (await list())[0]?.bytes).toBeGreaterThan(kept);
     const [{ bytes, complete }] = await list();
-    expect([complete, bytes - kept]).toEqual([false, expect.any(Number)]);
+    expect(complete).toBe(false);
     const told = await tell();
     expect(told.text).toBe(stage.texts.large);
-    expect(told.seen[0].loadedBytes).toBeGreaterThanOrEqual(bytes);
+    const first = told.seen?.find(({ phase }) => phase === "downloading");
+    expect(first.loadedBytes).toBeGreaterThanOrEqual(bytes);
     expect(stage.models.starts(PATH)).toEqual([CHUNK + bytes - kept]);
   });
 
