@@ -77,7 +77,13 @@ export default defineConfig({
     entryFileNames: "[name].js",
     chunkFileNames: "[name].js",
     cleanDir: true,
-    // Doc comments are in the type declarations.
+    // Pages without a bundler run these files as they are. Without white space, comments that bundlers read would go.
+    minify: {
+      compress: true,
+      mangle: { keepNames: { function: false, class: true } },
+      codegen: { removeWhitespace: false },
+    },
     comments: { jsdoc: false },
+    sourcemap: true,
   },
 });

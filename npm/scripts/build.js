@@ -5,9 +5,18 @@
  */
 
 import { execFileSync } from "node:child_process";
-import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { minifySync } from "rolldown/utils";
 
 process.chdir(join(dirname(fileURLToPath(import.meta.url)), ".."));
 
@@ -51,11 +60,24 @@ bindings satisfies GrammarModule;
 /** Runtime files of the generated bindings. */
 function copyBindings() {
   for (const build of [...builds, "grammar"]) {
-    cpSync(`generated/${build}`, `dist/wasm/${build}`, {
-      recursive: true,
-      filter: (path) => statSync(path).isDirectory() || /\.(js|wasm)$/.test(path),
-    });
+    const [from, to] = [`generated/${build}`, `dist/wasm/${build}`];
+    mkdirSync(to, { recursive: true });
+    for (const name of readdirSync(from)) {
+      if (name.endsWith(".js")) writeFileSync(join(to, name), minified(join(from, name)));
+      else if (name.endsWith(".wasm")) copyFileSync(join(from, name), join(to, name));
+    }
   }
+}
+
+/** @param {string} path */
+function minified(path) {
+  const { code, errors } = minifySync(path, readFileSync(path, "utf8"), {
+    module: true,
+    compress: true,
+    mangle: true,
+    codegen: { removeWhitespace: false },
+  });
+  return errors.length === 0 ? code : fail(`${path}: ${errors[0].message}`);
 }
 
 function copyModel() {
