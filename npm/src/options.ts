@@ -4,6 +4,9 @@ import type { EngineLimits } from "./engine-limits.js";
 import type { LoadProgress } from "./load-progress.js";
 import type { LoadSource } from "./sources.js";
 
+/** A device or an instruction level; `"wasm"` is another name of `"cpu"`. */
+export type Backend = "auto" | "cpu" | "wasm" | "webgpu" | "relaxed" | "simd128" | "scalar";
+
 /** Options of `load`. An unknown name or a value out of range rejects with `bad-option` before any work. */
 export interface LoadOptions extends EngineLimits {
   /** Called at the begin of each phase of loading, and at most ten times a second within one. */
@@ -11,15 +14,14 @@ export interface LoadOptions extends EngineLimits {
   /** Aborts loading, as in `fetch`: the promise rejects with `signal.reason`. */
   signal?: AbortSignal;
   /**
-   * The device and instruction level that run the model:
-   * `"auto"`, `"cpu"` (or its other name `"wasm"`), `"webgpu"`, `"relaxed"`, `"simd128"` or `"scalar"`.
+   * The device and instruction level that run the model.
    *
    * `"auto"` takes the GPU if it passes its self-test and is faster, else the CPU.
    * Any other value that cannot run here rejects with `backend-unavailable`; there is no silent fallback.
    *
    * @defaultValue `"auto"`
    */
-  backend?: string;
+  backend?: Backend;
   /**
    * Maximum number of threads, 1 to 64. More than one needs a worker and a cross-origin isolated page.
    *

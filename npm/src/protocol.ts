@@ -29,7 +29,7 @@ import type {
 /** A message of a conversation, as chat templates take it. */
 export interface ChatMessage {
   /** `system`, `user`, `assistant`, `tool`, or another role that the chat template names. */
-  readonly role: string;
+  readonly role: "system" | "user" | "assistant" | "tool" | (string & {});
   /** Text of the message, or its parts, which are joined by line breaks. It may be absent beside `tool_calls`. */
   readonly content?: string | readonly TextPart[] | null | undefined;
   /** Calls of functions, where the chat template writes them. */

@@ -1,6 +1,6 @@
 /** Values of the controls. An empty field means the model's default. */
 
-import type { GenerateOptions, LoadOptions } from "setun";
+import type { Backend, GenerateOptions, LoadOptions } from "setun";
 import { element } from "./elements.js";
 import { ALTERNATIVES } from "./story.js";
 
@@ -42,7 +42,7 @@ function readOptions(seedField: string): GenerateOptions {
 
 /** Backend and threads. */
 export function readBackend(): Pick<LoadOptions, "backend" | "threads"> {
-  const backend = element("backend", HTMLSelectElement).value;
+  const backend = element("backend", HTMLSelectElement).value as Backend;
   return given({ backend, threads: number("threads") });
 }
 

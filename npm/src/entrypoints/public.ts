@@ -13,7 +13,7 @@ export type { LoadPhase, LoadProgress } from "../load-progress.js";
 export type { MemoryByKind, Metrics, Summary } from "../metrics.js";
 export type { Model, ModelInfo } from "../model.js";
 export type { Models } from "../models.js";
-export type { EstimateOptions, LoadOptions } from "../options.js";
+export type { Backend, EstimateOptions, LoadOptions } from "../options.js";
 export { BUILDS, type Build } from "../pick-build.js";
 export type {
   LogitsProcessor,
