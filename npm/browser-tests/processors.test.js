@@ -74,7 +74,8 @@ describe.each([
           (/** @type {Float32Array} */ logits) => logits.fill(0),
         ];
         for (const processor of given) {
-          const failed = async () => model.generate("Once", { ...options, processors: [processor] }).text();
+          const failed = async () =>
+            model.generate("Once", { ...options, logitsProcessors: [processor] }).text();
           const { name, code, message, cause } = await failed().catch((error) => error);
           errors.push({ name, code, message, cause: cause instanceof Error });
         }
@@ -82,18 +83,20 @@ describe.each([
       });
       expect(errors).toMatchObject([
         {
-          message: expect.stringContaining(`processors[0]: ${url}/missing.js cannot be loaded: `),
+          message: expect.stringContaining(`logitsProcessors[0]: ${url}/missing.js cannot be loaded: `),
           cause: true,
         },
         {
-          message: `processors[0]: ${url}/nothing.js has undefined as its default export, expected a function`,
+          message: `logitsProcessors[0]: ${url}/nothing.js has undefined as its default export, expected a function`,
         },
         {
           message: `a logits processor failed: ${url}/late.js has thrown RangeError: that is enough`,
           cause: true,
         },
         {
-          message: expect.stringMatching(/^processors\[0\]: a function cannot be sent to the model's worker/),
+          message: expect.stringMatching(
+            /^logitsProcessors\[0\]: a function cannot be sent to the model's worker/,
+          ),
         },
       ]);
       for (const { name, code } of errors) expect([name, code]).toEqual(["SetunError", "bad-option"]);

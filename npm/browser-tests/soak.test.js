@@ -65,7 +65,7 @@ it(
     const { page, errors } = opened;
     await page.evaluate(async () => {
       const all = /** @type {any} */ (globalThis);
-      all.model = await all.setun.load(undefined, { streams: 4 });
+      all.model = await all.setun.load(undefined, { maxConcurrent: 4 });
     });
     const end = Date.now() + 60_000 * MINUTES;
     const workers = opened.page.workers().length;

@@ -43,7 +43,7 @@ describe("stop()", () => {
       generation.stop();
       const { finishReason, usage } = await generation.result;
       const rows = (await model.metrics()).rows - before.rows;
-      return { finishReason, generated: usage.generatedTokens, rows, promptTokens: usage.promptTokens };
+      return { finishReason, generated: usage.completionTokens, rows, promptTokens: usage.promptTokens };
     });
     expect({ finishReason, generated }).toEqual({ finishReason: "aborted", generated: 0 });
     expect(rows).toBeLessThan(promptTokens);
@@ -82,7 +82,7 @@ describe("an aborted signal", () => {
       const next = await model.generate("A", { maxTokens: 1 }).result;
       const rows = (await model.metrics()).rows - before.rows;
       const { length: promptTokens } = await model.tokenize(prompt);
-      return { same, next: next.usage.generatedTokens, rows, promptTokens };
+      return { same, next: next.usage.completionTokens, rows, promptTokens };
     });
     expect({ same, next }).toEqual({ same: true, next: 1 });
     expect(rows).toBeLessThan(promptTokens);

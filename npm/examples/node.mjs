@@ -12,6 +12,6 @@ for await (const { text } of generation) process.stdout.write(text);
 
 const { finishReason, usage, timings } = await generation.result;
 console.log(
-  `\n${finishReason}: ${usage.generatedTokens} tokens, ${timings.tokensPerSecond.toFixed(0)} tokens/s`,
+  `\n${finishReason}: ${usage.completionTokens} tokens, ${timings.tokensPerSecond.toFixed(0)} tokens/s`,
 );
 await model.dispose();

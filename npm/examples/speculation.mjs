@@ -8,7 +8,7 @@ const options = { temperature: 0, maxTokens: 60 };
 /** The text of a model, and its number of steps. */
 async function measure(model, lookahead) {
   const before = await model.metrics();
-  const text = await model.generate(prompt, { ...options, lookahead }).text();
+  const text = await model.generate(prompt, { ...options, speculative: { lookahead } }).text();
   const after = await model.metrics();
   return {
     text,
@@ -25,7 +25,7 @@ await model.dispose();
 
 // A draft model is smaller than its model. This one only shows the option: it is the same model.
 const source = new URL("../model/stories.safetensors", import.meta.resolve("setun"));
-const pair = await load(source, { draft: source });
+const pair = await load(source, { speculative: { draft: source } });
 const drafted = await measure(pair, 8);
 await pair.dispose();
 

@@ -47,27 +47,27 @@ describe("beam search in Node", () => {
 
   it("names wrong options, and ends early when it is aborted or late", async () => {
     const { codes, aborted, overdue, text, running } = await inNode(`
-      const model = await load(undefined, { streams: 4 });
+      const model = await load(undefined, { maxConcurrent: 4 });
       const wrong = [{ numBeams: 5 }, { numReturnSequences: 5 }, { numBeams: 4, numBeamGroups: 3, diversityPenalty: 1 }, { numBeamGroups: 2 }];
       const codes = [];
       for (const options of wrong) codes.push(await model.beamSearch("Once", options).catch(({ code, message }) => [code, message]));
       const controller = new AbortController();
       setTimeout(() => controller.abort("enough"), 50);
       const aborted = await model.beamSearch("Once", { signal: controller.signal }).catch((reason) => reason);
-      const [overdue] = await model.beamSearch("Once", { deadline: 60, minTokens: 500 });
+      const [overdue] = await model.beamSearch("Once", { timeout: 60, minTokens: 500 });
       const text = await model.generate("Once", { temperature: 0, maxTokens: 3 }).text();
       const { running } = await model.metrics();
       console.log(JSON.stringify({ codes, aborted, overdue, text, running }));
     `);
     expect(codes.map(([code]) => code)).toEqual(Array.from({ length: 4 }, () => "bad-option"));
     expect(codes.map(([, message]) => message)).toEqual([
-      "option `numBeams` is 5, expected 1 to 4, the streams of the engine",
+      "option `numBeams` is 5, expected 1 to 4, `max_concurrent` of the engine",
       "option `numReturnSequences` is 5, expected 1 to 4, the beams",
       "option `numBeamGroups` is 3, expected a divisor of 4, the beams",
       "option `diversityPenalty` is 0, expected a number above 0, as there are groups",
     ]);
     expect(aborted).toBe("enough");
-    expect(overdue?.finishReason).toBe("deadline");
+    expect(overdue?.finishReason).toBe("timeout");
     expect(text.length).toBeGreaterThan(0);
     expect(running).toBe(0);
   });
@@ -82,13 +82,13 @@ describe("metrics in Node", () => {
       await Promise.all([1, 2].map(() => model.generate("Once upon a time", options).text()));
       await model.generate("Once upon a time, there was a little girl named Lily.", options).text();
       const again = "Once upon a time there was a fox. ".repeat(4);
-      await model.generate(again, { ...options, lookahead: 8 }).text();
+      await model.generate(again, { ...options, speculative: { lookahead: 8 } }).text();
       await model.generate(again, options).text();
-      await model.generate("A", { deadline: 0 }).text();
+      await model.generate("A", { timeout: 0 }).text();
       const stopped = model.generate("A");
       stopped.stop();
       await stopped.result;
-      await model.generate("A", { processors: [() => { throw 1; }] }).text().catch(() => undefined);
+      await model.generate("A", { logitsProcessors: [() => { throw 1; }] }).text().catch(() => undefined);
       console.log(JSON.stringify({ before, after: await model.metrics() }));
     `);
     expect(before).toMatchObject({ steps: 0, tokens: 0, admissions: 0, queueTime: { count: 0 } });

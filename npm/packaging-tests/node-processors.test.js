@@ -18,7 +18,7 @@ const BEGIN = `
   import { load } from "setun";
   const model = await load();
   const prompt = "Once upon a time";
-  const at = (module, options) => ({ processors: [{ module: new URL(module, import.meta.url), options }] });
+  const at = (module, options) => ({ logitsProcessors: [{ module: new URL(module, import.meta.url), options }] });
   /** All that can be told of a text. */
   const told = async (generation) => {
     const deltas = [];
@@ -45,12 +45,12 @@ describe("a processor in Node", () => {
         return [await own, await tell({ ...options, bannedTokens: tokens })];
       };
       const generated = (options) => told(model.generate(prompt, options));
-      const samples = (options) => Promise.all(model.samples(prompt, 3, options).map(told));
+      const samples = (options) => Promise.all(model.generateMany(prompt, { ...options, n: 3 }).map(told));
       console.log(JSON.stringify([
         await both({ ...plain, logprobs: true, topLogprobs: 3 }, generated),
         await both({ ...wild, logprobs: true }, generated),
-        await both({ ...plain, lookahead: 12 }, generated),
-        await both({ ...wild, samplingOrder: ["topK", "processors", "tokens"], topK: 300 }, generated),
+        await both({ ...plain, speculative: { lookahead: 12 } }, generated),
+        await both({ ...wild, samplingOrder: ["topK", "logitsProcessors", "tokens"], topK: 300 }, generated),
         await both(wild, samples),
         await both({ numBeams: 3, numReturnSequences: 2, maxTokens: 12 }, (options) => model.beamSearch(prompt, options)),
       ]));
@@ -81,7 +81,7 @@ describe("a processor in Node", () => {
       const { seen } = await import("./seen.js");
       const [banned] = (await model.generate(prompt, plain).result).tokens;
       const options = { ...plain, bannedTokens: [banned], topLogprobs: 5, logprobs: true };
-      const generation = model.generate(prompt, { ...options, processors: ["seen.js"] });
+      const generation = model.generate(prompt, { ...options, logitsProcessors: ["seen.js"] });
       const wrong = [];
       let place = 0;
       for await (const { token, topLogprobs } of generation) {
@@ -117,7 +117,7 @@ describe("a processor in Node", () => {
       for (const tokens of lists) {
         expected.push(await model.generate(prompt, { ...options, bannedTokens: tokens }).text());
       }
-      const small = await load(undefined, { contexts: 1, streams: 4 });
+      const small = await load(undefined, { contexts: 1, maxConcurrent: 4 });
       const texts = await Promise.all(
         lists.map((tokens) => small.generate(prompt, { ...options, ...at("./ban.js", { tokens }) }).text()),
       );
@@ -145,7 +145,7 @@ describe("a processor in Node", () => {
       const beside = model.generate(prompt, wild).text();
       const failed = [];
       for (const processors of fails) {
-        const generation = model.generate(prompt, { ...plain, processors: processors.filter(Boolean) });
+        const generation = model.generate(prompt, { ...plain, logitsProcessors: processors.filter(Boolean) });
         const { name, code, message, cause } = await generation.text().catch((error) => error);
         failed.push([name, code, message, String(cause)]);
       }
@@ -158,7 +158,7 @@ describe("a processor in Node", () => {
     const words = failed.map((/** @type {string[]} */ [, , message, cause]) => `${message} | ${cause}`);
     for (const [name, code] of failed) expect([name, code]).toEqual(["SetunError", "bad-option"]);
     const [late, thrown, nothing, missing, second, number, none, away, promise] = words;
-    expect(late).toMatch(/^processors\[0\]: file:.*late\.js has thrown TypeError: .* \| TypeError/);
+    expect(late).toMatch(/^logitsProcessors\[0\]: file:.*late\.js has thrown TypeError: .* \| TypeError/);
     expect(thrown).toMatch(
       /^a logits processor failed: file:.*late\.js has thrown RangeError: that is enough \| RangeError: that/,
     );
@@ -166,8 +166,8 @@ describe("a processor in Node", () => {
     expect(missing).toMatch(
       /missing\.js cannot be loaded: .*\[ERR_MODULE_NOT_FOUND\].* \| Error.*: Cannot find module/,
     );
-    expect(second).toMatch(/^a logits processor failed: processors\[1\] has thrown words \| words$/);
-    expect(number).toMatch(/processors\[0\] gave token 0 the logit NaN/);
+    expect(second).toMatch(/^a logits processor failed: logitsProcessors\[1\] has thrown words \| words$/);
+    expect(number).toMatch(/logitsProcessors\[0\] gave token 0 the logit NaN/);
     expect(none).toMatch(/no token may come next/);
     expect(away).toMatch(/has transferred its logits array/);
     expect(promise).toMatch(/has returned a promise/);

@@ -35,7 +35,7 @@ describe("the engine in Node", () => {
     const found = await inNode(`
       const model = await load();
       const length = (await model.tokenize(prompt)).length;
-      const samples = model.samples(prompt, ${texts.length}, options);
+      const samples = model.generateMany(prompt, { ...options, n: ${texts.length} });
       const texts = await Promise.all(samples.map((sample) => sample.text()));
       const { promptRows } = await model.metrics();
       console.log(JSON.stringify({ texts, length, promptRows }));
@@ -47,10 +47,10 @@ describe("the engine in Node", () => {
   it("generates the same texts with a draft model, whose tokens are all accepted if it is the model itself", async () => {
     const { alone, beside, sampled, expected, draftTokens, acceptedTokens } = await inNode(`
       const source = new URL("node_modules/setun/model/stories.safetensors", import.meta.url);
-      const greedy = { temperature: 0, maxTokens: 60, lookahead: 8 };
-      const [one, both] = [await load(), await load(source, { draft: source })];
+      const greedy = { temperature: 0, maxTokens: 60, speculative: { lookahead: 8 } };
+      const [one, both] = [await load(), await load(source, { speculative: { draft: source } })];
       const texts = async (model) => {
-        const all = [greedy, { ...options, lookahead: 8 }].map((each) => model.generate(prompt, each).text());
+        const all = [greedy, { ...options, speculative: { lookahead: 8 } }].map((each) => model.generate(prompt, each).text());
         return Promise.all(all);
       };
       const [alone, expected] = await texts(one);
@@ -67,7 +67,7 @@ describe("the engine in Node", () => {
   it("refuses a draft model with another vocabulary", async () => {
     const draft = new URL("../../tests/fixtures/gguf/i2_s.gguf", import.meta.url);
     const { code, message } = await inNode(`
-      const { code, message } = await load(undefined, { draft: ${JSON.stringify(draft)} }).catch((error) => error);
+      const { code, message } = await load(undefined, { speculative: { draft: ${JSON.stringify(draft)} } }).catch((error) => error);
       console.log(JSON.stringify({ code, message }));
     `);
     expect(code).toBe("bad-option");
@@ -107,8 +107,8 @@ describe("the engine in Node", () => {
 
   it("ends at its deadline, refuses requests beyond its queue, and resets the prefix cache", async () => {
     const { reason, codes, text, blocks, given } = await inNode(`
-      const model = await load(undefined, { streams: 1, queue: 1, contexts: 1 });
-      const { finishReason } = await model.generate(prompt, { deadline: 0 }).result;
+      const model = await load(undefined, { maxConcurrent: 1, queue: 1, contexts: 1 });
+      const { finishReason } = await model.generate(prompt, { timeout: 0 }).result;
       const asked = Array.from({ length: 4 }, () => model.generate(prompt, options).text());
       const outcomes = await Promise.allSettled(asked);
       const codes = outcomes.map(({ reason }) => reason?.code ?? "done");
@@ -119,7 +119,7 @@ describe("the engine in Node", () => {
       const told = { reason: finishReason, codes, text: outcomes[0].value, blocks, given };
       console.log(JSON.stringify(told));
     `);
-    expect(reason).toBe("deadline");
+    expect(reason).toBe("timeout");
     expect(codes[0]).toBe("done");
     expect(codes).toContain("busy");
     expect(text).toBe(texts[0]);

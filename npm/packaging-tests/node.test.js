@@ -26,7 +26,7 @@ async function inNode(body) {
 describe("the package in Node", () => {
   it("loads its own model and generates", async () => {
     const { info, deltas, result } = await storyInNode(project.folder);
-    expect(result.usage.generatedTokens).toBe(STORY.options.maxTokens);
+    expect(result.usage.completionTokens).toBe(STORY.options.maxTokens);
     expect(deltas.join("")).toBe(result.text);
     expect(result.text.length).toBeGreaterThan(STORY.options.maxTokens);
     expect(info).toMatchObject({ backend: "cpu", worker: false, threads: 1 });
@@ -57,7 +57,7 @@ describe("the package in Node", () => {
   it("reports log-probabilities of generated and prompt tokens, and scores texts", async () => {
     const { prompt, deltas, plain, sum, score, best, total } = await inNode(`
       const model = await load();
-      const options = { temperature: 0, maxTokens: 12, lookahead: 12, contextStrategy: { type: "sliding_window", sinks: 4, window: 64 } };
+      const options = { temperature: 0, maxTokens: 12, speculative: { lookahead: 12 }, contextOverflow: { type: "sliding_window", sinks: 4, window: 64 } };
       const told = model.generate("Once upon a time", { ...options, logprobs: true, topLogprobs: 3, promptLogprobs: true });
       const prompt = await told.promptLogprobs;
       const deltas = [];
@@ -128,7 +128,7 @@ describe("the package in Node", () => {
       const factory: LogitsProcessorFactory = ({ window }: { window: number }) => (logits, tokens) => {
         for (const token of tokens.subarray(-window)) logits[token] = -Infinity;
       };
-      const own = { processors: [new URL("https://example.org/a.js"), await factory({ window: 2 })] };
+      const own = { logitsProcessors: [new URL("https://example.org/a.js"), await factory({ window: 2 })] };
       const [best]: readonly BeamText[] = await model.beamSearch("a", { numBeams: 2, earlyStopping: "never", ...own });
       best?.score.toFixed();
       // @ts-expect-error a search does not sample

@@ -115,7 +115,7 @@ describe("a generation with a response format", () => {
       const asText = { responseFormat: { type: "json_schema", schema: JSON.stringify(SCHEMA) } };
       const people = await Promise.all([
         person(1), person(2, { topK: 20 }), person(3, { temperature: 0 }), person(4, { logprobs: true, topLogprobs: 2 }),
-        person(5, { lookahead: 6 }), person(1, asText), person(1, { lookahead: 6 }),
+        person(5, { speculative: { lookahead: 6 } }), person(1, asText), person(1, { speculative: { lookahead: 6 } }),
       ]);
       console.log(JSON.stringify({ people, alone, beside: await besideIt }));
     `);
@@ -133,7 +133,7 @@ describe("a generation with a response format", () => {
     const { samples, first, streamed } = await inNode(`
       const model = await load();
       const options = { temperature: 1, seed: 9, maxTokens: 450, responseFormat: { type: "json_schema", schema: SCHEMA } };
-      const samples = await Promise.all(model.samples("Once", 3, options).map((each) => each.text()));
+      const samples = await Promise.all(model.generateMany("Once", { ...options, n: 3 }).map((each) => each.text()));
       const session = model.session();
       await session.push("Once");
       const first = await session.generate(options).text();
@@ -224,7 +224,7 @@ describe("a generation with a response format", () => {
         model.generate("The", options).text().then(() => "", ({ code, message }) => \`\${code}: \${message}\`);
       const messages = [];
       for (const form of ${JSON.stringify(REFUSALS)}) messages.push(await refusal({ responseFormat: format(form) }));
-      const late = await refusal({ responseFormat: { type: "json_object" }, deadline: 0 });
+      const late = await refusal({ responseFormat: { type: "json_object" }, timeout: 0 });
       const after = await model.generate("The", { responseFormat: { type: "choice", choices: ["dog"] } }).text();
       console.log(JSON.stringify({ messages, late, after }));
     `);

@@ -9,8 +9,8 @@ import { integer, MAX_FLOAT, number, oneOf, type Rules } from "./option-checks.j
 /** How a beam search goes on and ends. The names are those of Hugging Face's `generate`. */
 export interface BeamOptions {
   /**
-   * Number of beams, which run side by side in one batch; at most the streams of the engine. Takes an integer
-   * from 1 to 1024.
+   * Number of beams, which run side by side in one batch; at most the engine's `maxConcurrent`. Takes an
+   * integer from 1 to 1024.
    *
    * @defaultValue 4
    */

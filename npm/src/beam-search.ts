@@ -14,7 +14,7 @@ import type { BeamText, WasmPrompt } from "./wasm.js";
  * Options of {@link Model.beamSearch}, with the meaning that they have in Hugging Face's `generate`.
  *
  * Of the options of {@link GenerateOptions} those are accepted that act on single tokens or end a text.
- * A search that reaches its `deadline` returns the best texts so far.
+ * A search that reaches its `timeout` returns the best texts so far.
  */
 export interface BeamSearchOptions
   extends BeamOptions,
@@ -35,14 +35,14 @@ export async function search(
 ): Promise<readonly BeamText[]> {
   check(given, RULES);
   const [beams, shared] = split(given);
-  const { processors, signal } = shared;
+  const { logitsProcessors, signal } = shared;
   signal?.throwIfAborted();
   const request = {
     type: "beam-search",
     prompt,
     beams,
     options: engineOptions(shared),
-    ...(processors && { processors: toSentProcessors(processors, context) }),
+    ...(logitsProcessors && { processors: toSentProcessors(logitsProcessors, context) }),
   } as const;
   const found = await requestWithProgress(
     context.connection,

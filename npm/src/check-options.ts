@@ -3,12 +3,13 @@
 import { type EngineLimits, LIMITS } from "./engine-limits.js";
 import { SetunError } from "./errors.js";
 import type { GenerateOptions } from "./generate-options.js";
-import { GENERATE } from "./generate-rules.js";
+import { GENERATE, SPECULATIVE } from "./generate-rules.js";
 import {
   areStrings,
   integer,
   isBoolean,
   isFunction,
+  isObject,
   isSignal,
   isStringOrStrings,
   isToken,
@@ -37,7 +38,7 @@ const LOAD: Rules<LoadOptions> = {
   signal: [isSignal, "an AbortSignal"],
   backend: [(value) => typeof value === "string", "a backend name"],
   threads: [integer(1, 64), "an integer from 1 to 64"],
-  draft: [(value) => value !== null && value !== "", "a source that load takes"],
+  speculative: [isObject, "an object with draft"],
   ...LIMITS,
   worker: BOOLEAN,
   store: BOOLEAN,
@@ -50,9 +51,14 @@ const LOAD: Rules<LoadOptions> = {
   ],
 };
 
+const LOAD_SPECULATIVE: Rules<Required<LoadOptions>["speculative"]> = {
+  draft: [(value) => value !== null && value !== "", "a source that load takes"],
+};
+
 /** @throws {SetunError} `bad-option` */
 export function checkLoadOptions(options: LoadOptions): void {
   check(options, LOAD);
+  check(options.speculative ?? {}, LOAD_SPECULATIVE, "speculative.");
 }
 
 /** @throws {SetunError} `bad-option` */
@@ -69,10 +75,11 @@ export function checkEstimateOptions(options: EstimateOptions): void {
  */
 export function engineOptions(options: GenerateOptions): RequestOptions {
   check(options, GENERATE);
-  const { signal: _, processors: __, responseFormat, onPromptProgress, ...rest } = options;
+  const { signal: _, logitsProcessors: __, responseFormat, speculative, onPromptProgress, ...rest } = options;
+  check(speculative ?? {}, SPECULATIVE, "speculative.");
   const grammar = responseFormat && grammarSource(responseFormat);
   const promptProgress = onPromptProgress && true;
-  const sent = { ...rest, promptProgress, ...(grammar && { grammar }) };
+  const sent = { ...rest, ...speculative, promptProgress, ...(grammar && { grammar }) };
   const set = Object.entries(sent).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
     set.map(([name, value]) => [name, isOneOfStrings(name, value) ? [value] : value]),
@@ -92,9 +99,9 @@ export function engineLimits(options: LoadOptions): EngineLimits {
 }
 
 /** @throws {SetunError} `bad-option` */
-export function checkCount(count: number): void {
-  if (isCount(count)) return;
-  throw new SetunError("bad-option", `count: expected an integer from 1 to 65536, found ${String(count)}`);
+export function checkCount(n: number): void {
+  if (isCount(n)) return;
+  throw new SetunError("bad-option", `n: expected an integer from 1 to 65536, found ${shown(n)}`);
 }
 
 /** @throws {SetunError} `bad-option` */
@@ -140,8 +147,12 @@ export function checkTokens(tokens: readonly unknown[], vocabulary: number): voi
   throw new SetunError("bad-option", `tokens: expected ids below ${vocabulary}, found ${String(wrong)}`);
 }
 
-/** @throws {SetunError} `bad-option` for an unknown option, or a value that its check refuses. */
-export function check<Options extends object>(options: Options, rules: Rules<Options>): void {
+/**
+ * Checks options; `within` comes before their names in messages.
+ *
+ * @throws {SetunError} `bad-option` for an unknown option, or a value that its check refuses.
+ */
+export function check<Options extends object>(options: Options, rules: Rules<Options>, within = ""): void {
   if (typeof options !== "object" || options === null) {
     throw new SetunError("bad-option", `options: expected an object, found ${shown(options)}`);
   }
@@ -150,12 +161,12 @@ export function check<Options extends object>(options: Options, rules: Rules<Opt
       const known = Object.keys(rules);
       const meant = nearestName(name, known);
       const advice = meant === undefined ? `expected one of ${known.join(", ")}` : `did you mean ${meant}?`;
-      throw new SetunError("bad-option", `${name}: unknown option; ${advice}`);
+      throw new SetunError("bad-option", `${within}${name}: unknown option; ${advice}`);
     }
     const [accepts, expected] = rules[name as keyof Options];
     if (value !== undefined && !accepts(value)) {
       const found = name === "token" ? typeof value : shown(value); // a secret
-      throw new SetunError("bad-option", `${name}: expected ${expected}, found ${found}`);
+      throw new SetunError("bad-option", `${within}${name}: expected ${expected}, found ${found}`);
     }
   }
 }

@@ -1,4 +1,4 @@
-/** Check of the option `contextStrategy`. */
+/** Check of the option `contextOverflow`. */
 
 /** Names of the counts of each strategy; the second is 1 or more. */
 const COUNTS: Readonly<Record<string, readonly [string, string]>> = {

@@ -14,10 +14,10 @@ export interface EngineLimits {
    *
    * @defaultValue 64
    */
-  streams?: number;
+  maxConcurrent?: number;
   /**
-   * Maximum number of generations beyond `streams` that each device takes, which wait. One more is refused
-   * (`busy`). Takes an integer of 1 or more.
+   * Maximum number of generations beyond `maxConcurrent` that each device takes, which wait. One more is
+   * refused (`busy`). Takes an integer of 1 or more.
    *
    * Each sample and each beam counts, from its request to its last event.
    *
@@ -38,7 +38,7 @@ export interface EngineLimits {
 
 /** The check of each option. */
 export const LIMITS: Rules<EngineLimits> = {
-  streams: [integer(1), "an integer of 1 or more"],
+  maxConcurrent: [integer(1), "an integer of 1 or more"],
   queue: [integer(1), "an integer of 1 or more"],
   contexts: [integer(1), "an integer of 1 or more"],
 };

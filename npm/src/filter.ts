@@ -24,7 +24,7 @@ export type FilterRule = {
       stop?: never;
     }
   | {
-      /** Ends the text before the word, with `finishReason: "filtered"`. */
+      /** Ends the text before the word, with `finishReason: "content_filter"`. */
       stop: true;
       /** Excluded by `stop`. */
       replace?: never;

@@ -20,7 +20,7 @@ export const SAMPLING_STEPS = [
   "bannedSequences",
   "minTokens",
   "tokens",
-  "processors",
+  "logitsProcessors",
   "temperature",
   "topNSigma",
   "topK",
@@ -36,8 +36,22 @@ export const SAMPLING_STEPS = [
 /** One of {@link SAMPLING_STEPS}. */
 export type SamplingStep = (typeof SAMPLING_STEPS)[number];
 
+/** Speculative decoding of a generation. The text does not change. */
+export interface SpeculativeOptions {
+  /**
+   * Speculative decoding: most tokens to propose at once, by prompt lookup or by a draft model. Takes an
+   * integer from 0 to 255.
+   *
+   * Prompt lookup proposes what followed the same tokens earlier in the text. One step verifies all
+   * proposals, so the text does not change, sampled or not.
+   *
+   * @defaultValue 12 with a draft model, else 0
+   */
+  lookahead?: number;
+}
+
 /**
- * Options of {@link Model.generate}, {@link Model.chat}, {@link Model.samples} and {@link Session.generate}.
+ * Options of {@link Model.generate}, {@link Model.generateMany}, {@link Model.chat} and {@link Session.generate}.
  *
  * An unknown name or a value out of range throws `bad-option` before any work.
  */
@@ -65,13 +79,13 @@ export interface GenerateOptions {
    *
    * @defaultValue none
    */
-  deadline?: number;
+  timeout?: number;
   /**
    * What is done where a text fills the context, or a prompt does not fit.
    *
    * @defaultValue stop
    */
-  contextStrategy?: ContextStrategy;
+  contextOverflow?: ContextStrategy;
   /**
    * Stop strings: each ends the text and is not part of it. Takes a list of non-empty strings.
    *
@@ -158,7 +172,7 @@ export interface GenerateOptions {
    *
    * @defaultValue none
    */
-  ban?: string | string[];
+  badWords?: string | string[];
   /**
    * Penalty on tokens that occurred in the prompt or the output: positive logits are divided by it, negative
    * ones multiplied; 1 is none. Takes a finite number above 0.
@@ -238,7 +252,7 @@ export interface GenerateOptions {
    *
    * @defaultValue none
    */
-  processors?: readonly LogitsProcessorInput[];
+  logitsProcessors?: readonly LogitsProcessorInput[];
   /**
    * Dynamic temperature: how far the temperature may move with the entropy of the candidates; 0 keeps it
    * fixed. Takes a finite number of 0 or more.
@@ -364,22 +378,14 @@ export interface GenerateOptions {
    */
   filter?: FilterRule[];
   /**
-   * Speculative decoding: most tokens to propose at once, by prompt lookup or by a draft model. Takes an
-   * integer from 0 to 255.
-   *
-   * Prompt lookup proposes what followed the same tokens earlier in the text. One step verifies all
-   * proposals, so the text does not change, sampled or not.
-   *
-   * @defaultValue 12 with a draft model, else 0
-   */
-  lookahead?: number;
-  /**
    * Requests of a higher priority start first, and are preempted last. Takes an integer from -2147483648 to
    * 2147483647.
    *
    * @defaultValue 0
    */
   priority?: number;
+  /** Speculative decoding: tokens that are proposed, and verified in one step. */
+  speculative?: SpeculativeOptions;
   /** Called after each step of the prompt, with how much of it is computed. */
   onPromptProgress?: (progress: PromptProgress) => void;
   /** Aborts the generation, as in `fetch`: the iteration rejects with `signal.reason`. */

@@ -6,7 +6,7 @@
 
 import { isContextStrategy } from "./context-strategy.js";
 import { isFilterRule } from "./filter.js";
-import { type GenerateOptions, SAMPLING_STEPS } from "./generate-options.js";
+import { type GenerateOptions, SAMPLING_STEPS, type SpeculativeOptions } from "./generate-options.js";
 import {
   areTokens,
   arrayOf,
@@ -15,6 +15,7 @@ import {
   isBoolean,
   isFunction,
   isLogitBias,
+  isObject,
   isSeed,
   isSignal,
   isStringOrStrings,
@@ -29,8 +30,8 @@ import { grammarSource, RESPONSE_FORMATS } from "./response-format.js";
 export const GENERATE: Rules<GenerateOptions> = {
   parseSpecial: [isBoolean, "true or false"],
   maxTokens: [integer(1), "an integer of 1 or more"],
-  deadline: [number(0, 1000000000000), "a number of milliseconds from 0 to 1000000000000"],
-  contextStrategy: [
+  timeout: [number(0, 1000000000000), "a number of milliseconds from 0 to 1000000000000"],
+  contextOverflow: [
     isContextStrategy,
     '"stop", {type: "truncate_middle", keep, room} or {type: "sliding_window", sinks, window}',
   ],
@@ -45,7 +46,7 @@ export const GENERATE: Rules<GenerateOptions> = {
   allowedTokens: [areTokens, "a list of token ids"],
   logitBias: [isLogitBias, "finite numbers by token id"],
   bannedTokens: [areTokens, "a list of token ids"],
-  ban: [isStringOrStrings, "a non-empty string or a list of them"],
+  badWords: [isStringOrStrings, "a non-empty string or a list of them"],
   repetitionPenalty: [number(1.1754943508222875e-38), "a finite number above 0"],
   frequencyPenalty: [number(-2, 2), "a number from -2 to 2"],
   presencePenalty: [number(-2, 2), "a number from -2 to 2"],
@@ -55,7 +56,7 @@ export const GENERATE: Rules<GenerateOptions> = {
   dryAllowedLength: [integer(0), "an integer of 0 or more"],
   dryRange: [integer(0), "an integer of 0 or more"],
   samplingOrder: [distinct(SAMPLING_STEPS), "a list of distinct sampling steps"],
-  processors: [arrayOf(isProcessor), "an array of module URLs or of {module, options?}"],
+  logitsProcessors: [arrayOf(isProcessor), "an array of module URLs or of {module, options?}"],
   dynamicTemperature: [number(0), "a finite number of 0 or more"],
   dynamicTemperatureExponent: [number(1.1754943508222875e-38), "a finite number above 0"],
   topNSigma: [number(0), "a finite number of 0 or more"],
@@ -74,24 +75,29 @@ export const GENERATE: Rules<GenerateOptions> = {
     arrayOf(isFilterRule),
     "an array of {word, wholeWord?, ignoreCase?} with either replace or stop: true",
   ],
-  lookahead: [integer(0, 255), "an integer from 0 to 255"],
   priority: [integer(-2147483648, 2147483647), "an integer from -2147483648 to 2147483647"],
+  speculative: [isObject, "an object with lookahead"],
   onPromptProgress: [isFunction, "a function"],
   signal: [isSignal, "an AbortSignal"],
+};
+
+/** The check of each option of `speculative`. */
+export const SPECULATIVE: Rules<SpeculativeOptions> = {
+  lookahead: [integer(0, 255), "an integer from 0 to 255"],
 };
 
 /** The options that a beam search takes, too. */
 export const BEAM_SEARCH_KEYS = [
   "parseSpecial",
   "maxTokens",
-  "deadline",
+  "timeout",
   "stop",
   "minTokens",
   "dryBreakers",
   "allowedTokens",
   "logitBias",
   "bannedTokens",
-  "ban",
+  "badWords",
   "repetitionPenalty",
   "frequencyPenalty",
   "presencePenalty",
@@ -101,7 +107,7 @@ export const BEAM_SEARCH_KEYS = [
   "dryAllowedLength",
   "dryRange",
   "samplingOrder",
-  "processors",
+  "logitsProcessors",
   "priority",
   "signal",
 ] as const satisfies readonly (keyof GenerateOptions)[];

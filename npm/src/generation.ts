@@ -68,8 +68,8 @@ export function startGenerations(
   count: number,
 ): Generation[] {
   const options = engineOptions(given);
-  const { signal, processors, onPromptProgress } = given;
-  const sent = processors && { processors: toSentProcessors(processors, context) };
+  const { signal, logitsProcessors, onPromptProgress } = given;
+  const sent = logitsProcessors && { processors: toSentProcessors(logitsProcessors, context) };
   const all = Array.from({ length: count }, () => new ConnectedGeneration(context, onPromptProgress));
   if (signal?.aborted) {
     for (const generation of all) generation.fail(signal.reason);

@@ -21,7 +21,7 @@ export interface GrammarModule {
     vocabulary: WasmVocabulary,
     kind: GrammarKind,
     text: string,
-    deadline?: number,
+    timeout?: number,
   ) => WasmGrammar;
 }
 
@@ -48,11 +48,11 @@ export class GrammarCache {
     this.#build = build ?? absent;
   }
 
-  /** A handle to a grammar, for a generation that frees it. It is compiled within `deadline` milliseconds. */
+  /** A handle to a grammar, for a generation that frees it. It is compiled within `timeout` milliseconds. */
   async grammar(
     { kind, text }: GrammarSource,
     model: Pick<WasmModel, "tokenTable">,
-    deadline?: number,
+    timeout?: number,
   ): Promise<WasmGrammar> {
     this.#ready ??= this.#start(model).catch((thrown: unknown) => {
       // The next request tries again.
@@ -62,7 +62,7 @@ export class GrammarCache {
     const { glue, vocabulary } = await this.#ready;
     if (this.#freed) throw new SetunError("disposed", "the model has been disposed");
     const key = `${kind} ${text}`;
-    const grammar = this.#cached.get(key) ?? new glue.Grammar(vocabulary, kind, text, deadline);
+    const grammar = this.#cached.get(key) ?? new glue.Grammar(vocabulary, kind, text, timeout);
     this.#remember(key, grammar);
     return grammar.share();
   }

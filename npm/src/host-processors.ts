@@ -58,10 +58,10 @@ async function loadOne(
   sent: SentLogitsProcessor,
   index: number,
 ): Promise<readonly [string, LogitsProcessor]> {
-  if (typeof sent === "function") return [`processors[${index}]`, sent];
+  if (typeof sent === "function") return [`logitsProcessors[${index}]`, sent];
   const { module, options } = sent;
   const refuse = (what: string, cause?: unknown) =>
-    new SetunError("bad-option", `processors[${index}]: ${module} ${what}`, { cause });
+    new SetunError("bad-option", `logitsProcessors[${index}]: ${module} ${what}`, { cause });
   // Bundlers cannot know this module.
   const loaded = await import(/* @vite-ignore */ /* webpackIgnore: true */ module).catch((thrown) => {
     throw refuse(`cannot be loaded: ${thrownText(thrown)}`, thrown);

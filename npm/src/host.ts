@@ -259,7 +259,7 @@ export class Host {
     try {
       // Without either there is no wait, so generations start in the order of their requests.
       const loaded = processors && (await LoadedProcessors.load(processors));
-      const compiled = source && (await this.#grammars.grammar(source, this.#model(), rest.deadline));
+      const compiled = source && (await this.#grammars.grammar(source, this.#model(), rest.timeout));
       const grammar = compiled && { grammar: compiled };
       const whole = { ...rest, ...grammar };
       const generations = this.#model().generate(prompt, withProcessors(whole, loaded), count);
@@ -370,7 +370,7 @@ function withProcessors(
   options: WasmGenerateOptions,
   loaded: LoadedProcessors | undefined,
 ): WasmGenerateOptions {
-  return loaded === undefined ? options : { ...options, processors: loaded.calls };
+  return loaded === undefined ? options : { ...options, logitsProcessors: loaded.calls };
 }
 
 /** The next batch that is not empty; steps of a long prompt have no events. */

@@ -51,11 +51,11 @@ export type Load = (source?: LoadSource, options?: LoadOptions) => Promise<Model
 export function loadOn(platform: Platform): Load {
   return async (source, options = {}) => {
     checkLoadOptions(options);
-    const { draft } = options;
+    const draft = options.speculative?.draft;
     // Both before the first wait, since dropped items are invalid afterwards.
     const [request, draftRequest] = await Promise.all([
       modelRequest(platform, source, options),
-      draft === undefined ? undefined : modelRequest(platform, draft, options, "draft"),
+      draft === undefined ? undefined : modelRequest(platform, draft, options, "speculative.draft"),
     ]);
     if (request.model.fetchOptions.store || draftRequest?.model.fetchOptions.store)
       platform.requestPersistence?.();

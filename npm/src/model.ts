@@ -21,6 +21,16 @@ import type {
   WasmPrompt,
 } from "./wasm.js";
 
+/** Options of {@link Model.generateMany}. */
+export interface GenerateManyOptions extends GenerateOptions {
+  /**
+   * Generations from each prompt: an integer from 1 to the `maxConcurrent` of `load`.
+   *
+   * @defaultValue 1
+   */
+  n?: number;
+}
+
 /** Properties of a model, of its device and of the WebAssembly build. */
 export interface ModelInfo extends WasmModelInfo {
   /** The WebAssembly build in use. */
@@ -79,21 +89,22 @@ export class Model implements AsyncDisposable {
   }
 
   /**
-   * Starts `count` generations from one prompt, which is computed once; `n` in the OpenAI API.
+   * Continues each of several texts or conversations, or one of them `n` times. A prompt is computed once for its `n`.
    *
-   * `count` is an integer from 1 to the `streams` of `load`. The first generation equals that of {@link generate} with the
-   * same seed; the others use seeds of their own. Each is read and stopped separately.
+   * The generations are in the order of the prompts, `n` of each. The first of a prompt equals that of {@link generate} or
+   * {@link chat} with the same seed; the others differ unless they are greedy. Each is read and stopped separately.
    *
-   * @throws {SetunError} `bad-option` at once. Other errors reject the {@link Generation}.
+   * @throws {SetunError} `bad-option` at once. Other errors reject the {@link Generation}; `busy` those beyond the queue.
    */
-  samples(
-    prompt: string | readonly ChatMessage[],
-    count: number,
-    options: GenerateOptions = {},
+  generateMany(
+    prompts: string | readonly ChatMessage[] | readonly (string | readonly ChatMessage[])[],
+    options: GenerateManyOptions = {},
   ): Generation[] {
-    checkPrompt(prompt);
-    checkCount(count);
-    return startGenerations(this.#context(), prompt, options, count);
+    const { n = 1, ...rest } = options;
+    checkCount(n);
+    const all = asPrompts(prompts);
+    all.forEach(checkPrompt);
+    return all.flatMap((prompt) => startGenerations(this.#context(), prompt, rest, n));
   }
 
   /**
@@ -232,6 +243,15 @@ export class Model implements AsyncDisposable {
     const { build, vocabSize, worker } = this.info;
     return { connection: this.#connection, build, vocabSize, worker, baseUrl: this.#baseUrl };
   }
+}
+
+/** One prompt or several as a list. A list of messages is one. */
+function asPrompts(
+  prompts: string | readonly ChatMessage[] | readonly (string | readonly ChatMessage[])[],
+): readonly (string | readonly ChatMessage[])[] {
+  const isMany =
+    Array.isArray(prompts) && prompts.every((each) => typeof each === "string" || Array.isArray(each));
+  return isMany ? prompts : [prompts as string | readonly ChatMessage[]];
 }
 
 function checkPrompt(prompt: string | readonly ChatMessage[]): void {

@@ -44,6 +44,9 @@ export const distinct =
 
 export const isBoolean: Check = (value) => typeof value === "boolean";
 
+export const isObject: Check = (value) =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
 export const isFunction: Check = (value) => typeof value === "function";
 
 export const isSignal: Check = (value) => value instanceof AbortSignal;
@@ -66,9 +69,7 @@ export const areTokens = arrayOf(isToken);
 
 /** Objects of finite numbers by token id. */
 export const isLogitBias: Check = (value) =>
-  typeof value === "object" &&
-  value !== null &&
-  !Array.isArray(value) &&
-  Object.entries(value).every(
+  isObject(value) &&
+  Object.entries(value as object).every(
     ([token, bias]) => /^\d+$/.test(token) && isToken(Number(token)) && isFloat(bias),
   );

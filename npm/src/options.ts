@@ -28,16 +28,19 @@ export interface LoadOptions extends EngineLimits {
    * @defaultValue The number of logical processors, at most 8.
    */
   threads?: number;
-  /**
-   * A draft model for speculative decoding: a smaller model with the same vocabulary, from any source that `load` takes.
-   *
-   * It proposes tokens for every generation whose `lookahead` is not 0, and changes no text.
-   * Its weights and KV cache are added to the model's memory.
-   * A draft with another vocabulary rejects with `bad-option`.
-   *
-   * @defaultValue No draft model.
-   */
-  draft?: LoadSource;
+  /** Speculative decoding. */
+  speculative?: {
+    /**
+     * A draft model: a smaller model with the same vocabulary, from any source that `load` takes.
+     *
+     * It proposes tokens for every generation whose `speculative.lookahead` is not 0, and changes no text.
+     * Its weights and KV cache are added to the model's memory.
+     * A draft with another vocabulary rejects with `bad-option`.
+     *
+     * @defaultValue No draft model.
+     */
+    draft?: LoadSource;
+  };
   /**
    * Whether the model runs in a module worker. In Node, `true` rejects with `bad-option`.
    *

@@ -69,7 +69,7 @@ export function toSentProcessors(
 ): SentLogitsProcessor[] {
   return processors.map((processor, index) => {
     const refuse = (why: string, cause?: unknown) =>
-      new SetunError("bad-option", `processors[${index}]: ${why}`, { cause });
+      new SetunError("bad-option", `logitsProcessors[${index}]: ${why}`, { cause });
     if (typeof processor === "function") {
       if (!worker) return processor;
       throw refuse(

@@ -202,9 +202,13 @@ export interface SamplingDefaults {
 
 /** Checked options of a generation. */
 export interface WasmGenerateOptions
-  extends Omit<GenerateOptions, "signal" | "processors" | "responseFormat" | "onPromptProgress"> {
+  extends Omit<
+    GenerateOptions,
+    "signal" | "logitsProcessors" | "responseFormat" | "speculative" | "onPromptProgress"
+  > {
+  lookahead?: number;
   promptProgress?: boolean;
-  processors?: readonly LogitsProcessor[];
+  logitsProcessors?: readonly LogitsProcessor[];
   grammar?: WasmGrammar;
 }
 
@@ -305,9 +309,9 @@ export interface DoneEvent {
   readonly type: "done";
   /**
    * `stop`: an end token or a stop string. `length`: `maxTokens` or a full context. `aborted`: {@link Generation.stop}.
-   * `deadline`: the time limit. `filtered`: the content filter.
+   * `timeout`: the time limit. `content_filter`: the content filter.
    */
-  readonly finishReason: "stop" | "length" | "aborted" | "deadline" | "filtered";
+  readonly finishReason: "stop" | "length" | "aborted" | "content_filter" | "timeout";
   /** The stop string that ended the text, if one did. */
   readonly stop?: string;
   /** Numbers of tokens. */
@@ -315,7 +319,7 @@ export interface DoneEvent {
     /** Tokens of the prompt. */
     readonly promptTokens: number;
     /** Generated tokens. */
-    readonly generatedTokens: number;
+    readonly completionTokens: number;
   };
   /** Durations in seconds, and the decoding speed. */
   readonly timings: {

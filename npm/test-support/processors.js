@@ -37,7 +37,7 @@ export async function bannedTexts({ module, load }) {
     for await (const delta of model.generate("Once upon a time", { ...options, ...more })) deltas.push(delta);
     return deltas;
   };
-  const own = await told({ processors: [{ module, options: { tokens } }] });
+  const own = await told({ logitsProcessors: [{ module, options: { tokens } }] });
   const option = await told({ bannedTokens: tokens });
   await model.dispose();
   return { own, option };

@@ -109,12 +109,14 @@ export async function makeRandomRequests({ seed, callers, operations }) {
           model.classify(prompt, [" yes", " no"]),
         ]);
       case 11:
-        return model.generate(prompt, { ...options, deadline: below(10) }).result;
+        return model.generate(prompt, { ...options, timeout: below(10) }).result;
       case 12:
         return settle(model.generate(prompts[1].repeat(2000), options).text(), "context-full");
       default:
         return Promise.all(
-          model.samples(prompt, 1 + below(3), options).map((/** @type {any} */ one) => one.result),
+          model
+            .generateMany(prompt, { ...options, n: 1 + below(3) })
+            .map((/** @type {any} */ one) => one.result),
         );
     }
   }

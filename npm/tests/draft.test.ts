@@ -21,7 +21,10 @@ beforeEach(() => {
 
 it("loads with its model, and both report progress", async () => {
   const seen: unknown[] = [];
-  const model = await load(files, { draft: files, onProgress: (progress) => seen.push(progress) });
+  const model = await load(files, {
+    speculative: { draft: files },
+    onProgress: (progress) => seen.push(progress),
+  });
   const file = "a.safetensors";
   expect(seen).toEqual([
     { phase: "connecting", file, loadedBytes: 0 },
@@ -34,10 +37,10 @@ it("loads with its model, and both report progress", async () => {
 });
 
 it("speculates for all generations without a lookahead of 0", async () => {
-  const [alone, beside] = [await load(files), await load(files, { draft: files })];
+  const [alone, beside] = [await load(files), await load(files, { speculative: { draft: files } })];
   for (const model of [alone, beside]) {
     for (const options of [{}, { lookahead: undefined as never }, { lookahead: 3 }, { lookahead: 0 }]) {
-      await model.generate("x", { maxTokens: 3, ...options }).text();
+      await model.generate("x", { maxTokens: 3, speculative: options }).text();
     }
   }
   expect(log.lookaheads).toEqual([undefined, undefined, 3, 0, undefined, undefined, 3, 0]);
@@ -47,7 +50,10 @@ it.each([
   [{ "a.safetensors": new Uint8Array(12) }, "truncated", "a.safetensors: too short", []],
   [{ "b.gguf": new Uint8Array(16) }, "not-found", "a.safetensors (among b.gguf): no such file", ["loader"]],
 ])("fails with its own error, and all files are closed: %#", async (draft, code, message, freed) => {
-  await expect(load(files, { draft: draft as never })).rejects.toMatchObject({ code, message });
+  await expect(load(files, { speculative: { draft: draft as never } })).rejects.toMatchObject({
+    code,
+    message,
+  });
   expect(log.freed).toEqual(freed);
   expect(log.closed).toBe(log.opened);
 });
@@ -55,7 +61,10 @@ it.each([
 it("ends when its model fails, with the model's error", async () => {
   const short = { "a.safetensors": new Uint8Array(12) };
   const message = "a.safetensors: too short";
-  await expect(load(short, { draft: files })).rejects.toMatchObject({ code: "truncated", message });
+  await expect(load(short, { speculative: { draft: files } })).rejects.toMatchObject({
+    code: "truncated",
+    message,
+  });
   expect(log.opened).toBe(log.closed);
 });
 
@@ -71,7 +80,7 @@ it("ends with its model on an abort", async () => {
       },
     });
     const source = { "a.safetensors": blob };
-    const loading = load(source, { draft: source, signal: controller.signal });
+    const loading = load(source, { speculative: { draft: source }, signal: controller.signal });
     await expect(loading).rejects.toBe("enough");
     await new Promise((resolve) => setTimeout(resolve, 5));
     expect(log.opened).toBe(log.closed);
@@ -79,14 +88,14 @@ it("ends with its model on an abort", async () => {
 });
 
 it.each([
-  [null, "bad-option", "draft: expected a source"],
-  ["", "bad-option", "draft: expected a source"],
-  [7, "bad-option", "draft: expected a URL"],
-  [{}, "not-found", "draft: found no files"],
-  ["https://example.org/model.bin", "bad-checkpoint", "draft: model.bin"],
-  [{ "a.safetensors": 7 }, "bad-option", 'draft["a.safetensors"]'],
+  [null, "bad-option", "speculative.draft: expected a source"],
+  ["", "bad-option", "speculative.draft: expected a source"],
+  [7, "bad-option", "speculative.draft: expected a URL"],
+  [{}, "not-found", "speculative.draft: found no files"],
+  ["https://example.org/model.bin", "bad-checkpoint", "speculative.draft: model.bin"],
+  [{ "a.safetensors": 7 }, "bad-option", 'speculative.draft["a.safetensors"]'],
 ])("is refused by the option's name: %j", async (draft, code, message) => {
-  const loading = load(files, { draft: draft as never });
+  const loading = load(files, { speculative: { draft: draft as never } });
   await expect(loading).rejects.toMatchObject({ code, message: expect.stringContaining(message) });
   expect(log.opened).toBe(0);
 });
@@ -97,7 +106,7 @@ it("is read before the first wait, since dropped items become invalid", async ()
     looked = true;
     return new File([new Uint8Array(16)], "a.safetensors");
   };
-  const loading = load(files, { draft: [{ getAsFile: look }] as never });
+  const loading = load(files, { speculative: { draft: [{ getAsFile: look }] as never } });
   expect(looked).toBe(true);
   await loading;
 });

@@ -265,9 +265,9 @@ function fakeSearch(
 }
 
 /** Logits of four tokens after the processors. As in the engine, their errors keep only the message. */
-function process({ processors = [] }: WasmGenerateOptions, tokens: readonly number[]): Float32Array {
+function process({ logitsProcessors = [] }: WasmGenerateOptions, tokens: readonly number[]): Float32Array {
   const logits = Float32Array.of(0.5, 1, 0, Number.NEGATIVE_INFINITY);
-  for (const call of processors) {
+  for (const call of logitsProcessors) {
     try {
       call(logits, Uint32Array.from(tokens));
     } catch (thrown) {
@@ -312,7 +312,7 @@ function fakeGeneration(
   const done = (): WasmEvent => ({
     type: "done",
     finishReason: stopped ? "aborted" : "length",
-    usage: { promptTokens: prompt.length, generatedTokens: token },
+    usage: { promptTokens: prompt.length, completionTokens: token },
     timings: { loadSeconds: 0, firstTokenSeconds: 0, tokensPerSecond: 0 },
     seed: 1,
     backend: "cpu",

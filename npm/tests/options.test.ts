@@ -27,9 +27,9 @@ describe("engineOptions", () => {
   });
 
   it("takes one string where several may be given", () => {
-    expect(engineOptions({ stop: ".", ban: "a", temperature: 0 })).toEqual({
+    expect(engineOptions({ stop: ".", badWords: "a", temperature: 0 })).toEqual({
       stop: ["."],
-      ban: ["a"],
+      badWords: ["a"],
       temperature: 0,
     });
   });
@@ -81,7 +81,7 @@ describe("engineOptions", () => {
     ["logitBias", { 4294967296: 1 }],
     ["allowedTokens", 3],
     ["bannedTokens", [-1]],
-    ["ban", 7],
+    ["badWords", 7],
     ["minTokens", -1],
     ["samplingOrder", ["top_k"]],
     ["samplingOrder", ["topK", "topK"]],
@@ -102,22 +102,21 @@ describe("engineOptions", () => {
     ["topLogprobs", -1],
     ["topLogprobs", true],
     ["promptLogprobs", "yes"],
-    ["lookahead", 256],
-    ["lookahead", 1.5],
-    ["contextStrategy", "go on"],
-    ["contextStrategy", null],
-    ["contextStrategy", {}],
-    ["contextStrategy", { type: "toString", keep: 4, room: 2 }],
-    ["contextStrategy", { type: "truncate_middle", keep: 4 }],
-    ["contextStrategy", { type: "truncate_middle", keep: 4, room: 0 }],
-    ["contextStrategy", { type: "sliding_window", sinks: 4, window: 1.5 }],
-    ["contextStrategy", { type: "sliding_window", sinks: 4, window: 8, room: 2 }],
-    ["contextStrategy", { type: "sliding_window", keep: 4, room: 8 }],
+    ["speculative", 12],
+    ["contextOverflow", "go on"],
+    ["contextOverflow", null],
+    ["contextOverflow", {}],
+    ["contextOverflow", { type: "toString", keep: 4, room: 2 }],
+    ["contextOverflow", { type: "truncate_middle", keep: 4 }],
+    ["contextOverflow", { type: "truncate_middle", keep: 4, room: 0 }],
+    ["contextOverflow", { type: "sliding_window", sinks: 4, window: 1.5 }],
+    ["contextOverflow", { type: "sliding_window", sinks: 4, window: 8, room: 2 }],
+    ["contextOverflow", { type: "sliding_window", keep: 4, room: 8 }],
     ["priority", 0.5],
     ["priority", 2 ** 31],
     ["priority", "high"],
-    ["deadline", -1],
-    ["deadline", Number.POSITIVE_INFINITY],
+    ["timeout", -1],
+    ["timeout", Number.POSITIVE_INFINITY],
     ["signal", {}],
   ])("refuses %s: %s", (name, value) => {
     expect(() => engineOptions({ [name]: value })).toThrow(badOption(`${name}: `));
@@ -145,12 +144,12 @@ describe("engineOptions", () => {
     ],
     ["topLogprobs", 0],
     ["promptLogprobs", false],
-    ["lookahead", 255],
-    ["contextStrategy", "stop"],
-    ["contextStrategy", { type: "truncate_middle", keep: 0, room: 1 }],
-    ["contextStrategy", { type: "sliding_window", sinks: 4, window: 8 }],
+
+    ["contextOverflow", "stop"],
+    ["contextOverflow", { type: "truncate_middle", keep: 0, room: 1 }],
+    ["contextOverflow", { type: "sliding_window", sinks: 4, window: 8 }],
     ["priority", -(2 ** 31)],
-    ["deadline", 0.5],
+    ["timeout", 0.5],
   ])("accepts %s: %s", (name, value) => {
     expect(engineOptions({ [name]: value })).toEqual({ [name]: value });
   });
@@ -163,8 +162,10 @@ describe("engineOptions", () => {
   for (const { key, expected, isTime, accepted, refused } of CASES.filter(({ key }) => key !== "")) {
     const inUnits = (value: unknown) => (isTime ? (value as number) * 1e3 : value);
     const isOfBeams = Object.hasOwn(BEAMS, key);
+    const [outer = "", inner] = key.split(".");
+    const found = (value: unknown) => ({ [inner ?? outer]: inUnits(value) });
     const checked = (value: unknown) => {
-      const options = { [key]: inUnits(value) };
+      const options = inner === undefined ? found(value) : { [outer]: found(value) };
       if (!isOfBeams) return engineOptions(options);
       check(options, BEAMS);
       return options;
@@ -174,7 +175,7 @@ describe("engineOptions", () => {
       .replace("a list of non-empty strings", "a non-empty string or a list of them");
 
     it.each(accepted.map((value) => [value]))(`accepts ${key}: %j`, (value) => {
-      expect(checked(value)).toEqual({ [key]: inUnits(value) });
+      expect(checked(value)).toEqual(found(value));
     });
 
     it.each(refused.map((value) => [value]))(
@@ -205,7 +206,7 @@ describe("checkLoadOptions", () => {
     ["onProgress", true],
     ["signal", "stop"],
     ["contexts", 0],
-    ["streams", 0.5],
+    ["maxConcurrent", 0.5],
     ["queue", 1.5],
   ])("refuses %s: %s", (name, value) => {
     expect(() => checkLoadOptions({ [name]: value })).toThrow(badOption(`${name}: `));

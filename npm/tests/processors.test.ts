@@ -49,7 +49,7 @@ describe("a list of processors", () => {
     "may not have %s",
     async (processor) => {
       const model = await load(files);
-      const refused = () => model.generate("a", { processors: [processor as LogitsProcessorInput] });
+      const refused = () => model.generate("a", { logitsProcessors: [processor as LogitsProcessorInput] });
       expect(refused).toThrow(expect.objectContaining({ code: "bad-option" }));
       expect(log.asked).toEqual([]);
     },
@@ -72,11 +72,13 @@ describe("a list of processors", () => {
     const refused = (processor: LogitsProcessorInput) => () => toSentProcessors(["a.js", processor], context);
     const badOption = (message: RegExp) =>
       expect.objectContaining({ code: "bad-option", message: expect.stringMatching(message) });
-    expect(refused(() => {})).toThrow(badOption(/^processors\[1\]: a function .* pass the URL of a module/));
-    expect(refused({ module: "a.js", options: () => {} })).toThrow(
-      badOption(/^processors\[1\]: .*structuredClone/),
+    expect(refused(() => {})).toThrow(
+      badOption(/^logitsProcessors\[1\]: a function .* pass the URL of a module/),
     );
-    expect(refused("http://")).toThrow(badOption(/^processors\[1\]: expected a URL/));
+    expect(refused({ module: "a.js", options: () => {} })).toThrow(
+      badOption(/^logitsProcessors\[1\]: .*structuredClone/),
+    );
+    expect(refused("http://")).toThrow(badOption(/^logitsProcessors\[1\]: expected a URL/));
   });
 });
 
@@ -84,11 +86,11 @@ describe("processors", () => {
   it("are loaded before the first token, and called with all tokens for each choice", async () => {
     const model = await load(files);
     const own: number[][] = [];
-    const processors: LogitsProcessorInput[] = [
+    const logitsProcessors: LogitsProcessorInput[] = [
       { module: NOTING, options: { name: "one" } },
       (_, tokens) => void own.push([...tokens]),
     ];
-    expect(await model.generate("ab", { processors, maxTokens: 2 }).text()).toBe("0 1 ");
+    expect(await model.generate("ab", { logitsProcessors, maxTokens: 2 }).text()).toBe("0 1 ");
     expect(noted().one).toEqual([
       [4, 97, 98, 0],
       [4, 97, 98, 1],
@@ -101,7 +103,10 @@ describe("processors", () => {
 
   it("are created for each generation, session and beam search", async () => {
     const model = await load(files);
-    const at = (name: string) => ({ processors: [{ module: NOTING, options: { name } }], maxTokens: 1 });
+    const at = (name: string) => ({
+      logitsProcessors: [{ module: NOTING, options: { name } }],
+      maxTokens: 1,
+    });
     const session = model.session();
     await session.push([7]);
     await Promise.all([
@@ -123,23 +128,23 @@ describe("processors", () => {
     const SLOW = moduleOf(
       "await new Promise((done) => setTimeout(done, 30)); export default () => () => {};",
     );
-    const stopped = model.generate("a", { processors: [`${SLOW}//1`] });
+    const stopped = model.generate("a", { logitsProcessors: [`${SLOW}//1`] });
     stopped.stop();
     expect(await stopped.result).toMatchObject({ finishReason: "aborted", text: "" });
     const controller = new AbortController();
-    const aborted = model.generate("a", { processors: [`${SLOW}//2`], signal: controller.signal });
+    const aborted = model.generate("a", { logitsProcessors: [`${SLOW}//2`], signal: controller.signal });
     const read = expect(aborted.text()).rejects.toBe("enough");
     controller.abort("enough");
     await read;
-    const text = model.generate("a", { processors: [`${SLOW}//3`], maxTokens: 40 }).text();
+    const text = model.generate("a", { logitsProcessors: [`${SLOW}//3`], maxTokens: 40 }).text();
     expect(await text).toMatch(/ 39 $/);
-    const disposed = expect(model.generate("a", { processors: [`${SLOW}//4`] }).text()).rejects;
+    const disposed = expect(model.generate("a", { logitsProcessors: [`${SLOW}//4`] }).text()).rejects;
     await model.dispose();
     await disposed.toMatchObject({ code: "disposed" });
   });
 
   it.each([
-    ["throw new Error('no');", /^processors\[0\]: data:.* cannot be loaded: Error: no$/],
+    ["throw new Error('no');", /^logitsProcessors\[0\]: data:.* cannot be loaded: Error: no$/],
     ["export const name = 1;", /has undefined as its default export, expected a function$/],
     [
       "export default () => { throw new TypeError('odd'); };",
@@ -150,11 +155,11 @@ describe("processors", () => {
     ["export default () => 7;", /has returned number, expected a function$/],
   ])("that cannot be created end the generation before it starts: %s", async (code, message) => {
     const model = await load(files);
-    const processors = [moduleOf(code)];
+    const logitsProcessors = [moduleOf(code)];
     const refused = { name: "SetunError", code: "bad-option", message: expect.stringMatching(message) };
-    for (const sample of model.samples("a", 2, { processors }))
+    for (const sample of model.generateMany("a", { n: 2, logitsProcessors }))
       await expect(sample.text()).rejects.toMatchObject(refused);
-    await expect(model.beamSearch("a", { processors })).rejects.toMatchObject(refused);
+    await expect(model.beamSearch("a", { logitsProcessors })).rejects.toMatchObject(refused);
     expect(log.asked).toEqual([]);
     expect(await model.generate("a", { maxTokens: 1 }).text()).toBe("0 ");
   });
@@ -167,9 +172,12 @@ describe("processors", () => {
         (_, tokens) => {
           if (tokens.at(-1) === 2) throw thrown;
         },
-        { message: "a logits processor failed: processors[0] has thrown RangeError: too far", cause: thrown },
+        {
+          message: "a logits processor failed: logitsProcessors[0] has thrown RangeError: too far",
+          cause: thrown,
+        },
       ],
-      [async () => {}, { message: expect.stringMatching(/processors\[0\] has returned a promise/) }],
+      [async () => {}, { message: expect.stringMatching(/logitsProcessors\[0\] has returned a promise/) }],
       [
         (logits) => void logits.fill(Number.NaN, 1, 2),
         { message: expect.stringMatching(/gave token 1 the logit NaN, expected a number or -Infinity$/) },
@@ -184,11 +192,11 @@ describe("processors", () => {
       ],
     ];
     for (const [processor, error] of fails) {
-      const failed = model.generate("a", { processors: [processor] }).text();
-      const beside = model.generate("a", { maxTokens: 5, processors: [() => {}] }).text();
+      const failed = model.generate("a", { logitsProcessors: [processor] }).text();
+      const beside = model.generate("a", { maxTokens: 5, logitsProcessors: [() => {}] }).text();
       await expect(failed).rejects.toMatchObject({ name: "SetunError", code: "bad-option", ...error });
       expect(await beside).toBe("0 1 2 3 4 ");
-      const searched = model.beamSearch("\u0002", { processors: [processor] });
+      const searched = model.beamSearch("\u0002", { logitsProcessors: [processor] });
       await expect(searched).rejects.toMatchObject({ code: "bad-option", ...error });
     }
   });

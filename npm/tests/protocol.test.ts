@@ -69,7 +69,7 @@ describe("load", () => {
   it("passes the limits to the engine", async () => {
     await load(files, { contexts: 2, queue: 3 });
     expect(log.place).toEqual({ backend: "auto", threads: 1, contexts: 2, queue: 3 });
-    await expect(load(files, { streams: 0 })).rejects.toMatchObject({ code: "bad-option" });
+    await expect(load(files, { maxConcurrent: 0 })).rejects.toMatchObject({ code: "bad-option" });
   });
 
   it("refuses a worker on a platform without workers", async () => {
@@ -88,7 +88,7 @@ describe("a generation", () => {
       text: "0 1 2 3 4 ",
       finishReason: "length",
       tokens: [0, 1, 2, 3, 4],
-      usage: { promptTokens: 3, generatedTokens: 5 },
+      usage: { promptTokens: 3, completionTokens: 5 },
       build: "simd128",
     });
     expect(await generation.text()).toBe("0 1 2 3 4 ");
@@ -116,7 +116,7 @@ describe("a generation", () => {
   it("runs to its end for text() and result", async () => {
     const model = await load(files);
     expect(await model.generate("a", { maxTokens: 50 }).text()).toMatch(/ 49 $/);
-    expect((await model.generate("a", { maxTokens: 50 }).result).usage.generatedTokens).toBe(50);
+    expect((await model.generate("a", { maxTokens: 50 }).result).usage.completionTokens).toBe(50);
   });
 
   it("waits for a slow reader", async () => {
@@ -210,7 +210,7 @@ describe("a generation", () => {
 describe("samples", () => {
   it("start with one request, and are read and stopped separately", async () => {
     const model = await load(files);
-    const [first, second, third] = model.samples("abc", 3, { maxTokens: 30 });
+    const [first, second, third] = model.generateMany("abc", { n: 3, maxTokens: 30 });
     expect(await second?.text()).toMatch(/^0 1 .* 29 $/);
     third?.stop();
     expect(await third?.result).toMatchObject({ finishReason: "aborted" });
@@ -224,31 +224,31 @@ describe("samples", () => {
 
   it("fail together when refused, and separately later", async () => {
     const model = await load(files);
-    for (const sample of model.samples([{ role: "user", content: "hi" }], 2))
+    for (const sample of model.generateMany([{ role: "user", content: "hi" }], { n: 2 }))
       await expect(sample.text()).rejects.toMatchObject({ code: "bad-option" });
-    for (const sample of model.samples("bad", 2))
+    for (const sample of model.generateMany("bad", { n: 2 }))
       await expect(sample.result).rejects.toMatchObject({ code: "context-full" });
     await model.dispose();
-    for (const sample of model.samples("a", 2))
+    for (const sample of model.generateMany("a", { n: 2 }))
       await expect(sample.text()).rejects.toMatchObject({ code: "disposed" });
   });
 
   it("do nothing for an aborted signal, and all end when it aborts", async () => {
     const model = await load(files);
-    for (const sample of model.samples("a", 2, { signal: AbortSignal.abort("no") }))
+    for (const sample of model.generateMany("a", { n: 2, signal: AbortSignal.abort("no") }))
       await expect(sample.text()).rejects.toBe("no");
     expect(log.asked).toEqual([]);
     const controller = new AbortController();
-    const samples = model.samples("a", 2, { signal: controller.signal });
+    const samples = model.generateMany("a", { n: 2, signal: controller.signal });
     controller.abort("enough");
     for (const sample of samples) await expect(sample.text()).rejects.toBe("enough");
     await pause(20);
     expect(log.freed).toEqual(["generation", "generation"]);
   });
 
-  it.each([0, 1.5, 65537, "2"])("refuse the count %s", async (count) => {
+  it.each([0, 1.5, 65537, "2"])("refuse n of %s", async (count) => {
     const model = await load(files);
-    const refused = () => model.samples("a", count as number);
+    const refused = () => model.generateMany("a", { n: count as number });
     expect(refused).toThrow(expect.objectContaining({ code: "bad-option" }));
   });
 });

@@ -193,7 +193,7 @@ describe("a generation with a response format", () => {
   it("ends if it is stopped while its grammar is compiled", async () => {
     const { load } = loadWith(fakeGrammars);
     const model = await load(files);
-    const [first, second] = model.samples("with", 2, { responseFormat, maxTokens: 3 });
+    const [first, second] = model.generateMany("with", { n: 2, responseFormat, maxTokens: 3 });
     first?.stop();
     expect(await first?.result).toMatchObject({ finishReason: "aborted", text: "" });
     expect(await second?.text()).toBe("0 1 2 ");

@@ -34,7 +34,7 @@ function readOptions(seedField: string): GenerateOptions {
     topK: number("top-k"),
     topP: number("top-p"),
     maxTokens: number("max-tokens"),
-    lookahead: number("lookahead"),
+    speculative: given({ lookahead: number("lookahead") }),
     seed: seed(seedField),
     ...(isChecked("probabilities") && { logprobs: true, topLogprobs: ALTERNATIVES }),
   });

@@ -28,7 +28,7 @@ export class Figures {
   end({ usage, timings, seed }: GenerationResult): void {
     cancelAnimationFrame(this.#drawing);
     this.#show();
-    say("tokens", String(usage.generatedTokens));
+    say("tokens", String(usage.completionTokens));
     say("rate", asRate(timings.tokensPerSecond));
     say("seed-used", String(seed));
   }
@@ -49,10 +49,10 @@ export function ending({ finishReason, usage }: GenerationResult): string {
     stop: "End of text",
     length: "Length limit reached",
     aborted: "Stopped",
-    deadline: "Deadline reached",
-    filtered: "Ended by the content filter",
+    timeout: "Time limit reached",
+    content_filter: "Ended by the content filter",
   };
-  return `${ends[finishReason]}: ${usage.generatedTokens} tokens, prompt of ${usage.promptTokens} tokens.`;
+  return `${ends[finishReason]}: ${usage.completionTokens} tokens, prompt of ${usage.promptTokens} tokens.`;
 }
 
 /** Speed and seed of a generation without figures. */

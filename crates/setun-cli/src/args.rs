@@ -163,7 +163,7 @@ impl<const CHAT: bool> GenerateArgs<CHAT> {
             Some(file) => read_config(file)?,
             None => with_contexts(texts),
         };
-        config.engine.streams = config.engine.streams.max(texts);
+        config.engine.max_concurrent = config.engine.max_concurrent.max(texts);
         self.device.apply(self.memory, &mut config)?;
         let builder = Engine::builder(self.model.files()?.open()?).config(config);
         start(match &self.draft {
@@ -179,9 +179,9 @@ impl<const CHAT: bool> GenerateArgs<CHAT> {
     /// If the constraint cannot be compiled, or a pattern of the filter is not valid.
     pub(crate) fn options(&self, engine: &Engine) -> Result<GenerateOptions, CliError> {
         let mut options = self.options.options();
-        options.constraint = self.constraint.constraint(engine, options.deadline)?;
+        options.constraint = self.constraint.constraint(engine, options.timeout)?;
         options.filter = self.filter.filter()?;
-        options.context_strategy = self.context_overflow.strategy(engine.context_length());
+        options.context_overflow = self.context_overflow.strategy(engine.context_length());
         Ok(options)
     }
 }

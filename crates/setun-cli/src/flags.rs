@@ -95,12 +95,12 @@ mod tests {
             ),
             (bad("head_type", "auto"), "option `--head` is 3, expected auto"),
             (
-                bad("ban", "a model with a tokenizer, or banned_tokens"),
-                "option `--ban` is 3, expected a model with a tokenizer, or --banned-tokens",
+                bad("bad_words", "a model with a tokenizer, or banned_tokens"),
+                "option `--bad-words` is 3, expected a model with a tokenizer, or --banned-tokens",
             ),
             (
-                bad("streams", "the streams of the engine"),
-                "option `streams` is 3, expected the streams of the engine",
+                bad("queue", "the queue of the engine"),
+                "option `queue` is 3, expected the queue of the engine",
             ),
             (
                 bad("prompt", "seed_tokens, stop"),

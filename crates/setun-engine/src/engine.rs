@@ -88,7 +88,7 @@ pub(crate) struct Shared {
     weight_bytes: usize,
     head: HeadType,
     threads: usize,
-    streams: usize,
+    max_concurrent: usize,
     buffer: usize,
     back_pressure: BackPressure,
     defaults: GenerateOptions,

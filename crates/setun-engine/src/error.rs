@@ -75,7 +75,7 @@ pub enum Error {
     Busy {
         /// Those that run or wait, each sample and beam by itself.
         taken: usize,
-        /// Most that may: `streams` and `queue`.
+        /// Most that may: `max_concurrent` and `queue`.
         most: usize,
     },
 

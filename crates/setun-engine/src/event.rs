@@ -92,7 +92,7 @@ pub struct Done {
 
 /// Why a generation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum FinishReason {
     /// An end token or a stop string.
     Stop,
@@ -102,9 +102,23 @@ pub enum FinishReason {
     /// a character or was held by a filter, is then not part of the answer.
     Aborted,
     /// Its time was over. As with the caller's end, text that was held back is left out.
-    Deadline,
+    Timeout,
     /// The content filter.
-    Filtered,
+    ContentFilter,
+}
+
+impl FinishReason {
+    /// Its name in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::Aborted => "aborted",
+            Self::Timeout => "timeout",
+            Self::ContentFilter => "content_filter",
+        }
+    }
 }
 
 /// Tokens in and out.
@@ -113,7 +127,7 @@ pub struct Usage {
     /// Tokens of the prompt, special ones included.
     pub prompt_tokens: usize,
     /// Tokens generated, an end token included.
-    pub generated_tokens: usize,
+    pub completion_tokens: usize,
 }
 
 /// Times of a generation.

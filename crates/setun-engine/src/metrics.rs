@@ -123,7 +123,7 @@ impl EngineMetrics {
     pub(crate) fn add_end(&mut self, reason: FinishReason) {
         match reason {
             FinishReason::Aborted => self.aborted += 1,
-            FinishReason::Deadline => self.timed_out += 1,
+            FinishReason::Timeout => self.timed_out += 1,
             _ => self.finished += 1,
         }
     }

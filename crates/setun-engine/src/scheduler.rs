@@ -150,7 +150,9 @@ impl Scheduler {
 
     fn take(&mut self, command: Command) {
         match command {
-            Command::Generate(request) => self.queue.enqueue(*request, self.kv.limits.streams),
+            Command::Generate(request) => {
+                self.queue.enqueue(*request, self.kv.limits.max_concurrent)
+            }
             Command::Wake => {}
             Command::Profile { profiled, timeline, reply } => {
                 let timed = self.stats.set_profiled(profiled, timeline);

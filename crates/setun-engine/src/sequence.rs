@@ -180,7 +180,7 @@ impl Sequence {
     /// If what is to shorten it fails, or leaves what cannot be run.
     pub(crate) fn shorten(&mut self) -> Result<bool, Error> {
         let Request { context_length, vocabulary, .. } = self.request;
-        let Some(strategy) = &self.request.context_strategy else { return Ok(false) };
+        let Some(strategy) = &self.request.context_overflow else { return Ok(false) };
         if self.context.len() < context_length {
             return Ok(false);
         }

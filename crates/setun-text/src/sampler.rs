@@ -237,7 +237,7 @@ impl Sampler {
     ) -> Result<(), TextError> {
         let options = &self.options;
         match taken {
-            SamplingStep::Processors => return self.process(list, step),
+            SamplingStep::LogitsProcessors => return self.process(list, step),
             SamplingStep::Temperature => {
                 let middle = (options.temperature, options.dynamic_temperature);
                 let exponent = options.dynamic_temperature_exponent;
@@ -279,7 +279,7 @@ impl Sampler {
     fn process(&self, list: &mut RankedCandidates, step: &Step<'_>) -> Result<(), TextError> {
         let tokens = list.tokens().iter().map(|token| (token.token(), token.logit())).collect();
         let mut candidates = Candidates::new(tokens);
-        for processor in &self.options.processors {
+        for processor in &self.options.logits_processors {
             processor.process(&mut candidates, step)?;
         }
         let tokens = candidates.into_tokens();

@@ -46,7 +46,7 @@ macro_rules! define_sampler_options {
             /// The tokens that end a text.
             pub end_tokens: Vec<u32>,
             /// The caller's own steps, one after the other.
-            pub processors: Vec<SharedProcessor>,
+            pub logits_processors: Vec<SharedProcessor>,
             /// The last steps, each at most once; those that are left out are taken before them, in
             /// the order of [`SamplingStep::ORDER`]. Tokens that a [`Step`](crate::Step) does not
             /// allow are dropped before all.
@@ -63,7 +63,7 @@ macro_rules! define_sampler_options {
                     banned_tokens: vec![],
                     banned_sequences: vec![],
                     end_tokens: vec![],
-                    processors: vec![],
+                    logits_processors: vec![],
                     order: vec![],
                 }
             }
@@ -99,7 +99,7 @@ impl SamplerOptions {
             Step::BannedSequences => !self.banned_sequences.is_empty(),
             Step::MinTokens => self.min_tokens != 0 && !self.end_tokens.is_empty(),
             Step::Tokens => self.allowed_tokens.is_some() || !self.banned_tokens.is_empty(),
-            Step::Processors => !self.processors.is_empty(),
+            Step::LogitsProcessors => !self.logits_processors.is_empty(),
             Step::Temperature => self.temperature != 1.0 || self.dynamic_temperature != 0.0,
             Step::TopNSigma => self.top_n_sigma != 0.0,
             Step::TopK => self.top_k != 0,

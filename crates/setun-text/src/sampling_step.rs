@@ -50,7 +50,7 @@ steps! {
     /// Drops banned tokens, and those that are not allowed.
     Tokens = "tokens",
     /// Calls the caller's own processors.
-    Processors = "processors",
+    LogitsProcessors = "logits_processors",
     /// Divides the logits, by a fixed or a dynamic temperature.
     Temperature = "temperature",
     /// Keeps logits within some standard deviations of the best.
@@ -77,7 +77,7 @@ impl SamplingStep {
     /// Whether greedy choices take it, too: it changes single tokens, whatever the others are.
     pub(crate) fn is_of_tokens(self) -> bool {
         use SamplingStep as Step;
-        self.is_change() || self.is_ban() || matches!(self, Step::Processors)
+        self.is_change() || self.is_ban() || matches!(self, Step::LogitsProcessors)
     }
 
     /// Whether it changes the logits of single tokens.

@@ -17,13 +17,13 @@ struct JsStrategy {
     window: Option<usize>,
 }
 
-/// The strategy of the option `contextStrategy`; none for `"stop"`, the default.
+/// The strategy of the option `contextOverflow`; none for `"stop"`, the default.
 pub(crate) fn strategy(given: JsValue) -> Result<Option<SharedContextStrategy>, JsValue> {
     if given.is_undefined() || given == "stop" {
         return Ok(None);
     }
     let strategy: JsStrategy = serde_wasm_bindgen::from_value(given)
-        .map_err(|error| bad_option(&format!("option `contextStrategy`: {error}")))?;
+        .map_err(|error| bad_option(&format!("option `contextOverflow`: {error}")))?;
     match strategy {
         JsStrategy { name, keep: Some(first), room: Some(room), .. }
             if name == "truncate_middle" =>
@@ -36,7 +36,7 @@ pub(crate) fn strategy(given: JsValue) -> Result<Option<SharedContextStrategy>, 
             Ok(Some(SharedContextStrategy::new(SinksAndWindow { sinks, window })))
         }
         JsStrategy { name, .. } => {
-            Err(bad_option(&format!("option `contextStrategy`: `{name}` lacks its numbers")))
+            Err(bad_option(&format!("option `contextOverflow`: `{name}` lacks its numbers")))
         }
     }
 }

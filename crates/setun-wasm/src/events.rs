@@ -55,7 +55,7 @@ impl From<TextDelta> for Delta {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Usage {
     prompt_tokens: usize,
-    generated_tokens: usize,
+    completion_tokens: usize,
 }
 
 #[derive(Serialize)]
@@ -90,7 +90,7 @@ impl From<setun::Event> for Event {
                 stop,
                 usage: Usage {
                     prompt_tokens: usage.prompt_tokens,
-                    generated_tokens: usage.generated_tokens,
+                    completion_tokens: usage.completion_tokens,
                 },
                 timings: Timings {
                     load_seconds: timings.load_seconds,

@@ -95,7 +95,7 @@ impl Loader {
     }
 
     /// The model on its device; each weight is moved there as it is read. `options` is `{backend?,
-    /// threads?, contexts?, streams?, queue?}`. `draft` is a smaller model with the same vocabulary
+    /// threads?, contexts?, maxConcurrent?, queue?}`. `draft` is a smaller model with the same vocabulary
     /// for speculative decoding.
     ///
     /// # Errors

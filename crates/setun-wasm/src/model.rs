@@ -115,7 +115,7 @@ impl Model {
     ) -> Result<Vec<Generation>, JsValue> {
         let prompt = read_prompt(prompt)?;
         let options = options::parse(options, self.0.vocab_size())?;
-        let streams = self.0.samples(prompt, options, count).map_err(to_js)?;
+        let streams = self.0.generate_many(prompt, options, count).map_err(to_js)?;
         Ok(streams.into_iter().map(Generation::new).collect())
     }
 

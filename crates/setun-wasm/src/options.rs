@@ -20,9 +20,9 @@ pub(crate) fn parse(given: &JsValue, vocabulary: usize) -> Result<GenerateOption
             "filter" => options.filter = Some(filter(read(&key, value)?)?),
             #[cfg(target_family = "wasm")]
             "grammar" => options.constraint = crate::grammar::constraint(value),
-            "contextStrategy" => options.context_strategy = context_strategy::strategy(value)?,
-            "processors" => options.processors = processors::read(&value, vocabulary)?,
-            "deadline" => options.set("deadline", &seconds(read(&key, value)?)).map_err(to_js)?,
+            "contextOverflow" => options.context_overflow = context_strategy::strategy(value)?,
+            "logitsProcessors" => options.logits_processors = processors::read(&value, vocabulary)?,
+            "timeout" => options.set("timeout", &seconds(read(&key, value)?)).map_err(to_js)?,
             _ => options.set(&snake_case(&key), &read(&key, value)?).map_err(to_js)?,
         }
     }

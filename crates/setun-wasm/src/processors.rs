@@ -14,7 +14,7 @@ pub(crate) fn read(given: &JsValue, vocabulary: usize) -> Result<Vec<SharedProce
     let calls = given.dyn_ref::<Array>().map(Array::to_vec).unwrap_or_default();
     let processor = |call: JsValue| match call.dyn_into() {
         Ok(call) => Ok(SharedProcessor::new(Callback { call, vocabulary })),
-        Err(_) => Err(bad_option("option `processors`: expected an array of functions")),
+        Err(_) => Err(bad_option("option `logitsProcessors`: expected an array of functions")),
     };
     calls.into_iter().map(processor).collect()
 }

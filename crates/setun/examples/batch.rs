@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1);
     let model = path.map_or_else(Model::embedded, Model::open)?;
     let engine = Engine::builder(model)
-        .streams(PROMPTS.len()) // the largest batch; other requests wait
+        .max_concurrent(PROMPTS.len()) // the largest batch; other requests wait
         .queue(100) // and no more than these; one more is refused
         .batch_wait(Duration::from_millis(5)) // for others to begin with
         .build()?;

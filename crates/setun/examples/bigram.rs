@@ -115,7 +115,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut options = GenerateOptions::new().seed(7).max_tokens(60);
     options.temperature = Some(0.7);
-    let streams = engine.samples("the ", options.clone(), 3)?;
+    let streams = engine.generate_many("the ", options.clone(), 3)?;
     for stream in streams {
         println!("the {}", stream.wait()?.text);
     }

@@ -67,8 +67,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             Event::Text(delta) if delta.text.is_empty() => {} // held back
             Event::Progress(_) | Event::Prompt(_) => {}
             Event::Text(delta) => println!("> {}", delta.text.trim()),
-            Event::Done(done) if done.finish_reason == FinishReason::Filtered => {
-                println!("ended by the filter after {} tokens", done.usage.generated_tokens);
+            Event::Done(done) if done.finish_reason == FinishReason::ContentFilter => {
+                println!("ended by the filter after {} tokens", done.usage.completion_tokens);
             }
             Event::Done(done) => println!("ended by {:?}", done.finish_reason),
         }

@@ -53,7 +53,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let tokenizer = model.tokenizer()?.ok_or("a model without a tokenizer")?.clone();
 
     let banned = tokens_with('e', &*tokenizer)?;
-    let options = GenerateOptions::new().max_tokens(40).seed(1).processors([Without { banned }]);
+    let options =
+        GenerateOptions::new().max_tokens(40).seed(1).logits_processors([Without { banned }]);
     let text = Engine::builder(model).build()?.complete(PROMPT, options)?.text;
     println!("{PROMPT}{text}\n{} times the letter e", text.matches('e').count());
 

@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (usage, reason) = (completion.done.usage, completion.done.finish_reason);
     println!(
         "{} tokens after {}, ended by {reason:?}",
-        usage.generated_tokens, usage.prompt_tokens
+        usage.completion_tokens, usage.prompt_tokens
     );
     Ok(())
 }

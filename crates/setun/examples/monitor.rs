@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let engine = Engine::builder(model).build()?;
     pollster::block_on(engine.start_profile())?;
     let options = GenerateOptions::new().max_tokens(TOKENS).seed(1);
-    let streams = engine.samples("Once upon a time", options, TEXTS)?;
+    let streams = engine.generate_many("Once upon a time", options, TEXTS)?;
 
     let mut peak = 0;
     for stream in streams {

@@ -6,12 +6,17 @@ export type { DroppedItems } from "../dropped-files.js";
 export { ERROR_CODES, type ErrorCode, SetunError } from "../errors.js";
 export type { Estimate, EstimatedBackend, EstimatedStorage, ModelEstimate } from "../estimate.js";
 export type { FilterRule } from "../filter.js";
-export { type GenerateOptions, SAMPLING_STEPS, type SamplingStep } from "../generate-options.js";
+export {
+  type GenerateOptions,
+  SAMPLING_STEPS,
+  type SamplingStep,
+  type SpeculativeOptions,
+} from "../generate-options.js";
 export type { Generation, GenerationResult } from "../generation.js";
 export type { Load } from "../load.js";
 export type { LoadPhase, LoadProgress } from "../load-progress.js";
 export type { MemoryByKind, Metrics, Summary } from "../metrics.js";
-export type { Model, ModelInfo } from "../model.js";
+export type { GenerateManyOptions, Model, ModelInfo } from "../model.js";
 export type { Models } from "../models.js";
 export type { Backend, EstimateOptions, LoadOptions } from "../options.js";
 export { BUILDS, type Build } from "../pick-build.js";

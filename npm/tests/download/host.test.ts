@@ -183,7 +183,7 @@ it("deletes an invalid draft model, and keeps its model", async () => {
     await vi.waitUntil(() => [...store.storage.files.keys()].some(isModelFile), { timeout: 5000 });
     return Object.assign(new Error("an odd shape"), { code: "bad-checkpoint" });
   };
-  const options = { draft: "/draft/a.safetensors" };
+  const options = { speculative: { draft: "/draft/a.safetensors" } };
   const loading = loadWith({ draftRefusal })("/a.safetensors", options);
   await expect(loading).rejects.toMatchObject({ code: "bad-checkpoint" });
   await store.free();
@@ -197,7 +197,7 @@ it("deletes an invalid draft model, and keeps its model", async () => {
 });
 
 it("downloads a draft model after its model if they share a folder", async () => {
-  const model = await loadWith()("/a.safetensors", { draft: "/a.safetensors" });
+  const model = await loadWith()("/a.safetensors", { speculative: { draft: "/a.safetensors" } });
   await store.free();
   expect(store.files()).toEqual(["a.safetensors", "manifest.json"]);
   expect(new Set(server.starts("/a.safetensors")).size).toBe(server.starts("/a.safetensors").length);

@@ -89,9 +89,9 @@ fn a_search_that_is_dropped_frees_its_memory_before_the_next_step() {
     cancel.cancel();
     let found = next.wait().expect("what there is");
     assert_eq!(found.done.finish_reason, FinishReason::Aborted);
-    let over = greedy(400).deadline(Duration::ZERO);
+    let over = greedy(400).timeout(Duration::ZERO);
     let over = search(&engine, four(), over);
-    assert_eq!((over.texts.len(), over.done.finish_reason), (0, FinishReason::Deadline));
+    assert_eq!((over.texts.len(), over.done.finish_reason), (0, FinishReason::Timeout));
     let metrics = block_on(engine.metrics()).expect("an engine");
     assert_eq!((metrics.running, metrics.used_blocks), (0, 0));
 }

@@ -42,7 +42,7 @@ fn by_hand(prompt: &[u32], keep: impl Fn(&[u32]) -> Vec<u32>) -> Vec<u32> {
 }
 
 fn with(engine: &Engine, prompt: &[u32], strategy: &SharedContextStrategy) -> Vec<u32> {
-    let options = endless(TOKENS).context_strategy(strategy.clone());
+    let options = endless(TOKENS).context_overflow(strategy.clone());
     let found = engine.complete(prompt.to_vec(), options).expect("a text");
     assert_eq!(found.done.finish_reason, FinishReason::Length);
     assert_eq!(found.done.usage.prompt_tokens, prompt.len());
@@ -82,13 +82,13 @@ fn a_summary_may_be_anything_and_others_do_not_matter() {
     let expected = by_hand(&prompt(40), |seen| seen.iter().step_by(3).copied().collect());
     let model = setun::Model::open(setun_tests::fixture(super::MODEL)).expect("the story model");
     let engine = Engine::builder(model).contexts(2).build().expect("an engine");
-    let options = || endless(TOKENS).context_strategy(shared(summary));
+    let options = || endless(TOKENS).context_overflow(shared(summary));
     let others = (0..5).map(|seed| {
         let options = super::sampled(seed).max_tokens(300);
         engine.generate(prompt(20 + u32::try_from(seed).expect("few")), options).expect("a stream")
     });
     let others: Vec<_> = others.collect();
-    let streams = engine.samples(prompt(40), options(), 3).expect("streams");
+    let streams = engine.generate_many(prompt(40), options(), 3).expect("streams");
     for stream in streams {
         assert_eq!(stream.wait().expect("a text").tokens, expected);
     }
@@ -115,7 +115,7 @@ fn a_strategy_that_fails_ends_its_text_alone() {
     let engine = engine();
     let all =
         |full: &FullContext<'_>| -> Result<Vec<u32>, EngineError> { Ok(full.tokens.to_vec()) };
-    let options = || endless(TOKENS).context_strategy(shared(all));
+    let options = || endless(TOKENS).context_overflow(shared(all));
     let refused = engine.complete(prompt(700), options()).expect_err("it keeps too much");
     assert_eq!(refused.code(), ErrorCode::BadOption);
     let ended = engine.complete(prompt(30), options()).expect_err("it keeps too much");

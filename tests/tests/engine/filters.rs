@@ -57,7 +57,7 @@ fn each_of_many_texts_has_a_state_of_its_own() {
     let engine = Engine::builder(model).contexts(1).build().expect("an engine");
     let options = || GenerateOptions::new().temperature(1.0).seed(3).max_tokens(300);
     let all = |options: GenerateOptions| {
-        let streams = engine.samples("Once upon", options, 6).expect("streams");
+        let streams = engine.generate_many("Once upon", options, 6).expect("streams");
         streams.into_iter().map(|stream| stream.wait().expect("a story")).collect::<Vec<_>>()
     };
     let plain = all(options());
@@ -82,10 +82,10 @@ fn a_word_ends_the_text_before_it() {
     };
     let found = stopped(greedy(60));
     assert_eq!(found.text, plain.text[..at]);
-    assert_eq!((found.done.finish_reason, &found.done.stop), (FinishReason::Filtered, &None));
+    assert_eq!((found.done.finish_reason, &found.done.stop), (FinishReason::ContentFilter, &None));
     assert!(found.tokens.len() < 60 && plain.tokens.starts_with(&found.tokens));
     let json = serde_json::to_value(Event::Done(found.done)).expect("JSON");
-    assert_eq!(json["finish_reason"], "filtered");
+    assert_eq!(json["finish_reason"], "content_filter");
     // What a stop string takes away the filter never sees.
     let Completion { text, done, .. } = stopped(greedy(60).stop([&plain.text[at - 2..=at]]));
     assert_eq!(text, plain.text[..at - 2]);
@@ -112,11 +112,11 @@ fn what_is_held_is_shown_at_the_end_of_a_text_only() {
     assert!(matches!(block_on(stream.next()), Some(Ok(Event::Text(_)))));
     stream.cancel_handle().cancel();
     assert!(texts(stream).iter().all(String::is_empty));
-    let late = greedy(400).deadline(Duration::from_millis(80)).filter(Holds.shared());
+    let late = greedy(400).timeout(Duration::from_millis(80)).filter(Holds.shared());
     let stream = engine.generate("Once upon a time", late).expect("a stream");
     thread::sleep(Duration::from_millis(100));
     let found = stream.wait().expect("what there is");
-    assert_eq!((found.text.as_str(), found.done.finish_reason), ("", FinishReason::Deadline));
+    assert_eq!((found.text.as_str(), found.done.finish_reason), ("", FinishReason::Timeout));
 }
 
 /// Holds all text back, and fails at its end.

@@ -148,7 +148,7 @@ fn events_are_one_a_token_and_then_done() {
     let events: Vec<Event> = block_on(stream.map(|event| event.expect("an event")).collect());
     let (done, deltas) = events.split_last().expect("events");
     let Event::Done(done) = done else { panic!("the last event is {done:?}") };
-    assert_eq!((deltas.len(), done.usage.generated_tokens), (12, 12));
+    assert_eq!((deltas.len(), done.usage.completion_tokens), (12, 12));
     for delta in deltas {
         let Event::Text(delta) = delta else { panic!("{delta:?} before the end") };
         assert!(delta.logprob.is_some_and(|logprob| logprob <= 0.0));

@@ -54,8 +54,9 @@ fn prompt_logprobs_follow_from_the_logits_of_the_rows() {
         let all = [reported.prompt, reported.deltas].concat();
         assert_eq!(without_text(&all), wanted);
     }
-    for one in
-        engine.samples(TEXT, sampled(3).prompt_logprobs(true).top_logprobs(3), 3).expect("streams")
+    for one in engine
+        .generate_many(TEXT, sampled(3).prompt_logprobs(true).top_logprobs(3), 3)
+        .expect("streams")
     {
         let prompt = one.wait().expect("a story").prompt;
         assert_eq!(without_text(&prompt), wanted[..tokens.len()]);
@@ -83,7 +84,7 @@ fn the_first_of_samples_may_leave_before_prompt_logprobs() {
     let engine = engine();
     let prompt: Vec<u32> = (0..300).map(|at| at * 11 % 500).collect();
     let mut streams =
-        engine.samples(prompt.clone(), sampled(1).prompt_logprobs(true), 2).expect("streams");
+        engine.generate_many(prompt.clone(), sampled(1).prompt_logprobs(true), 2).expect("streams");
     drop(streams.remove(0));
     let left = streams.remove(0).wait().expect("a story");
     let reported: Vec<u32> = left.prompt.iter().map(|delta| delta.token).collect();
@@ -91,7 +92,7 @@ fn the_first_of_samples_may_leave_before_prompt_logprobs() {
         reported.is_empty() || reported == prompt,
         "all of it or, if the first had it, nothing"
     );
-    let alone = engine.samples(prompt, sampled(1), 2).expect("streams").remove(1);
+    let alone = engine.generate_many(prompt, sampled(1), 2).expect("streams").remove(1);
     assert_eq!(left.tokens, alone.wait().expect("a story").tokens);
 }
 

@@ -110,7 +110,7 @@ fn samples_share_their_prompt_and_are_what_they_are_alone() {
     let engine = engine();
     let prompt: Vec<u32> = (0..90).map(|at| at * 11 % 500).collect();
     let options = || GenerateOptions::new().temperature(1.0).seed(7).max_tokens(20);
-    let streams = engine.samples(prompt.clone(), options(), 5).expect("streams");
+    let streams = engine.generate_many(prompt.clone(), options(), 5).expect("streams");
     let tokens: Vec<_> = streams.into_iter().map(|stream| read(stream).0).collect();
     let expected: usize = tokens.iter().map(|tokens| tokens.len() - 1).sum();
     assert_eq!(metrics(&engine).rows, 90 + expected as u64, "the prompt once");
@@ -119,7 +119,8 @@ fn samples_share_their_prompt_and_are_what_they_are_alone() {
     assert!(tokens[1..].iter().all(|tokens| *tokens != alone), "each draws for itself");
 
     for count in [0, 65] {
-        let refused = engine.samples(prompt.clone(), options(), count).expect_err("none, too many");
+        let refused =
+            engine.generate_many(prompt.clone(), options(), count).expect_err("none, too many");
         assert_eq!(refused.code(), ErrorCode::BadOption);
     }
 }
@@ -127,17 +128,17 @@ fn samples_share_their_prompt_and_are_what_they_are_alone() {
 #[test]
 fn time_that_is_over_ends_a_generation_with_what_it_has() {
     let engine = engine();
-    let unread = engine.generate("Once", greedy(300).deadline(Duration::from_millis(80)));
-    let over = greedy(300).deadline(Duration::ZERO);
+    let unread = engine.generate("Once", greedy(300).timeout(Duration::from_millis(80)));
+    let over = greedy(300).timeout(Duration::ZERO);
     let (tokens, end) = read(engine.generate("Once", over).expect("a stream"));
-    assert_eq!((tokens.len(), end), (0, Ok(FinishReason::Deadline)));
+    assert_eq!((tokens.len(), end), (0, Ok(FinishReason::Timeout)));
     // Nobody reads the other, so it pauses, and ends though nobody says so.
     thread::sleep(Duration::from_millis(200));
     while metrics(&engine).running > 0 {
         thread::sleep(Duration::from_millis(10));
     }
     let (tokens, end) = read(unread.expect("a stream"));
-    assert_eq!(end, Ok(FinishReason::Deadline));
+    assert_eq!(end, Ok(FinishReason::Timeout));
     let whole = engine.complete("Once", greedy(300)).expect("a story").tokens;
     assert!(whole.starts_with(&tokens) && tokens.len() < 300, "{} tokens", tokens.len());
 }
@@ -145,7 +146,7 @@ fn time_that_is_over_ends_a_generation_with_what_it_has() {
 #[test]
 fn a_full_queue_refuses_and_takes_again() {
     let model = Model::open(fixture(MODEL)).expect("the story model");
-    let engine = Engine::builder(model).streams(1).queue(2).build().expect("an engine");
+    let engine = Engine::builder(model).max_concurrent(1).queue(2).build().expect("an engine");
     // Nobody reads them, so each keeps its slot.
     let running = engine.generate("Once", greedy(400)).expect("a stream");
     while metrics(&engine).running == 0 {}
@@ -164,7 +165,8 @@ fn a_full_queue_refuses_and_takes_again() {
 fn an_idle_engine_waits_for_a_batch() {
     let model = Model::open(fixture(MODEL)).expect("the story model");
     let wait = Duration::from_mins(10);
-    let engine = Engine::builder(model).streams(3).batch_wait(wait).build().expect("an engine");
+    let engine =
+        Engine::builder(model).max_concurrent(3).batch_wait(wait).build().expect("an engine");
     let streams: Vec<_> =
         (0..3).map(|_| engine.generate(vec![1, 2, 3], greedy(5)).expect("a stream")).collect();
     for stream in streams {
@@ -187,7 +189,7 @@ fn many_streams_over_little_memory_end_as_they_should() {
             .temperature(0.9)
             .seed(at.into())
             .max_tokens(40 + at as usize % 5 * 30);
-        if at % 16 == 5 { options.deadline(Duration::from_millis(u64::from(at))) } else { options }
+        if at % 16 == 5 { options.timeout(Duration::from_millis(u64::from(at))) } else { options }
     };
     let readers: Vec<_> = (0..64)
         .map(|at: u32| {
@@ -218,12 +220,12 @@ fn many_streams_over_little_memory_end_as_they_should() {
 
     let alone = super::engine();
     for (at, (tokens, end)) in (0..64).zip(found) {
-        let whole = alone.complete(prompt(at), options(at).deadline(Duration::from_mins(9)));
+        let whole = alone.complete(prompt(at), options(at).timeout(Duration::from_mins(9)));
         let whole = whole.expect("a story");
         assert!(whole.tokens.starts_with(&tokens), "stream {at}");
         match (at % 16, end.expect("no error")) {
             (1 | 2, reason) => assert_eq!(reason, FinishReason::Aborted),
-            (4, FinishReason::Aborted) | (5, FinishReason::Deadline) => {}
+            (4, FinishReason::Aborted) | (5, FinishReason::Timeout) => {}
             (_, reason) => {
                 assert_eq!((reason, tokens.len()), (whole.done.finish_reason, whole.tokens.len()));
             }

@@ -71,7 +71,7 @@ fn engine() -> Engine {
         .draft(open())
         .threads(2)
         .contexts(2)
-        .streams(6)
+        .max_concurrent(6)
         .queue(40)
         .build()
         .expect("an engine")

@@ -95,7 +95,7 @@ impl<'a> Caller<'a> {
     fn samples(&mut self) {
         let (prompt, options) = (self.prompt(), self.options());
         let count = 1 + self.random.below(4);
-        let streams = settle(self.engine.samples(prompt, options, count));
+        let streams = settle(self.engine.generate_many(prompt, options, count));
         streams.into_iter().flatten().for_each(read);
     }
 
@@ -163,7 +163,7 @@ impl<'a> Caller<'a> {
 
     fn deadline(&mut self) {
         let time = Duration::from_micros(self.random.below(3000) as u64 + 1);
-        let options = self.options().deadline(time);
+        let options = self.options().timeout(time);
         settle(self.engine.generate(self.prompt(), options)).into_iter().for_each(read);
     }
 

@@ -10,7 +10,7 @@ const NUM_BEAMS: &str = "num_beams";
 
 /// Further arguments of `setun run` that a search does not take.
 const OTHERS: [&str; 10] = [
-    "samples",
+    "n",
     "draft",
     "context_overflow",
     "json_schema",

@@ -160,7 +160,7 @@ fn measure_batches(args: &Args, peers: &mut [Peer]) -> Result<Vec<Report>, CliEr
     let step_bytes = bytes_of_a_step(&model, model.head_type(&options));
     // Repeats compute all of their prompts again, and all sequences run at once.
     let builder = args::builder(model, &args.device, args.memory, contexts)?;
-    let engine = args::start(builder.prefix_positions(0).streams(contexts))?;
+    let engine = args::start(builder.prefix_positions(0).max_concurrent(contexts))?;
 
     let mut reports = vec![];
     for batch in batches {

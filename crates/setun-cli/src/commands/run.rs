@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Number of texts to generate from the prompt, which is computed once. Standard error has the
     /// number of each; with --json events have an `index`, from 0
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_SAMPLES))]
-    samples: Option<u16>,
+    n: Option<u16>,
 
     #[command(flatten)]
     timing: TimingArgs,
@@ -61,7 +61,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let BeamArgs(beams) = args.beams;
     let num_beams = beams.map(|beams| beams.num_beams);
-    let count = args.samples.map(usize::from).or(num_beams).unwrap_or(1);
+    let count = args.n.map(usize::from).or(num_beams).unwrap_or(1);
     args.timing.check()?;
     let given = args.template.prompt()?.or_else(|| args.prompt.clone());
     let engine = args.generate.engine(count)?;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let options = args.generate.options(&engine)?;
     let ends = match beams {
         Some(beams) => vec![beams::run(engine.beams(prompt, beams, options)?, args.json)?],
-        None => print_samples(args, engine.samples(prompt, options, count)?)?,
+        None => print_samples(args, engine.generate_many(prompt, options, count)?)?,
     };
     args.timing.end(&engine)?;
     if args.verbose {
@@ -103,7 +103,7 @@ fn print_events(args: &Args, streams: Vec<GenerationStream>) -> Result<Vec<Done>
     let (mut output, mut ends) = (Output::new(), vec![]);
     for (index, event) in together(streams) {
         let event = event.or_else(|error| output.fail(error))?;
-        match args.samples {
+        match args.n {
             Some(_) => output.json(&Numbered { event: &event, index })?,
             None => output.json(&event)?,
         }
@@ -160,7 +160,7 @@ fn together(
 }
 
 fn summary(done: &Done) -> String {
-    let tokens = done.usage.generated_tokens;
+    let tokens = done.usage.completion_tokens;
     let rate = if tokens < MIN_RATE_TOKENS {
         String::new()
     } else {

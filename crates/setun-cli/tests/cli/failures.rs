@@ -76,7 +76,7 @@ fn wrong_usage() {
         &["run", "--temperature", "NaN", "Hello"],
         &["run", "--logit-bias", "3", "Hello"],
         &["run", "--banned-tokens", "a", "Hello"],
-        &["run", "--ban", "", "Hello"],
+        &["run", "--bad-words", "", "Hello"],
         &["run", "--sampling-order", "top_k,top_q", "Hello"],
         &["run", "--kv", "f64", "Hello"],
         &["run", "--head", "screened-at-night", "Hello"],
@@ -128,7 +128,7 @@ fn help_and_version_are_no_failures() {
     let after =
         |heading: usize, flag| places[heading] + help[places[heading]..].find(flag).expect(flag);
     assert!(after(0, "--json") < places[1] && after(0, "--backend") < places[1]);
-    assert!(after(1, "--top-p") < places[2] && after(2, "--ban ") > 0, "{help}");
+    assert!(after(1, "--top-p") < places[2] && after(2, "--bad-words ") > 0, "{help}");
 }
 
 #[cfg(target_os = "linux")]

@@ -36,7 +36,7 @@ fn a_draft_changes_no_text() {
         |more: &[&str]| story(&["--seed", "4", "--temperature", "1", "--max-tokens", "40"], more);
     let text = run(&[]).text();
     assert_eq!(run(&["--draft", &stories]).text(), text);
-    assert_eq!(run(&["--draft", &stories, "--lookahead", "2", "--samples", "1"]).text(), text);
+    assert_eq!(run(&["--draft", &stories, "--lookahead", "2", "--n", "1"]).text(), text);
     let error = run(&["--draft", &model(TINY)]).failure();
     assert!(error.contains("the vocabulary of a draft"), "{error}");
 }
@@ -84,7 +84,7 @@ fn what_is_not_to_be_shown_is_replaced_or_ends_the_text() {
     let stop = ["--filter-word", "THE", "--filter-action", "stop"];
     assert_eq!(run(&stop).text(), format!("{}\n", &plain[..=at]));
     let events = run(&[&stop[..], &["--json"]].concat()).text();
-    assert!(events.contains(r#""finish_reason":"filtered""#), "{events}");
+    assert!(events.contains(r#""finish_reason":"content_filter""#), "{events}");
 
     let error = run(&["--filter-word", "a", "--filter-regex", "b(c"]).failure();
     let expected =
@@ -158,7 +158,7 @@ fn events_join_to_the_text() {
     assert_eq!(format!("{joined}\n"), plain);
     assert_eq!(done["type"], "done");
     assert_eq!(done["finish_reason"], "length");
-    assert_eq!(done["usage"]["generated_tokens"], 30);
+    assert_eq!(done["usage"]["completion_tokens"], 30);
     assert_eq!(done["seed"], 5);
     assert_eq!(done["backend"], "cpu");
     assert_eq!(done["model"], STORIES);
@@ -218,7 +218,7 @@ fn an_error_after_some_text_has_a_line_of_its_own() {
 fn banned_texts_and_repetitions_do_not_come() {
     let text = |more: &[&str]| story(&["--temperature", "0"], more).text();
     assert!(golden("once").0.contains("Lily"));
-    let found = text(&["--max-tokens", "60", "--ban", "Lily"]);
+    let found = text(&["--max-tokens", "60", "--bad-words", "Lily"]);
     assert!(!found.contains("Lily") && found.len() > 60, "{found}");
 
     let repeats = |more: &[&str]| {
@@ -295,7 +295,7 @@ fn options_win_over_the_configuration() {
         reported.contains("(scalar), 3 tokens, first after") && reported.ends_with("seed 7\n"),
         "{reported}"
     );
-    let reported = run(&["--backend", "cpu", "--max-tokens", "2", "--seed", "8", "--samples", "2"]);
+    let reported = run(&["--backend", "cpu", "--max-tokens", "2", "--seed", "8", "--n", "2"]);
     assert!(!reported.contains("scalar") && reported.contains(", 2 tokens"), "{reported}");
     assert!(reported.ends_with("seed 8\n"), "{reported}");
 

@@ -9,18 +9,18 @@ fn samples_follow_each_other_and_the_first_is_the_text_alone() {
     let run =
         |more: &[&str]| story(&["--temperature", "1", "--seed", "5", "--max-tokens", "90"], more);
     let alone = run(&[]).text();
-    let outcome = run(&["--samples", "3"]);
+    let outcome = run(&["--n", "3"]);
     assert_eq!(outcome.stderr, "sample 1 of 3:\nsample 2 of 3:\nsample 3 of 3:\n");
     let all = outcome.stdout;
     let others = all.strip_prefix(&alone).expect("the first is the text alone");
 
     let mut texts = [const { String::new() }; 3];
     let mut ends = vec![];
-    for event in run(&["--samples", "3", "--json"]).lines() {
+    for event in run(&["--n", "3", "--json"]).lines() {
         let index = usize::try_from(event["index"].as_u64().expect("a number")).expect("small");
         match event["text"].as_str() {
             Some(text) => texts[index].push_str(text),
-            None => ends.push((index, event["usage"]["generated_tokens"].as_u64())),
+            None => ends.push((index, event["usage"]["completion_tokens"].as_u64())),
         }
     }
     ends.sort_unstable();
@@ -63,7 +63,7 @@ fn beams_give_the_best_texts_with_their_scores() {
         (&["--num-return-sequences", "5"], 1),
         (&["--num-beam-groups", "2"], 2),
         (&["--early-stopping", "soon"], 2),
-        (&["--samples", "2"], 2),
+        (&["--n", "2"], 2),
     ] {
         let error = run(wrong);
         assert_eq!(error.status, Some(status), "{wrong:?}: {}", error.stderr);
@@ -84,7 +84,7 @@ fn samples_of_the_embedded_model_are_the_same_everywhere() {
         ["seed", "temperature", "max_tokens"].map(|name| golden[name].to_string());
     let args = ["run", "--seed", &seed, "--temperature", &temperature, "--max-tokens", &tokens];
     let samples = texts.len().to_string();
-    let found = setun(&[&args[..], &["--samples", &samples, prompt]].concat()).stdout;
+    let found = setun(&[&args[..], &["--n", &samples, prompt]].concat()).stdout;
     let expected = texts.iter().map(|text| format!("{}\n", text.as_str().expect("a text")));
     assert_eq!(found, expected.collect::<String>());
 }
@@ -115,11 +115,11 @@ fn beams_of_the_embedded_model_are_the_same_everywhere() {
 fn one_sample_is_numbered_only_if_samples_were_requested() {
     let run = |more: &[&str]| story(&["--max-tokens", "2", "--json"], more);
     let plain = run(&[]).text();
-    let one = run(&["--samples", "1"]);
+    let one = run(&["--n", "1"]);
     assert_eq!(one.stderr, "");
     assert!(!plain.contains("\"index\""), "{plain}");
     assert!(one.text().lines().all(|line| line.ends_with("\"index\":0}")));
-    run(&["--samples", "0"]).wrong_usage("1..=1024");
+    run(&["--n", "0"]).wrong_usage("1..=1024");
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn prompt_logprobs_are_reported_and_a_full_context_continues() {
 
     // 512 positions, and an end token that may not come.
     let args = ["--temperature", "0", "--json", "--min-tokens", "600", "--max-tokens", "600"];
-    let generated = |way: &[&str]| story(&args, way).json()["usage"]["generated_tokens"].as_u64();
+    let generated = |way: &[&str]| story(&args, way).json()["usage"]["completion_tokens"].as_u64();
     assert!(generated(&[]).is_some_and(|count| count < 512));
     for way in ["truncate-middle", "sliding-window"] {
         assert_eq!(generated(&["--context-overflow", way]), Some(600), "{way}");
@@ -144,6 +144,6 @@ fn prompt_logprobs_are_reported_and_a_full_context_continues() {
 
 #[test]
 fn a_deadline_ends_the_text_with_what_there_is() {
-    assert_eq!(story(&["--json"], &["--deadline", "0"]).json()["finish_reason"], "deadline");
-    story(&[], &["--deadline", "-1"]).wrong_usage("--deadline");
+    assert_eq!(story(&["--json"], &["--timeout", "0"]).json()["finish_reason"], "timeout");
+    story(&[], &["--timeout", "-1"]).wrong_usage("--timeout");
 }

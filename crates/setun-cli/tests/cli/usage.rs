@@ -70,7 +70,7 @@ fn negative_values_are_out_of_range_and_no_arguments() {
     for (args, flag) in [
         (&["run", "--seed", "-1"][..], "--seed"),
         (&["run", "--threads", "-1"], "--threads"),
-        (&["run", "--samples", "-1"], "--samples"),
+        (&["run", "--n", "-1"], "--n"),
         (&["run", "--logit-bias", "-1=2"], "--logit-bias"),
         (&["run", "--banned-tokens", "-1,2"], "--banned-tokens"),
         (&["run", "--num-beams", "-1"], "--num-beams"),

@@ -9,7 +9,7 @@ option_table! {
     #[derive(Clone, Copy, Debug, PartialEq)]
     pub struct BeamOptions;
 
-    /// Number of beams, which run side by side in one batch; at most the streams of the engine.
+    /// Number of beams, which run side by side in one batch; at most the engine's `max_concurrent`.
     num_beams: usize as integer(1, 1024) = 4, "N", Beams;
 
     /// Number of texts to return, best first; at most `num_beams`.

@@ -258,13 +258,13 @@ fn a_text_may_end_otherwise_than_by_a_token() {
 fn a_search_that_is_broken_off_gives_what_it_has() {
     let table = vec![logits(&[0.1, 0.6, 0.3]); 3];
     let fresh = search(BeamOptions { num_return_sequences: 3, ..BeamOptions::new(3) }, 9);
-    assert_eq!(fresh.clone().finish(FinishReason::Deadline), []);
+    assert_eq!(fresh.clone().finish(FinishReason::Timeout), []);
     let mut search = fresh;
     search.advance(&table[1..2], &mut |_, _| Ok(false)).expect("a step");
-    let texts = search.finish(FinishReason::Deadline);
+    let texts = search.finish(FinishReason::Timeout);
     let found: Vec<_> = texts.iter().map(|beam| (beam.tokens[0], beam.finish_reason)).collect();
     let expected =
-        [(1, FinishReason::Deadline), (2, FinishReason::Deadline), (0, FinishReason::Stop)];
+        [(1, FinishReason::Timeout), (2, FinishReason::Timeout), (0, FinishReason::Stop)];
     assert_eq!(found, expected);
 }
 

@@ -17,7 +17,7 @@ impl Engine {
     ///
     /// Of the options of sampling those count that act on single tokens: penalties, biases, bans,
     /// `min_tokens` and custom processors. The prompt, stop strings, `max_tokens`, `priority` and
-    /// `deadline` are as for [`generate`](Self::generate). A search that is over its deadline or
+    /// `timeout` are as for [`generate`](Self::generate). A search that is over its time or
     /// cancelled gives the best of what it has.
     ///
     /// # Errors
@@ -37,9 +37,9 @@ impl Engine {
         beams.check()?;
         let bad =
             |option, found: String, expected| Err(Error::BadOption { option, found, expected });
-        let most = self.shared.streams;
+        let most = self.shared.max_concurrent;
         if beams.num_beams > most {
-            let expected = format!("1 to {most}, the streams of the engine");
+            let expected = format!("1 to {most}, `max_concurrent` of the engine");
             return bad("num_beams", beams.num_beams.to_string(), expected);
         }
         if let Some(option) = not_in_beams(&options) {
@@ -64,7 +64,7 @@ impl Engine {
             top_logprobs: None,
             prompt_logprobs: None,
             prompt_progress: None,
-            context_strategy: None,
+            context_overflow: None,
             filter: None,
             ..options.or(&self.shared.defaults)
         }
@@ -75,7 +75,7 @@ impl Engine {
 fn not_in_beams(options: &GenerateOptions) -> Option<&'static str> {
     let structured = [
         ("constraint", options.constraint.is_some()),
-        ("context_strategy", options.context_strategy.is_some()),
+        ("context_overflow", options.context_overflow.is_some()),
         ("filter", options.filter.is_some()),
         ("logprobs", options.logprobs == Some(true)),
         ("top_logprobs", options.top_logprobs > Some(0)),

@@ -22,8 +22,8 @@ impl Reading {
     pub(super) fn of(options: &GenerateOptions, arrival_time: Instant) -> Self {
         Self {
             parse_special: options.parse_special.unwrap_or_default(),
-            must_fit: options.context_strategy.is_none(),
-            deadline: options.deadline.and_then(|time| arrival_time.checked_add(time)),
+            must_fit: options.context_overflow.is_none(),
+            deadline: options.timeout.and_then(|time| arrival_time.checked_add(time)),
         }
     }
 }

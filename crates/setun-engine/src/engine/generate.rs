@@ -56,24 +56,24 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// As [`generate`](Self::generate); also if `count` is 0.
-    pub fn samples(
+    /// As [`generate`](Self::generate); also if `n` is 0.
+    pub fn generate_many(
         &self,
         prompt: impl Into<Prompt>,
         options: GenerateOptions,
-        count: usize,
+        n: usize,
     ) -> Result<Vec<GenerationStream>, Error> {
         let options = options.or(&self.shared.defaults);
         options.check()?;
         let input = self.request_input(prompt.into(), &options)?;
-        let (first, others) = self.submit(input, options, count)?;
+        let (first, others) = self.submit(input, options, n)?;
         Ok(std::iter::once(first).chain(others).collect())
     }
 
     /// Options of a request that generates no token.
     pub(crate) fn prompt_only(&self) -> GenerateOptions {
-        let GenerateOptions { deadline, priority, .. } = self.shared.defaults;
-        GenerateOptions { deadline, priority, ..GenerateOptions::new() }.lookahead(0)
+        let GenerateOptions { timeout, priority, .. } = self.shared.defaults;
+        GenerateOptions { timeout, priority, ..GenerateOptions::new() }.lookahead(0)
     }
 
     fn default_lookahead(&self) -> usize {
@@ -90,7 +90,7 @@ impl Engine {
         let prompt = self.read_prompt(prompt, Reading::of(options, arrival_time))?;
         let mut max_tokens = options.max_tokens.unwrap_or(usize::MAX);
         let mut shortened_prompt = None;
-        match (self.room(&prompt), &options.context_strategy) {
+        match (self.room(&prompt), &options.context_overflow) {
             (Ok(room), None) => max_tokens = max_tokens.min(room),
             (Ok(_), Some(_)) => {}
             (Err(error), None) => return Err(error),
@@ -122,10 +122,10 @@ impl Engine {
         count: usize,
     ) -> Result<(GenerationStream, Vec<GenerationStream>), Error> {
         let RequestInput { arrival_time, prompt, shortened_prompt, max_tokens, mut task } = input;
-        let most = self.shared.streams;
+        let most = self.shared.max_concurrent;
         if !(1..=most).contains(&count) {
-            let expected = format!("1 to {most}, the streams of the engine");
-            return Err(Error::BadOption { option: "count", found: count.to_string(), expected });
+            let expected = format!("1 to {most}, `max_concurrent` of the engine");
+            return Err(Error::BadOption { option: "n", found: count.to_string(), expected });
         }
         let (scheduler, mut slot) = self.take_slots(count.max(task.beams()))?;
         let sampler = options.sampler(&self.meaning())?;
@@ -139,7 +139,7 @@ impl Engine {
             shortened_prompt: shortened_prompt.clone(),
             max_tokens,
             context_length: self.shared.context_length,
-            context_strategy: options.context_strategy.clone(),
+            context_overflow: options.context_overflow.clone(),
             sampler: sampler.clone(),
             seed,
             sample,
@@ -158,7 +158,7 @@ impl Engine {
             queue: Arc::new(Queue::new(self.shared.buffer, self.shared.back_pressure)),
             arrival_time,
             priority: options.priority.unwrap_or_default(),
-            deadline: options.deadline.and_then(|time| arrival_time.checked_add(time)),
+            deadline: options.timeout.and_then(|time| arrival_time.checked_add(time)),
             trace: Trace::begin(prompt.len(), max_tokens, sample),
             slot: Some(slot),
             prompt: prompt.clone(),

@@ -12,7 +12,7 @@ impl Engine {
     /// ([`GenerateOptions::constraint`](crate::GenerateOptions::constraint)). Texts have it from their first
     /// token to their last, unless they end before: the most tokens may be fewer than it takes.
     ///
-    /// It has as much time as the engine's default deadline gives a generation.
+    /// It has as much time as the engine's default timeout gives a generation.
     ///
     /// # Errors
     ///
@@ -22,7 +22,7 @@ impl Engine {
         let interrupt = Interrupt::new();
         self.compile_grammar(
             spec,
-            &match self.shared().defaults.deadline {
+            &match self.shared().defaults.timeout {
                 Some(time) => interrupt.within(time),
                 None => interrupt,
             },

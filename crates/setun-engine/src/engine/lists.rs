@@ -53,6 +53,6 @@ impl Engine {
 
     /// Requests of a list that are made before the first of them ends.
     pub(crate) fn at_once(&self) -> usize {
-        self.shared.streams
+        self.shared.max_concurrent
     }
 }

@@ -17,12 +17,12 @@ use crate::{
 const LONG: usize = 60;
 
 /// An engine over models of its own, whose streams hold one event.
-fn engine(streams: usize, queue: usize, devices: usize) -> Engine {
-    Engine::start(parts(devices), &engine_options(streams, queue)).expect("an engine")
+fn engine(max_concurrent: usize, queue: usize, devices: usize) -> Engine {
+    Engine::start(parts(devices), &engine_options(max_concurrent, queue)).expect("an engine")
 }
 
-fn engine_options(streams: usize, queue: usize) -> EngineOptions {
-    EngineOptions { streams, queue, buffer: 1, ..EngineOptions::default() }
+fn engine_options(max_concurrent: usize, queue: usize) -> EngineOptions {
+    EngineOptions { max_concurrent, queue, buffer: 1, ..EngineOptions::default() }
 }
 
 fn options(tokens: usize) -> GenerateOptions {
@@ -93,7 +93,7 @@ fn samples_and_beams_count_each() {
     // A search, which nobody's reading delays, waits for two more.
     let waiting = EngineOptions { batch_wait: Duration::from_hours(1), ..engine_options(4, 1) };
     let engine = Engine::start(parts(1), &waiting).expect("an engine");
-    let samples = engine.samples(vec![1, 2], options(LONG), 4).expect("four streams");
+    let samples = engine.generate_many(vec![1, 2], options(LONG), 4).expect("four streams");
     let beams = crate::BeamOptions::new(2);
     let search = || engine.beams(vec![1, 2], beams, GenerateOptions::new().max_tokens(LONG));
     assert_eq!(search().expect_err("one slot is left").code(), ErrorCode::Busy);

@@ -96,7 +96,7 @@ fn engine(mut parts: EngineParts, options: &EngineOptions) -> Result<(Engine, Sc
     let (replicas, monitor) = (std::mem::take(&mut parts.replicas), parts.monitor.take());
     let shared = Arc::new(shared(parts, &replicas, options)?);
     let (mut schedulers, mut handles) = (vec![], vec![]);
-    let most = options.streams.saturating_add(options.queue);
+    let most = options.max_concurrent.saturating_add(options.queue);
     for replica in replicas {
         let (commands, receiver) = unbounded();
         let mut scheduler = scheduler(replica, &shared, options)?;
@@ -131,7 +131,7 @@ fn scheduler(
         blocks: context.saturating_mul(options.contexts).min(max_blocks),
         min_blocks: context,
         prefix_blocks: prefix.unwrap_or(context),
-        streams: options.streams.min(model.max_rows()),
+        max_concurrent: options.max_concurrent.min(model.max_rows()),
         wait: options.batch_wait,
     };
     let draft_runner = draft.map(|draft| draft_runner(draft, &*model, &limits)).transpose()?;
@@ -192,7 +192,7 @@ fn shared(
         weight_bytes: replicas.iter().map(|replica| replica.weight_bytes).sum(),
         head: first.head,
         threads: replicas.iter().map(|replica| replica.threads).sum(),
-        streams: options.streams,
+        max_concurrent: options.max_concurrent,
         buffer: options.buffer,
         back_pressure: options.back_pressure,
         defaults: parts.defaults,

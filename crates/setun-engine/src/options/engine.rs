@@ -12,10 +12,10 @@ use super::BackPressure;
 macro_rules! engine_options {
     ($callback:ident! { $($more:tt)* }) => { $callback! { $($more)*
         /// Maximum number of generations in one batch, on each device. Further ones wait.
-        streams: usize as POSITIVE_COUNT = 64, "N", Batch, without_flag;
+        max_concurrent: usize as POSITIVE_COUNT = 64, "N", Batch, without_flag;
 
-        /// Maximum number of generations beyond `streams` that each device takes, which wait. One more
-        /// is refused (`busy`).
+        /// Maximum number of generations beyond `max_concurrent` that each device takes, which wait.
+        /// One more is refused (`busy`).
         ///
         /// Each sample and each beam counts, from its request to its last event.
         queue: usize as POSITIVE_COUNT = 1024, "N", Batch, without_flag;

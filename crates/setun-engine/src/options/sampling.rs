@@ -24,13 +24,13 @@ impl GenerateOptions {
         if options.dry_multiplier != 0.0 {
             options.dry_breakers = self.breakers(meaning)?;
         }
-        if !self.ban.is_empty() {
+        if !self.bad_words.is_empty() {
             let tokenizer = meaning.tokenizer.ok_or(Error::BadOption {
-                option: "ban",
+                option: "bad_words",
                 found: "given".into(),
                 expected: "a model with a tokenizer, or banned_tokens".into(),
             })?;
-            for text in &self.ban {
+            for text in &self.bad_words {
                 options.banned_sequences.push(tokenizer.encode(text, false)?);
                 options.banned_sequences.push(tokenizer.encode(&format!(" {text}"), false)?);
             }
@@ -61,7 +61,7 @@ impl GenerateOptions {
                     logit_bias: self.logit_bias.clone(),
                     allowed_tokens: self.allowed_tokens.clone(),
                     banned_tokens: self.banned_tokens.clone(),
-                    processors: self.processors.clone(),
+                    logits_processors: self.logits_processors.clone(),
                     order: self.sampling_order.clone(),
                     ..defaults.clone()
                 }

@@ -17,7 +17,7 @@ macro_rules! generate_options {
         /// Time limit from the call on, after which the generation ends with what it has.
         ///
         /// It begins with the call, so waiting in the queue counts.
-        deadline: Option<Duration> as TIME = "none", "SECONDS", Length, with_beams;
+        timeout: Option<Duration> as TIME = "none", "SECONDS", Length, with_beams;
 
         /// Seed of the sampler.
         ///
@@ -60,7 +60,7 @@ macro_rules! generate_options {
             with_flags("--filter-word, --filter-regex, --filter-anywhere, --filter-action");
 
         /// What is done where a text fills the context, or a prompt does not fit.
-        context_strategy: Option<SharedContextStrategy> as Structured("a context strategy") = "stop", "", Length,
+        context_overflow: Option<SharedContextStrategy> as Structured("a context strategy") = "stop", "", Length,
             with_flags("--context-overflow");
 
         /// Speculative decoding: most tokens to propose at once, by prompt lookup or by a draft
@@ -68,7 +68,8 @@ macro_rules! generate_options {
         ///
         /// Prompt lookup proposes what followed the same tokens earlier in the text. One step
         /// verifies all proposals, so the text does not change, sampled or not.
-        lookahead: Option<usize> as integer(0, 255) = "12 with a draft model, else 0", "N", Scheduling;
+        lookahead: Option<usize> as integer(0, 255) = "12 with a draft model, else 0", "N", Scheduling,
+            with_key("speculative.lookahead");
 
         /// Requests of a higher priority start first, and are preempted last.
         priority: Option<i32> as integer(-2_147_483_648, 2_147_483_647) = 0, "N", Scheduling,
@@ -87,7 +88,7 @@ macro_rules! generate_options {
         ///
         /// Each is banned in the tokens that it has at the start of a text and after a space; the
         /// last may not follow the others. A string in other tokens is not found.
-        ban: Vec<String> as Strings = "none", "TEXT", Penalties, with_beams;
+        bad_words: Vec<String> as Strings = "none", "TEXT", Penalties, with_beams;
 
         /// The last sampling steps in order; all others come before them.
         ///
@@ -95,7 +96,7 @@ macro_rules! generate_options {
         sampling_order: Vec<SamplingStep> as Steps = "the usual order", "STEPS", MoreSampling, with_beams;
 
         /// Custom logits processors, applied in order.
-        processors: Vec<SharedProcessor> as Structured("logits processors") = "none", "", MoreSampling,
+        logits_processors: Vec<SharedProcessor> as Structured("logits processors") = "none", "", MoreSampling,
             with_beams, with_flags("");
     } } } };
 }

@@ -25,7 +25,7 @@ impl Scheduler {
         if !self.running.is_empty() {
             return None;
         }
-        self.queue.gathering(self.kv.limits.wait, self.kv.limits.streams, now)
+        self.queue.gathering(self.kv.limits.wait, self.kv.limits.max_concurrent, now)
     }
 
     /// Whether nothing is under way.
@@ -134,7 +134,7 @@ impl Scheduler {
         let own = blocks - sequence.shared_positions() / pool.block_positions();
         let blocks = blocks + (sequence.count() - 1) * own;
         let promised: usize = self.running.iter().map(|running| self.kv.promised(running)).sum();
-        if running + sequence.count() > self.kv.limits.streams {
+        if running + sequence.count() > self.kv.limits.max_concurrent {
             Some(WaitReason::BatchFull)
         } else if blocks - found + idle + promised > pool.free_blocks() {
             Some(WaitReason::CacheFull)

@@ -17,7 +17,7 @@ pub(crate) struct Limits {
     /// Blocks that no sequence has, kept for prompts that begin as others did.
     pub(crate) prefix_blocks: usize,
     /// Sequences that run at once; at least 1.
-    pub(crate) streams: usize,
+    pub(crate) max_concurrent: usize,
     /// Time that an idle scheduler waits for more requests after the first.
     pub(crate) wait: Duration,
 }

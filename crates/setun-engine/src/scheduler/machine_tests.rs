@@ -158,13 +158,13 @@ struct Machine {
 }
 
 impl Machine {
-    fn new(prefix_blocks: usize, streams: usize, beside: Beside) -> Self {
+    fn new(prefix_blocks: usize, max_concurrent: usize, beside: Beside) -> Self {
         let max_blocks = Arc::new(AtomicUsize::new(BLOCKS));
         let limits = Limits {
             blocks: BLOCKS,
             min_blocks: CONTEXT / BLOCK_POSITIONS,
             prefix_blocks,
-            streams,
+            max_concurrent,
             wait: Duration::ZERO,
         };
         let target = FakeModel { max_blocks: Arc::clone(&max_blocks), ..model(SEED) };
@@ -295,8 +295,12 @@ impl Machine {
     }
 }
 
-fn play(operations: Vec<Operation>, (prefix_blocks, streams): (usize, usize), beside: Beside) {
-    let mut machine = Machine::new(prefix_blocks, streams, beside);
+fn play(
+    operations: Vec<Operation>,
+    (prefix_blocks, max_concurrent): (usize, usize),
+    beside: Beside,
+) {
+    let mut machine = Machine::new(prefix_blocks, max_concurrent, beside);
     for operation in operations {
         machine.apply(operation);
     }
@@ -343,10 +347,10 @@ proptest! {
     fn every_text_is_the_text_of_its_request_alone(
         operations in vec(operation(), 100),
         prefix_blocks in prop_oneof![Just(0), 1..BLOCKS],
-        streams in 3..12_usize,
+        max_concurrent in 3..12_usize,
         beside in beside(),
     ) {
-        play(operations, (prefix_blocks, streams), beside);
+        play(operations, (prefix_blocks, max_concurrent), beside);
     }
 }
 
@@ -358,9 +362,9 @@ proptest! {
     fn every_text_is_the_text_of_its_request_alone_for_long(
         operations in vec(operation(), 400),
         prefix_blocks in prop_oneof![Just(0), 1..BLOCKS],
-        streams in 3..12_usize,
+        max_concurrent in 3..12_usize,
         beside in beside(),
     ) {
-        play(operations, (prefix_blocks, streams), beside);
+        play(operations, (prefix_blocks, max_concurrent), beside);
     }
 }

@@ -135,7 +135,7 @@ fn finished(completion: &Completion, prompt: &[u32], max_tokens: usize) {
     let is_eos = completion.tokens.last() == Some(&33);
     let reason = if is_eos { FinishReason::Stop } else { FinishReason::Length };
     assert_eq!(completion.done.finish_reason, reason);
-    assert_eq!(completion.done.usage.generated_tokens, completion.tokens.len());
+    assert_eq!(completion.done.usage.completion_tokens, completion.tokens.len());
 }
 
 const PROMPTS: [&[u32]; 5] = [&[1], &[2, 3, 4], &[5; 12], &[6, 7], &[8]];

@@ -38,7 +38,7 @@ const LIMITS: Limits = Limits {
     blocks: BLOCKS,
     min_blocks: BLOCKS,
     prefix_blocks: 0,
-    streams: 64,
+    max_concurrent: 64,
     wait: Duration::ZERO,
 };
 

@@ -43,7 +43,13 @@ pub(super) fn info() -> EngineInfo {
 
 /// This many blocks, and none for prefixes.
 pub(super) fn limits(blocks: usize) -> Limits {
-    Limits { blocks, min_blocks: BLOCKS, prefix_blocks: 0, streams: 64, wait: Duration::ZERO }
+    Limits {
+        blocks,
+        min_blocks: BLOCKS,
+        prefix_blocks: 0,
+        max_concurrent: 64,
+        wait: Duration::ZERO,
+    }
 }
 
 /// A greedy one without a tokenizer.
@@ -53,7 +59,7 @@ pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
         shortened_prompt: None,
         max_tokens,
         context_length: usize::MAX,
-        context_strategy: None,
+        context_overflow: None,
         sampler: sampler(SamplerOptions::default()),
         seed: 0,
         sample: 0,

@@ -140,7 +140,7 @@ impl Sequence {
         for beam in search.beams.finish(reason) {
             texts.push(self.request.text_of(beam)?);
         }
-        let is_whole = !matches!(reason, FinishReason::Aborted | FinishReason::Deadline);
+        let is_whole = !matches!(reason, FinishReason::Aborted | FinishReason::Timeout);
         let best = texts.first().filter(|_| is_whole);
         let found = Found {
             reason: best.map_or(reason, |best| best.finish_reason),

@@ -75,7 +75,7 @@ pub(crate) struct Request {
     pub(crate) max_tokens: usize,
     /// Positions of the context, and what is done once they are full.
     pub(crate) context_length: usize,
-    pub(crate) context_strategy: Option<SharedContextStrategy>,
+    pub(crate) context_overflow: Option<SharedContextStrategy>,
     pub(crate) sampler: Sampler,
     pub(crate) seed: u64,
     /// Which of the samples with this seed.
@@ -119,7 +119,7 @@ impl Request {
         match self.queue.demand() {
             Demand::Cancel | Demand::Gone => Some(FinishReason::Aborted),
             _ if self.deadline.is_some_and(|deadline| deadline <= now) => {
-                Some(FinishReason::Deadline)
+                Some(FinishReason::Timeout)
             }
             _ => None,
         }

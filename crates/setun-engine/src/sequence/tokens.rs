@@ -92,7 +92,7 @@ impl Sequence {
     fn has_no_room(&self) -> bool {
         let is_full = self.context.len() >= self.request.context_length;
         self.generated() >= self.request.max_tokens
-            || (is_full && self.request.context_strategy.is_none())
+            || (is_full && self.request.context_overflow.is_none())
     }
 
     /// The next token; none where the best logits do not decide it.
@@ -150,7 +150,7 @@ impl Sequence {
         let stopped = step.stopped.map(stop);
         let Some(filter) = &mut request.filter else { return Ok((text, stopped)) };
         let step = filter.push(&text, last || stopped.is_some())?;
-        let filtered = step.stopped.then_some(Next::Finished(FinishReason::Filtered, None));
+        let filtered = step.stopped.then_some(Next::Finished(FinishReason::ContentFilter, None));
         Ok((step.text, filtered.or(stopped)))
     }
 
@@ -175,7 +175,7 @@ impl Sequence {
         self.push_last(Ok(Event::Done(Done {
             finish_reason: reason,
             stop,
-            usage: Usage { prompt_tokens: self.request.prompt.len(), generated_tokens: generated },
+            usage: Usage { prompt_tokens: self.request.prompt.len(), completion_tokens: generated },
             timings: Timings {
                 load_seconds: info.load_seconds,
                 first_token_seconds,

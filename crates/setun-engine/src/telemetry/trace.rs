@@ -31,7 +31,7 @@ impl Trace {
             prompt_tokens,
             max_tokens,
             sample,
-            generated_tokens = Empty,
+            completion_tokens = Empty,
             finish_reason = Empty,
         );
         debug!(target: TARGET, parent: &span, "queued");
@@ -59,10 +59,10 @@ impl Trace {
     }
 
     pub(crate) fn ended(&self, reason: FinishReason, generated: usize) {
-        let finish_reason = format!("{reason:?}").to_lowercase();
-        self.span.record("generated_tokens", generated);
-        self.span.record("finish_reason", &finish_reason);
-        debug!(target: TARGET, parent: &self.span, generated_tokens = generated, finish_reason, "ended");
+        let finish_reason = reason.as_str();
+        self.span.record("completion_tokens", generated);
+        self.span.record("finish_reason", finish_reason);
+        debug!(target: TARGET, parent: &self.span, completion_tokens = generated, finish_reason, "ended");
     }
 
     pub(crate) fn failed(&self, error: &Error) {

@@ -289,7 +289,7 @@ fn a_processor_works_on_what_is_left() {
     let options = |temperature| SamplerOptions {
         temperature,
         banned_tokens: vec![2],
-        processors: vec![crate::SharedProcessor::new(Own)],
+        logits_processors: vec![crate::SharedProcessor::new(Own)],
         ..greedy()
     };
     let step = Step::new(&[9, 8], 1, Draw::default());
@@ -311,8 +311,8 @@ fn a_processor_may_fail() {
         }
     }
     let error = |logit| {
-        let processors = vec![crate::SharedProcessor::new(Own(logit))];
-        let found = sample(SamplerOptions { processors, ..greedy() }, &[1.0], &after(&[]));
+        let logits_processors = vec![crate::SharedProcessor::new(Own(logit))];
+        let found = sample(SamplerOptions { logits_processors, ..greedy() }, &[1.0], &after(&[]));
         found.expect_err("it fails").to_string()
     };
     assert!(error(0.0).ends_with("failed: no"));

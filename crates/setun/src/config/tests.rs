@@ -75,17 +75,23 @@ fn what_is_wrong_is_reported_with_its_line() {
     for (text, words) in [
         ("[batch]\nstreams = 4\nstream = 5\n", "line 3: unknown option `stream`"),
         ("\n[bach]\n", "line 2: unknown table `bach`"),
-        ("[batch]\nstreams = 'four'\n", "line 2: option `streams` is `four`, expected an integer"),
+        (
+            "[batch]\nmax_concurrent = 'four'\n",
+            "line 2: option `max_concurrent` is `four`, expected an integer",
+        ),
         ("[memory]\n\ncache_type = 'f8'\n", "line 3: option `cache_type` is `f8`, expected one of"),
         ("[batch\n", "line 1: "),
-        ("[batch]\nstreams = 0\n", "option `streams` is 0, expected an integer of 1 or more"),
+        (
+            "[batch]\nmax_concurrent = 0\n",
+            "option `max_concurrent` is 0, expected an integer of 1 or more",
+        ),
         ("[device]\nthreads = 2000\n", "option `threads` is 2000"),
         ("[device]\nmemory_fraction = 1.5\n", "option `memory_fraction` is 1.5"),
         ("[memory]\nprefetch_bytes = 2000000000\n", "option `prefetch_bytes` is 2000000000"),
         ("[memory]\nmin_available = 1.0\n", "option `min_available` is 1"),
         ("[device]\nbackends = ['cpu', 'cdua']\n", "option `backends` is [`cpu`, `cdua`]"),
         ("[batch]\nbatch_wait = nan\n", "option `batch_wait` is NaN"),
-        ("[generation]\ndeadline = -1\n", "line 2: option `deadline` is -1"),
+        ("[generation]\ndeadline = -1\n", "line 2: option `timeout` is -1"),
         ("[generation]\ntop_p = 2.0\n", "line 2: option `top_p` is 2"),
         ("[generation]\nstop = ['']\n", "line 2: option `stop` is"),
     ] {

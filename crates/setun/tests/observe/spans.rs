@@ -41,7 +41,7 @@ fn a_generation_reports_its_events_to_the_callers_span() {
         assert_eq!(messages(heard), ["queued", "admitted", "first token", "ended"]);
         assert_eq!(heard.fields["prompt_tokens"], "40");
         assert_eq!(heard.fields["max_tokens"], "5");
-        assert_eq!(heard.fields["generated_tokens"], "5");
+        assert_eq!(heard.fields["completion_tokens"], "5");
         assert_eq!(heard.fields["finish_reason"], "length");
         assert!(heard.closed);
     }
@@ -54,7 +54,7 @@ fn a_generation_reports_its_events_to_the_callers_span() {
 #[test]
 fn a_generation_that_waits_says_why() {
     drop(spans());
-    let engine = builder().streams(1).prefix_positions(0).build().expect("a start");
+    let engine = builder().max_concurrent(1).prefix_positions(0).build().expect("a start");
     let caller = tracing::info_span!("caller");
     let options = || GenerateOptions::new().min_tokens(99).max_tokens(99).seed(1);
     caller.in_scope(|| {

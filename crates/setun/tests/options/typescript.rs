@@ -31,7 +31,7 @@ const RULES_HEAD: &str = r#"/**
 
 import { isContextStrategy } from "./context-strategy.js";
 import { isFilterRule } from "./filter.js";
-import { type GenerateOptions, SAMPLING_STEPS } from "./generate-options.js";
+import { type GenerateOptions, SAMPLING_STEPS, type SpeculativeOptions } from "./generate-options.js";
 import {
   areTokens,
   arrayOf,
@@ -40,6 +40,7 @@ import {
   isBoolean,
   isFunction,
   isLogitBias,
+  isObject,
   isSeed,
   isSignal,
   isStringOrStrings,
@@ -54,8 +55,16 @@ import { grammarSource, RESPONSE_FORMATS } from "./response-format.js";
 export const GENERATE: Rules<GenerateOptions> = {
 "#;
 
+/// The object that holds the options whose keys begin with its name.
+const NESTED: &str = "speculative.";
+
+const NESTED_INTERFACE: &str =
+    "/** Speculative decoding of a generation. The text does not change. */
+export interface SpeculativeOptions {
+";
+
 const INTERFACE: &str = "/**
- * Options of {@link Model.generate}, {@link Model.chat}, {@link Model.samples} and {@link Session.generate}.
+ * Options of {@link Model.generate}, {@link Model.generateMany}, {@link Model.chat} and {@link Session.generate}.
  *
  * An unknown name or a value out of range throws `bad-option` before any work.
  */
@@ -101,13 +110,13 @@ const STRUCTURED: [(&str, &str, &str, &str); 4] = [
         r#""an array of {word, wholeWord?, ignoreCase?} with either replace or stop: true""#,
     ),
     (
-        "context_strategy",
+        "context_overflow",
         "ContextStrategy",
         "isContextStrategy",
         r#"'"stop", {type: "truncate_middle", keep, room} or {type: "sliding_window", sinks, window}'"#,
     ),
     (
-        "processors",
+        "logits_processors",
         "readonly LogitsProcessorInput[]",
         "arrayOf(isProcessor)",
         r#""an array of module URLs or of {module, options?}""#,
@@ -122,8 +131,13 @@ pub(crate) fn generate_options() -> String {
     text += &list("SAMPLING_STEPS", steps, "");
     text += "\n/** One of {@link SAMPLING_STEPS}. */\n";
     text += "export type SamplingStep = (typeof SAMPLING_STEPS)[number];\n\n";
+    text += NESTED_INTERFACE;
+    text += &nested().map(property).collect::<String>();
+    text += "}\n\n";
     text += INTERFACE;
     text += &by_group().map(property).collect::<String>();
+    text += "  /** Speculative decoding: tokens that are proposed, and verified in one step. */\n";
+    text += "  speculative?: SpeculativeOptions;\n";
     text += "  /** Called after each step of the prompt, with how much of it is computed. */\n";
     text += "  onPromptProgress?: (progress: PromptProgress) => void;\n";
     text += "  /** Aborts the generation, as in `fetch`: the iteration rejects with `signal.reason`. */\n";
@@ -134,8 +148,13 @@ pub(crate) fn generate_options() -> String {
 pub(crate) fn generate_rules() -> String {
     let mut text = RULES_HEAD.to_owned();
     text += &by_group().map(rule).collect::<String>();
+    text += "  speculative: [isObject, \"an object with lookahead\"],\n";
     text += "  onPromptProgress: [isFunction, \"a function\"],\n";
     text += "  signal: [isSignal, \"an AbortSignal\"],\n};\n\n";
+    text += "/** The check of each option of `speculative`. */\n";
+    text += "export const SPECULATIVE: Rules<SpeculativeOptions> = {\n";
+    text += &nested().map(rule).collect::<String>();
+    text += "};\n\n";
     text += "/** The options that a beam search takes, too. */\n";
     let keys = by_group().filter(|spec| spec.in_beams).map(OptionSpec::javascript_key);
     let keys = keys.chain(["signal".to_owned()]).map(|key| quoted(&key));
@@ -164,16 +183,30 @@ fn interface_and_rules(specs: &[&OptionSpec], name: &str) -> String {
 }
 
 fn property(spec: &OptionSpec) -> String {
-    format!("{}  {}?: {};\n", comment(spec), spec.javascript_key(), type_of(spec))
+    format!("{}  {}?: {};\n", comment(spec), own_key(spec), type_of(spec))
 }
 
 fn by_group() -> impl Iterator<Item = &'static OptionSpec> {
+    in_javascript_order().filter(|spec| !spec.javascript_key().starts_with(NESTED))
+}
+
+fn nested() -> impl Iterator<Item = &'static OptionSpec> {
+    in_javascript_order().filter(|spec| spec.javascript_key().starts_with(NESTED))
+}
+
+fn in_javascript_order() -> impl Iterator<Item = &'static OptionSpec> {
     let of_group = |group| {
         GenerateOptions::SPECS
             .iter()
             .filter(move |spec| spec.group == group && !spec.javascript_key().is_empty())
     };
     OptionGroup::ALL.into_iter().flat_map(of_group)
+}
+
+/// The key within the object that holds the option.
+fn own_key(spec: &OptionSpec) -> String {
+    let key = spec.javascript_key();
+    key.strip_prefix(NESTED).map_or(key.clone(), str::to_owned)
 }
 
 fn list(name: &str, items: impl Iterator<Item = String>, satisfies: &str) -> String {
@@ -236,7 +269,7 @@ fn comment(spec: &OptionSpec) -> String {
 
 /// Names of other options as JavaScript has them.
 fn in_javascript(paragraph: &str) -> String {
-    let specs = GenerateOptions::SPECS.iter().chain(BeamOptions::SPECS);
+    let specs = GenerateOptions::SPECS.iter().chain(BeamOptions::SPECS).chain(EngineOptions::SPECS);
     specs.fold(paragraph.to_owned(), |text, spec| {
         text.replace(&format!("`{}`", spec.name), &format!("`{}`", spec.javascript_key()))
     })
@@ -279,7 +312,7 @@ fn rule(spec: &OptionSpec) -> String {
         }
         kind => (check(kind).to_owned(), quoted(&words(kind))),
     };
-    let key = spec.javascript_key();
+    let key = own_key(spec);
     let line = format!("  {key}: [{check}, {words}],\n");
     if line.chars().count() <= COLUMNS + 1 {
         return line;

@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args, streams: &[u32]) -> Result<(), CliError> {
     let device = args.device.options(args.memory.kv, args.memory.head)?;
     let mut steps = Steps::new(load(args)?.load_onto(device)?.model);
     let builder = args::builder(load(args)?, &args.device, args.memory, most.max(SHARING))?;
-    let engine = args::start(builder.streams(most.max(SHARING)))?;
+    let engine = args::start(builder.max_concurrent(most.max(SHARING)))?;
     let mut reports = vec![];
     for &streams in streams {
         reports.push(measure(args, &engine, &mut steps, to_usize(streams))?);

@@ -40,7 +40,7 @@ pub(super) struct Args {
 
     /// Longest time for the pull, in seconds; what has arrived is kept [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
-    deadline: Option<u32>,
+    timeout: Option<u32>,
 
     /// Read the files that are stored already, and compare them with their hashes
     #[arg(long)]
@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         min_speed: args.min_speed,
         verify_stored: args.verify,
         deadline: args
-            .deadline
+            .timeout
             .and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds.into()))),
         ..PullOptions::default()
     };

@@ -242,7 +242,7 @@ fn a_pull_ends_at_its_deadline() {
     let address = server.at(PATH);
     let home = tempfile::tempdir().expect("a folder");
     server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(100)));
-    let args = ["models", "pull", "--deadline", "1", &address];
+    let args = ["models", "pull", "--timeout", "1", &address];
     let error = outcome(in_store(&home, &args)).failure();
     assert!(error.contains("[network]") && error.contains("reached its deadline"), "{error}");
     server.clear_rules();

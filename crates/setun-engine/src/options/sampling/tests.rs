@@ -55,7 +55,7 @@ fn what_is_not_given_is_the_models_own() {
 
 #[test]
 fn texts_become_tokens() {
-    let options = GenerateOptions::new().ban(["no"]).dry_multiplier(0.8);
+    let options = GenerateOptions::new().bad_words(["no"]).dry_multiplier(0.8);
     let found = sampler(&options, &SamplerOptions::default()).expect("in range");
     let (n, o, space) = (u32::from('n'), u32::from('o'), u32::from(' '));
     assert_eq!(found.options().banned_sequences, [vec![n, o], vec![space, n, o]]);
@@ -81,9 +81,10 @@ fn what_cannot_be_is_refused_by_name() {
 
     let defaults = SamplerOptions::default();
     let meaning = Meaning { defaults: &defaults, tokenizer: None, end_tokens: &[], vocabulary: 9 };
-    let error = GenerateOptions::new().ban(["x"]).sampler(&meaning).expect_err("no tokenizer");
-    assert!(error.to_string().starts_with("option `ban` is given"), "{error}");
+    let error =
+        GenerateOptions::new().bad_words(["x"]).sampler(&meaning).expect_err("no tokenizer");
+    assert!(error.to_string().starts_with("option `bad_words` is given"), "{error}");
     let error = GenerateOptions::new().min_tokens(5).max_tokens(4).check().expect_err("too many");
     assert!(error.to_string().starts_with("option `min_tokens` is 5"), "{error}");
-    assert!(GenerateOptions::new().ban([""]).check().is_err());
+    assert!(GenerateOptions::new().bad_words([""]).check().is_err());
 }

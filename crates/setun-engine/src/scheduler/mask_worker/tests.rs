@@ -123,8 +123,8 @@ fn scheduler(mask_worker: MaskWorker) -> (UnboundedSender<Command>, Log) {
     let model = FakeModel { under_way: Some(under_way), ..FakeModel::new(VOCABULARY as usize, 5) };
     let blocks = CONTEXT / BLOCK_POSITIONS;
     // So that the prompts begin in one batch, however the threads are scheduled.
-    let (streams, wait) = (PROMPTS.len(), Duration::from_secs(1));
-    let limits = Limits { blocks, min_blocks: blocks, prefix_blocks: 0, streams, wait };
+    let (max_concurrent, wait) = (PROMPTS.len(), Duration::from_secs(1));
+    let limits = Limits { blocks, min_blocks: blocks, prefix_blocks: 0, max_concurrent, wait };
     let mut scheduler = Scheduler::new(Box::new(model), info(), limits);
     scheduler.model.masks = mask_worker;
     (spawn(scheduler), log)
