@@ -7,6 +7,9 @@ import { licences } from "./scripts/licences.js";
 /** @type {string[]} */
 const builds = JSON.parse(readFileSync(new URL("generated/variants.json", import.meta.url), "utf8"));
 
+/** @type {{ version: string }} */
+const { version } = JSON.parse(readFileSync(new URL("package.json", import.meta.url), "utf8"));
+
 const threaded = builds.filter((build) => build.endsWith("-threads"));
 
 /** `wasm:BUILD/FILE` is a file of the package. Bundlers and browsers resolve it relative to the importing file. */
@@ -29,6 +32,7 @@ const buildList = {
     const files = builds.map((build) => `${JSON.stringify(build)}: { ${filesOf(build)} }`);
     return `export const buildFiles = { ${files.join(", ")} };
       export const grammarFiles = { ${glueOf("grammar")} };
+      export const version = ${JSON.stringify(version)};
       export const initialSharedPages = ${await initialSharedPages()};`;
   },
 };

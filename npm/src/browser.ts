@@ -1,6 +1,6 @@
 /** The browser platform. */
 
-import { buildFiles, initialSharedPages } from "setun:builds";
+import { buildFiles, initialSharedPages, version } from "setun:builds";
 import type { Connect } from "./connection.js";
 import { documentBase } from "./document-base.js";
 import { estimateOn } from "./estimate.js";
@@ -25,6 +25,7 @@ const platform: Platform = {
   embeddedModel: (assetsUrl) => packageFiles(assetsUrl).model(),
   connect,
   requestPersistence: () => void requestPersistence(),
+  loadTabs: async (request) => (await import("./shared/load-tabs.js")).loadTabs({ ...request, version }),
 };
 
 export const load: Load = loadOn(platform);

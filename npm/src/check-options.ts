@@ -41,6 +41,8 @@ const LOAD: Rules<LoadOptions> = {
   speculative: [isObject, "an object with draft"],
   ...LIMITS,
   worker: BOOLEAN,
+  shared: BOOLEAN,
+  resume: BOOLEAN,
   store: BOOLEAN,
   connections: [integer(1, 16), "an integer from 1 to 16"],
   assetsUrl: [isFolder, "the URL of a folder"],
@@ -120,6 +122,12 @@ export function checkMessages(messages: readonly ChatMessage[]): void {
 
 function isContent(content: unknown): boolean {
   return typeof content === "string" || content === undefined || content === null || Array.isArray(content);
+}
+
+/** @throws {SetunError} `bad-option` */
+export function checkSignal(signal: AbortSignal | undefined): void {
+  if (signal === undefined || isSignal(signal)) return;
+  throw new SetunError("bad-option", `signal: expected an AbortSignal, found ${shown(signal)}`);
 }
 
 /** @throws {SetunError} `bad-option` */

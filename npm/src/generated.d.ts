@@ -36,6 +36,8 @@ declare module "setun:builds" {
   export const buildFiles: Partial<Record<Build, BuildFiles>>;
   /** Files of the grammar module. */
   export const grammarFiles: { importGlue(): Promise<GrammarModule>; codeUrl(): URL };
+  /** Version of this package. */
+  export const version: string;
   /** Initial pages of shared memory, enough for any threaded build; 0 without one. */
   export const initialSharedPages: number;
 }

@@ -5,7 +5,7 @@ import type { Connection, Listener } from "./connection.js";
 import type { GenerateOptions } from "./generate-options.js";
 import type { Build } from "./pick-build.js";
 import { type ProcessorContext, toSentProcessors } from "./processors.js";
-import type { FromHost } from "./protocol.js";
+import type { FromHost, KnownGeneration, ToHost } from "./protocol.js";
 import type { DoneEvent, TextDelta, WasmEvent, WasmPrompt } from "./wasm.js";
 
 /** Result of a finished generation. */
@@ -81,6 +81,22 @@ export function startGenerations(
   return all;
 }
 
+/** Goes on with a generation of an earlier page. Its result has what is known, too. */
+export function continueGeneration(
+  context: GenerationContext,
+  request: Pick<Extract<ToHost, { type: "generate" }>, "type" | "prompt" | "options" | "processors">,
+  known: KnownGeneration,
+  signal: AbortSignal | undefined,
+): Generation {
+  const generation = new ConnectedGeneration(context, undefined, known);
+  if (signal?.aborted) generation.fail(signal.reason);
+  else {
+    const message = { ...request, count: 1, credit: CREDIT, known } as const;
+    generation.started(context.connection.start(message, generation), signal);
+  }
+  return generation;
+}
+
 /** A {@link Generation} over a connection to the host. */
 class ConnectedGeneration implements Generation, Listener {
   readonly #connection: Connection;
@@ -94,15 +110,18 @@ class ConnectedGeneration implements Generation, Listener {
   readonly #finished = deferred<GenerationResult>();
   #ending: { readonly error?: unknown } | undefined;
   #wake: (() => void) | undefined;
-  #text = "";
-  readonly #tokens: number[] = [];
+  #text: string;
+  readonly #tokens: number[];
   #iterated = false;
   #removeAbortListener = () => {};
 
   constructor(
     { connection, build }: GenerationContext,
     onPromptProgress: GenerateOptions["onPromptProgress"],
+    { text, tokens }: Pick<KnownGeneration, "text" | "tokens"> = { text: "", tokens: [] },
   ) {
+    this.#text = text;
+    this.#tokens = [...tokens];
     this.#connection = connection;
     this.#build = build;
     this.#onPromptProgress = onPromptProgress;

@@ -12,7 +12,7 @@ import {
 import { type Connect, Connection, requestWithProgress } from "./connection.js";
 import { SetunError } from "./errors.js";
 import { detectFeatures, reserveSharedMemory } from "./features.js";
-import { Model } from "./model.js";
+import { Model, type ModelInfo } from "./model.js";
 import type { FetchOptions } from "./open-model.js";
 import type { EstimateOptions, LoadOptions } from "./options.js";
 import {
@@ -24,6 +24,7 @@ import {
   pickBuild,
 } from "./pick-build.js";
 import type { ModelRequest } from "./protocol.js";
+import type { TabsRequest } from "./shared/load-tabs.js";
 import { isDownload, type LoadSource, modelSource } from "./sources.js";
 import type { DeviceReport } from "./wasm.js";
 
@@ -42,7 +43,19 @@ export interface Platform {
   connect(build: Build, inWorker: boolean, assetsUrl: string | undefined): Promise<Connect>;
   /** Asks the browser not to evict stored models. */
   requestPersistence?(): void;
+  /** `load` with `shared` or `resume`, where there are tabs. */
+  loadTabs?(request: Omit<TabsRequest, "version">): Promise<Model>;
 }
+
+/** A model that runs. */
+export interface Opened {
+  readonly connection: Connection;
+  readonly info: ModelInfo;
+  readonly report: DeviceReport;
+}
+
+/** Loads a model. `wrap` changes the channels to its hosts. */
+export type Open = (options: LoadOptions, wrap?: (connect: Connect) => Connect) => Promise<Opened>;
 
 /** Type of `load`. */
 export type Load = (source?: LoadSource, options?: LoadOptions) => Promise<Model>;
@@ -59,11 +72,25 @@ export function loadOn(platform: Platform): Load {
     ]);
     if (request.model.fetchOptions.store || draftRequest?.model.fetchOptions.store)
       platform.requestPersistence?.();
-    const operation = new LoadOperation(platform, { ...request, draft: draftRequest?.model }, options);
-    return operation.run().catch((thrown: unknown) => {
+    const all = { ...request, draft: draftRequest?.model };
+    return loadRequest(platform, all, options).catch((thrown: unknown) => {
       throw withHubName(thrown, source, platform.baseUrl());
     });
   };
+}
+
+async function loadRequest(platform: Platform, request: LoadRequest, options: LoadOptions): Promise<Model> {
+  const open: Open = (given, wrap = (connect) => connect) => {
+    const connect: Platform["connect"] = async (...to) => wrap(await platform.connect(...to));
+    return new LoadOperation({ ...platform, connect }, request, given).run();
+  };
+  const { baseUrl } = platform;
+  if (options.shared || options.resume) {
+    if (platform.loadTabs) return platform.loadTabs({ ...request, open, options, baseUrl });
+    throw new SetunError("bad-option", `${options.shared ? "shared" : "resume"}: only pages have tabs`);
+  }
+  const { connection, info, report } = await open(options);
+  return new Model(connection, info, report, baseUrl);
 }
 
 /** The error of a folder that is not there, and whose name could be a model's of the Hub. */
@@ -141,15 +168,15 @@ class LoadOperation {
     this.#options = options;
   }
 
-  async run(): Promise<Model> {
+  async run(): Promise<Opened> {
     const choices = await this.#selectFiles();
     const { choice, memory, features } = choices;
     if ((this.#options.backend ?? "auto") !== "auto") return this.#open(choice, memory, (report) => report);
     const gpu = gpuUnavailable(features) ?? (await this.#tryGpu(choices));
-    if (gpu instanceof Model) return gpu;
-    const model = await this.#open(choice, memory, (report) => reportCpu(report, gpu, choice));
+    if ("connection" in gpu) return gpu;
+    const opened = await this.#open(choice, memory, (report) => reportCpu(report, gpu, choice));
     if (gpu.gpu.verdict === "failed") console.warn(`setun: the GPU is not used: ${gpu.gpu.reason}`);
-    return model;
+    return opened;
   }
 
   async #selectFiles(): Promise<Choices> {
@@ -165,11 +192,11 @@ class LoadOperation {
   }
 
   /** The model on the GPU if that is faster, else the decision against it. A failing GPU does not fail `load`. */
-  async #tryGpu({ features, choice: cpu }: Choices): Promise<Model | DeviceDecision> {
+  async #tryGpu({ features, choice: cpu }: Choices): Promise<Opened | DeviceDecision> {
     const { signal } = this.#options;
     const choice = { build: "webgpu", backend: "webgpu", threads: 1 } as const;
     let connection: Connection | undefined;
-    let model: Model | undefined;
+    let opened: Opened | undefined;
     let wasProbed = false;
     try {
       connection = await this.#connect(choice);
@@ -178,13 +205,13 @@ class LoadOperation {
       wasProbed = true;
       const judgement = decideDevice(report, cpu);
       if (!judgement.takesGpu) return judgement;
-      model = await this.#openIn(connection, choice, undefined, () => reportGpu(judgement, cpu));
-      return model;
+      opened = await this.#openIn(connection, choice, undefined, () => reportGpu(judgement, cpu));
+      return opened;
     } catch (thrown) {
       if (signal?.aborted || (wasProbed && !isDeviceError(thrown))) throw thrown;
       return gpuFailed(features, thrown);
     } finally {
-      if (model === undefined) connection?.close();
+      if (opened === undefined) connection?.close();
     }
   }
 
@@ -192,7 +219,7 @@ class LoadOperation {
     choice: BuildChoice,
     memory: WebAssembly.Memory | undefined,
     report: (report: DeviceReport) => DeviceReport,
-  ): Promise<Model> {
+  ): Promise<Opened> {
     const connection = await this.#connect(choice);
     try {
       return await this.#openIn(connection, choice, memory, report);
@@ -207,14 +234,14 @@ class LoadOperation {
     { build, backend, threads }: BuildChoice,
     memory: WebAssembly.Memory | undefined,
     report: (report: DeviceReport) => DeviceReport,
-  ): Promise<Model> {
+  ): Promise<Opened> {
     const device = { backend, threads, limits: engineLimits(this.#options) };
     const shared = memory !== undefined && { memory };
     const draft = this.#draft && { draft: this.#draft };
     const request = { type: "open", ...this.#model, ...draft, ...device, ...shared } as const;
     const opened = await requestWithProgress(connection, request, "opened", this.#options);
     const info = { ...opened.info, build, worker: this.#inWorker };
-    return new Model(connection, info, report(opened.report), this.#platform.baseUrl);
+    return { connection, info, report: report(opened.report) };
   }
 
   async #connect({ build }: BuildChoice): Promise<Connection> {

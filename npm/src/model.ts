@@ -10,6 +10,7 @@ import type { Metrics } from "./metrics.js";
 import type { Build } from "./pick-build.js";
 import type { ChatMessage } from "./protocol.js";
 import { Session } from "./session.js";
+import type { ResumableGeneration } from "./shared/kept-generations.js";
 import { shown } from "./shown.js";
 import type {
   BeamText,
@@ -30,6 +31,9 @@ export interface GenerateManyOptions extends GenerateOptions {
    */
   n?: number;
 }
+
+/** Gives the generations of earlier pages. */
+type OfferResumable = (context: GenerationContext) => readonly ResumableGeneration[];
 
 /** Properties of a model, of its device and of the WebAssembly build. */
 export interface ModelInfo extends WasmModelInfo {
@@ -56,9 +60,17 @@ export class Model implements AsyncDisposable {
   readonly #connection: Connection;
   readonly #report: DeviceReport;
   readonly #baseUrl: () => string;
+  readonly #offer: OfferResumable | undefined;
 
   /** @internal Models come from `load`. */
-  constructor(connection: Connection, info: ModelInfo, report: DeviceReport, baseUrl: () => string) {
+  constructor(
+    connection: Connection,
+    info: ModelInfo,
+    report: DeviceReport,
+    baseUrl: () => string,
+    offer?: OfferResumable,
+  ) {
+    this.#offer = offer;
     this.#connection = connection;
     this.info = info;
     this.#report = report;
@@ -218,6 +230,14 @@ export class Model implements AsyncDisposable {
   /** Text of token ids. */
   async detokenize(ids: Iterable<number>): Promise<string> {
     return (await this.#connection.request({ type: "detokenize", ids: Uint32Array.from(ids) }, "text")).text;
+  }
+
+  /**
+   * Generations that this tab had not finished when it was reloaded or closed, with the option `resume` of `load`.
+   * Each is offered until it is continued or discarded.
+   */
+  resumable(): readonly ResumableGeneration[] {
+    return this.#offer?.(this.#context()) ?? [];
   }
 
   /** Frees the model and ends its worker. Running generations reject with `disposed`. */

@@ -48,6 +48,23 @@ export interface LoadOptions extends EngineLimits {
    */
   worker?: boolean;
   /**
+   * Whether all tabs of this origin that load the same with the same options share one model: one of them runs it, and
+   * when it is closed the next loads it and goes on with all texts, which do not change.
+   *
+   * It takes a URL, a Hub name or the story model, and needs a worker and Web Locks; otherwise it rejects with
+   * `bad-option`. Limits and metrics are those of all tabs together. `dispose` ends the use of this tab alone.
+   *
+   * @defaultValue `false`
+   */
+  shared?: boolean;
+  /**
+   * Whether unfinished generations are kept in the tab's session storage, for {@link Model.resumable} after a reload.
+   * Workers and Node refuse it with `bad-option`.
+   *
+   * @defaultValue `false`
+   */
+  resume?: boolean;
+  /**
    * Whether downloads are stored in the browser, so that the next `load` needs no network.
    *
    * It applies to URLs and Hub names that a worker downloads. Files and bytes are never stored, and Node stores nothing.

@@ -52,6 +52,14 @@ export interface ModelRequest {
   readonly fetchOptions: FetchOptions;
 }
 
+/** The beginning of a generation that goes on. */
+export interface KnownGeneration {
+  /** When it was requested, in milliseconds. */
+  readonly begun: number;
+  readonly text: string;
+  readonly tokens: readonly number[];
+}
+
 /** From the page to the host. */
 export type ToHost = { readonly id: number } & (
   | (ModelRequest & {
@@ -82,6 +90,8 @@ export type ToHost = { readonly id: number } & (
       readonly count: number;
       /** Batches of events that the host may send of each before it gets more credit. */
       readonly credit: number;
+      /** What is known of one generation that goes on. The ledger of a tab turns it into options. */
+      readonly known?: KnownGeneration;
     }
   | {
       readonly type: "beam-search";

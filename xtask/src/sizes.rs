@@ -94,8 +94,11 @@ pub(crate) fn table(dist: &Path, variants: &[Variant]) -> Result<String> {
 /// The module of grammars in the package.
 const GRAMMAR: &str = "wasm/grammar/setun_bg.wasm";
 
-/// A page downloads what is named after its build, and what is named after no build, but for the
-/// module of grammars. Scripts for Node and for service workers are no part of a page.
+/// What a page downloads when it is first used.
+const ON_DEMAND: [&str; 2] = [GRAMMAR, "load-tabs.js"];
+
+/// A page downloads what is named after its build, and what is named after no build, but for what it
+/// downloads on demand. Scripts for Node and for service workers are no part of a page.
 fn is_downloaded(path: &Path, variant: Variant) -> bool {
     let path = path.to_string_lossy().replace('\\', "/");
     let named = Variant::ALL.into_iter().rev().find(|other| {
@@ -104,7 +107,7 @@ fn is_downloaded(path: &Path, variant: Variant) -> bool {
     });
     let is_of_other_host =
         path == "service-worker.js" || path.split(['/', '.', '-']).any(|part| part == "node");
-    !is_of_other_host && path != GRAMMAR && named.is_none_or(|named| named == variant)
+    !is_of_other_host && !ON_DEMAND.contains(&path.as_str()) && named.is_none_or(|named| named == variant)
 }
 
 fn is_wasm(path: &Path) -> bool {
@@ -185,6 +188,7 @@ mod tests {
             ("index.js", Variant::Relaxed, true),
             ("node.js", Variant::Relaxed, false),
             ("service-worker.js", Variant::Relaxed, false),
+            ("load-tabs.js", Variant::Relaxed, false),
             ("worker-relaxed.js", Variant::Relaxed, true),
             ("worker-relaxed.js", Variant::RelaxedThreads, false),
             ("worker-relaxed-threads.js", Variant::RelaxedThreads, true),

@@ -51,6 +51,40 @@ impl SharedConstraint {
     pub(crate) fn begin(&self) -> Box<dyn ConstraintState> {
         self.0.begin()
     }
+
+    /// The form of what follows these tokens.
+    pub(crate) fn after(self, tokens: &[u32]) -> Self {
+        if tokens.is_empty() { self } else { Self::new(After { form: self, tokens: tokens.into() }) }
+    }
+}
+
+/// A form of which some tokens have been taken.
+struct After {
+    form: SharedConstraint,
+    tokens: Box<[u32]>,
+}
+
+impl Constraint for After {
+    fn begin(&self) -> Box<dyn ConstraintState> {
+        let mut state = self.form.begin();
+        match self.tokens.iter().try_for_each(|&token| state.accept(token)) {
+            Ok(()) => state,
+            Err(error) => Box::new(Failed(error.to_string())),
+        }
+    }
+}
+
+/// The state of a form that some token does not follow.
+struct Failed(String);
+
+impl ConstraintState for Failed {
+    fn mask(&mut self) -> Result<&TokenMask, Error> {
+        Err(Error::Constraint { reason: self.0.clone() })
+    }
+
+    fn accept(&mut self, _: u32) -> Result<(), Error> {
+        Err(Error::Constraint { reason: self.0.clone() })
+    }
 }
 
 impl fmt::Debug for SharedConstraint {

@@ -10,6 +10,7 @@ mod grammar;
 mod lists;
 mod memory;
 mod observe;
+mod resume;
 mod score;
 mod session;
 #[cfg(all(test, not(target_family = "wasm")))]

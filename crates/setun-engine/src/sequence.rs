@@ -53,8 +53,8 @@ pub(crate) struct Sequence {
 impl Sequence {
     pub(crate) fn new(mut request: Request, arrival: u64) -> Self {
         let task = Task::new(&mut request);
-        let tokens = request.prompt.clone();
-        let context = request.shortened_prompt.clone().unwrap_or_else(|| tokens.clone());
+        let tokens = [&request.prompt[..], &request.generated].concat();
+        let context = request.shortened.clone().unwrap_or_else(|| tokens.clone());
         let lookahead = Lookahead::new(request.lookahead);
         let begin = |constraint: &SharedConstraint| {
             SequenceConstraint::new(constraint.begin(), request.vocabulary)
@@ -170,6 +170,12 @@ impl Sequence {
     pub(crate) fn remaining(&self) -> usize {
         (self.request.max_tokens - self.generated())
             .min(self.request.context_length - self.context.len())
+    }
+
+    /// How it ends with its prompt and what was generated before, if so.
+    pub(crate) fn end_of_prompt(&self) -> Option<(FinishReason, Option<String>)> {
+        let is_all = self.remaining() == 0;
+        self.request.ended.clone().or_else(|| is_all.then_some((FinishReason::Length, None)))
     }
 
     /// Goes on from fewer tokens where the context is full; whether that is so. Nothing of it is

@@ -36,6 +36,7 @@ export type {
   TextFormat,
 } from "../response-format.js";
 export type { Session } from "../session.js";
+export type { ResumableGeneration } from "../shared/kept-generations.js";
 export type { LoadSource } from "../sources.js";
 export type { StoredModel } from "../store/models.js";
 export type {

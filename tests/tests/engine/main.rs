@@ -8,6 +8,7 @@ mod drafts;
 mod embeddings;
 mod filters;
 mod pressure;
+mod resumed;
 mod schemas;
 mod scoring;
 mod screened_head;

@@ -51,7 +51,7 @@ impl Engine {
         let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
         let (reply, texts) = oneshot::channel();
         let task = TaskRequest::Beam(SearchRequest { options: beams, reply });
-        let input = RequestInput { arrival_time, prompt, shortened_prompt: None, max_tokens, task };
+        let input = RequestInput { arrival_time, prompt, shortened: None, max_tokens, task };
         let stream = self.submit_one(input, options.lookahead(0))?;
         Ok(BeamGeneration::new(stream, texts))
     }
@@ -66,6 +66,7 @@ impl Engine {
             prompt_progress: None,
             context_overflow: None,
             filter: None,
+            generated_tokens: vec![],
             ..options.or(&self.shared.defaults)
         }
     }

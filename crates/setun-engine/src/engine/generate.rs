@@ -5,7 +5,7 @@ use std::sync::Arc;
 use setun_text::{Message, SharedFilter, StopStrings, StreamDecoder};
 use web_time::{Instant, SystemTime, UNIX_EPOCH};
 
-use super::{Engine, Handle, Shared, chat_prompt::Reading};
+use super::{Engine, Handle, Shared, chat_prompt::Reading, resume};
 use crate::{
     command::Command,
     error::Error,
@@ -24,8 +24,8 @@ const SEED_BITS: u32 = 53;
 pub(crate) struct RequestInput {
     pub(crate) arrival_time: Instant,
     pub(crate) prompt: Vec<u32>,
-    /// What the model is to see of it, where that is not all.
-    pub(crate) shortened_prompt: Option<Vec<u32>>,
+    /// What the model is to see of it and of what was generated before, where that is not all.
+    pub(crate) shortened: Option<Vec<u32>>,
     pub(crate) max_tokens: usize,
     pub(crate) task: TaskRequest,
 }
@@ -89,20 +89,27 @@ impl Engine {
         let arrival_time = Instant::now();
         let prompt = self.read_prompt(prompt, Reading::of(options, arrival_time))?;
         let mut max_tokens = options.max_tokens.unwrap_or(usize::MAX);
-        let mut shortened_prompt = None;
+        let mut shortened = None;
         match (self.room(&prompt), &options.context_overflow) {
             (Ok(room), None) => max_tokens = max_tokens.min(room),
             (Ok(_), Some(_)) => {}
             (Err(error), None) => return Err(error),
             (Err(_), Some(strategy)) => {
                 let Shared { context_length, vocab_size, .. } = *self.shared;
-                shortened_prompt = Some(strategy.shorten(&prompt, context_length, vocab_size)?);
+                shortened = Some(strategy.shorten(&prompt, context_length, vocab_size)?);
+            }
+        }
+        if !options.generated_tokens.is_empty() {
+            resume::check(options, max_tokens, self.shared.vocab_size)?;
+            if let Some(strategy) = &options.context_overflow {
+                let seen = shortened.unwrap_or_else(|| prompt.clone());
+                shortened = Some(self.replay_context(seen, strategy, &options.generated_tokens)?);
             }
         }
         let prompt_range = PromptRange { from: 0, decoder: None };
         let is_reported = options.prompt_logprobs == Some(true);
         let task = TaskRequest::Generate(is_reported.then_some(prompt_range));
-        Ok(RequestInput { arrival_time, prompt, shortened_prompt, max_tokens, task })
+        Ok(RequestInput { arrival_time, prompt, shortened, max_tokens, task })
     }
 
     /// Starts one generation whose prompt is known to fit.
@@ -121,7 +128,7 @@ impl Engine {
         options: GenerateOptions,
         count: usize,
     ) -> Result<(GenerationStream, Vec<GenerationStream>), Error> {
-        let RequestInput { arrival_time, prompt, shortened_prompt, max_tokens, mut task } = input;
+        let RequestInput { arrival_time, prompt, shortened, max_tokens, mut task } = input;
         let most = self.shared.max_concurrent;
         if !(1..=most).contains(&count) {
             let expected = format!("1 to {most}, `max_concurrent` of the engine");
@@ -135,14 +142,18 @@ impl Engine {
             *decoder = self.decoder(&prompt[..*from])?;
         }
         let seed = options.seed.unwrap_or_else(random_seed);
+        let first_sample = options.sample_index.unwrap_or_default() as u64;
+        let constraint = options.constraint.map(|form| form.after(&options.generated_tokens));
         let request = |sample, task, slot| Request {
-            shortened_prompt: shortened_prompt.clone(),
+            generated: options.generated_tokens.clone(),
+            ended: None,
+            shortened: shortened.clone(),
             max_tokens,
             context_length: self.shared.context_length,
             context_overflow: options.context_overflow.clone(),
             sampler: sampler.clone(),
             seed,
-            sample,
+            sample: first_sample + sample,
             samples: vec![],
             decoder: decoder.clone(),
             stops: stops.clone(),
@@ -152,7 +163,7 @@ impl Engine {
             top_logprobs: options.top_logprobs.unwrap_or_default(),
             prompt_progress: options.prompt_progress.unwrap_or_default(),
             task,
-            constraint: options.constraint.clone(),
+            constraint: constraint.clone(),
             vocabulary: self.shared.vocab_size,
             lookahead: options.lookahead.unwrap_or(self.default_lookahead()),
             queue: Arc::new(Queue::new(self.shared.buffer, self.shared.back_pressure)),
@@ -171,6 +182,8 @@ impl Engine {
         let samples: Vec<_> = samples.collect();
         let mut first = request(0, task, slot);
         first.samples = samples;
+        first.replay()?;
+        first.samples.iter_mut().try_for_each(Request::replay)?;
         let streams = (stream(&first), first.samples.iter().map(stream).collect());
         scheduler.send(Command::Generate(Box::new(first)))?;
         Ok(streams)

@@ -120,7 +120,7 @@ impl Engine {
         let range = from.map(|from| PromptRange { from, decoder: None });
         let task = TaskRequest::Score(range);
         let input =
-            RequestInput { arrival_time, prompt, shortened_prompt: None, max_tokens: 0, task };
+            RequestInput { arrival_time, prompt, shortened: None, max_tokens: 0, task };
         let stream = self.submit_one(input, self.prompt_only())?;
         Ok(stream.finish().await?.prompt)
     }

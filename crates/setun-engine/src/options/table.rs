@@ -25,6 +25,17 @@ macro_rules! generate_options {
         /// result reports it.
         seed: Option<u64> as Seed = "random", "N", Sampling;
 
+        /// Which of several generations with this seed; 0 is the first.
+        ///
+        /// They differ in their random numbers alone.
+        sample_index: Option<usize> as COUNT = 0, "N", Sampling, with_flags("");
+
+        /// Tokens that were generated before, after which the text goes on; events report what is new.
+        ///
+        /// With equal prompt, options and seed the text is that of a generation without a break.
+        /// Not with mirostat or `prompt_logprobs`, whose state is not in the tokens.
+        generated_tokens: Vec<u32> as Tokens = "none", "IDS", Prompt, with_flags("");
+
         /// DRY: strings at which a repetition ends.
         ///
         /// For each it is the token that the string ends in after an "a".

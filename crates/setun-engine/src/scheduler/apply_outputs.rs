@@ -95,8 +95,11 @@ impl Application<'_> {
         if let Err(error) = reported.and_then(|()| sequence.report_prompt()) {
             return Some(Err(error));
         }
-        if sequence.remaining() == 0 {
-            return Some(Ok((FinishReason::Length, None))); // its prompt was all
+        if let Some(end) = sequence.end_of_prompt() {
+            for sample in self.fork_samples(index) {
+                self.end(sample, Some(Ok(end.clone())));
+            }
+            return Some(Ok(end));
         }
         let row = rows.next()?;
         let draft = std::mem::take(&mut self.running[index].draft);

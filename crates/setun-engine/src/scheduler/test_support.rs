@@ -56,7 +56,9 @@ pub(super) fn limits(blocks: usize) -> Limits {
 pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
     Request {
         prompt,
-        shortened_prompt: None,
+        generated: vec![],
+        ended: None,
+        shortened: None,
         max_tokens,
         context_length: usize::MAX,
         context_overflow: None,

@@ -11,6 +11,7 @@ use crate::{
     beams::{BeamOptions, BeamText},
     constraint::SharedConstraint,
     context::SharedContextStrategy,
+    error::Error,
     event::FinishReason,
     event_queue::{Demand, Queue},
     request_slots::RequestSlot,
@@ -70,8 +71,12 @@ pub(crate) struct PromptRange {
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) prompt: Vec<u32>,
-    /// What the model is to see of the prompt, where that is not all.
-    pub(crate) shortened_prompt: Option<Vec<u32>>,
+    /// Tokens that were generated before it.
+    pub(crate) generated: Vec<u32>,
+    /// How the text ended with these, if so.
+    pub(crate) ended: Option<(FinishReason, Option<String>)>,
+    /// What the model is to see of the prompt and these, where that is not all.
+    pub(crate) shortened: Option<Vec<u32>>,
     pub(crate) max_tokens: usize,
     /// Positions of the context, and what is done once they are full.
     pub(crate) context_length: usize,
@@ -123,6 +128,55 @@ impl Request {
             }
             _ => None,
         }
+    }
+
+    /// Takes the tokens that were generated before. Their text is known already.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be decoded.
+    pub(crate) fn replay(&mut self) -> Result<(), Error> {
+        for index in 0..self.generated.len() {
+            let token = self.generated[index];
+            let ends = self.eos_tokens.contains(&token);
+            let is_last = ends || index + 1 == self.max_tokens;
+            let (_, stopped) = self.decode(token, ends, is_last)?;
+            let reason = if ends { FinishReason::Stop } else { FinishReason::Length };
+            self.ended = stopped.or_else(|| is_last.then_some((reason, None)));
+            if self.ended.is_some() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The text that a token completes, held back while it may belong to a stop string or a filter
+    /// holds it; and how the text ends there, if it does.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be decoded.
+    pub(super) fn decode(
+        &mut self,
+        token: u32,
+        ends: bool,
+        last: bool,
+    ) -> Result<(String, Option<(FinishReason, Option<String>)>), Error> {
+        let Some(decoder) = &mut self.decoder else { return Ok((String::new(), None)) };
+        let mut delta = if ends { String::new() } else { decoder.push(token)? };
+        if last {
+            delta.push_str(&decoder.finish()?);
+        }
+        let step = self.stops.push(&delta);
+        let mut text = step.text;
+        if last && step.stopped.is_none() {
+            text.push_str(&self.stops.flush());
+        }
+        let stopped = step.stopped.map(|stop| (FinishReason::Stop, Some(stop)));
+        let Some(filter) = &mut self.filter else { return Ok((text, stopped)) };
+        let step = filter.push(&text, last || stopped.is_some())?;
+        let filtered = step.stopped.then_some((FinishReason::ContentFilter, None));
+        Ok((step.text, filtered.or(stopped)))
     }
 }
 

@@ -84,9 +84,10 @@ impl Sequence {
         } else {
             Next::Continue
         };
-        let (text, stopped) = self.decode(token, ends, matches!(next, Next::Finished(..)))?;
+        let is_last = matches!(next, Next::Finished(..));
+        let (text, stopped) = self.request.decode(token, ends, is_last)?;
         self.queue().push(Ok(Event::Text(TextDelta { text, ..delta })));
-        Ok(stopped.unwrap_or(next))
+        Ok(stopped.map_or(next, |(reason, stop)| Next::Finished(reason, stop)))
     }
 
     fn has_no_room(&self) -> bool {
@@ -127,33 +128,6 @@ impl Sequence {
         Step::new(&self.tokens, self.request.prompt.len(), draw)
     }
 
-    /// The text that a token completes, held back while it may belong to a stop string or a filter
-    /// holds it; and how the text ends there, if it does.
-    fn decode(
-        &mut self,
-        token: u32,
-        ends: bool,
-        last: bool,
-    ) -> Result<(String, Option<Next>), Error> {
-        let request = &mut self.request;
-        let Some(decoder) = &mut request.decoder else { return Ok((String::new(), None)) };
-        let mut delta = if ends { String::new() } else { decoder.push(token)? };
-        if last {
-            delta.push_str(&decoder.finish()?);
-        }
-        let step = request.stops.push(&delta);
-        let mut text = step.text;
-        if last && step.stopped.is_none() {
-            text.push_str(&request.stops.flush());
-        }
-        let stop = |stop| Next::Finished(FinishReason::Stop, Some(stop));
-        let stopped = step.stopped.map(stop);
-        let Some(filter) = &mut request.filter else { return Ok((text, stopped)) };
-        let step = filter.push(&text, last || stopped.is_some())?;
-        let filtered = step.stopped.then_some(Next::Finished(FinishReason::ContentFilter, None));
-        Ok((step.text, filtered.or(stopped)))
-    }
-
     /// Emits the last event.
     pub(crate) fn finish(&mut self, reason: FinishReason, stop: Option<String>, info: &EngineInfo) {
         let (reason, stop, generated) = match self.finish_search(reason) {
@@ -167,8 +141,9 @@ impl Sequence {
             first.map_or(0.0, |first| (first - self.request.arrival_time).as_secs_f64());
         let times = first.zip(self.last_token);
         let after_first = times.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
-        let tokens_per_second = if generated > 1 && after_first > 0.0 {
-            to_f64(generated - 1) / after_first
+        let timed = generated.saturating_sub(self.request.generated.len());
+        let tokens_per_second = if timed > 1 && after_first > 0.0 {
+            to_f64(timed - 1) / after_first
         } else {
             0.0
         };

@@ -1,0 +1,359 @@
+/** One model for all tabs. `SETUN_TAB_ROUNDS=20` ends more leaders. */
+
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { launchChromium, launchFirefox } from "../test-support/browsers.js";
+import { INDEX_HTML, PLAIN_MAIN } from "../test-support/page.js";
+import { makeProject } from "../test-support/project.js";
+import { startServer } from "../test-support/server.js";
+
+const ROUNDS = Number(process.env.SETUN_TAB_ROUNDS ?? 3);
+const MODEL = "/node_modules/setun/model/stories.safetensors";
+const PROMPT = "Once upon a time";
+
+/** With penalties, which look back on all tokens, and a long text. */
+const OPTIONS = { maxTokens: 150, minTokens: 150, temperature: 0.9, topK: 40, frequencyPenalty: 0.4 };
+
+/** One thread, so that a model is one worker. */
+const LOAD = { shared: true, resume: true, threads: 1 };
+
+/** @type {Awaited<ReturnType<typeof makeProject>>} */
+let project;
+/** @type {Awaited<ReturnType<typeof startServer>>} */
+let server;
+/** @type {import("playwright-core").Browser} */
+let browser;
+/** Tabs of one context share locks and storage. @type {import("playwright-core").BrowserContext} */
+let context;
+/** The undisturbed text of each seed. @type {string[]} */
+let texts;
+
+beforeAll(async () => {
+  project = await makeProject({ "index.html": INDEX_HTML, "main.js": PLAIN_MAIN });
+  server = await startServer({ root: project.folder, isolated: true });
+  browser = await launchChromium({ flags: ["--enable-blink-features=ForceEagerMeasureMemory"] });
+  context = await browser.newContext();
+  const page = await openPage();
+  texts = await page.evaluate(
+    async ({ prompt, options, model: source }) => {
+      const model = await /** @type {any} */ (globalThis).setun.load(source, { threads: 1 });
+      const seeds = [0, 1, 2, 3];
+      const texts = await Promise.all(
+        seeds.map((seed) => model.generate(prompt, { ...options, seed }).text()),
+      );
+      await model.dispose();
+      return texts;
+    },
+    { prompt: PROMPT, options: OPTIONS, model: MODEL },
+  );
+  await context.close();
+});
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+  await project?.remove();
+});
+beforeEach(async () => {
+  context = await browser.newContext();
+});
+afterEach(() => context.close());
+
+async function openPage() {
+  const page = await context.newPage();
+  await page.goto(`${server.url}/index.html`);
+  await page.waitForFunction(() => "setun" in window);
+  return page;
+}
+
+/** A tab with the shared model. */
+async function openTab(load = LOAD) {
+  const page = await openPage();
+  await page.evaluate(
+    async ({ source, load }) => {
+      const all = /** @type {any} */ (globalThis);
+      all.model = await all.setun.load(source, load);
+    },
+    { source: MODEL, load },
+  );
+  return page;
+}
+
+/** Starts a text in a tab. @param {import("playwright-core").Page} page @param {number} seed */
+async function begin(page, seed) {
+  await page.evaluate(
+    ({ prompt, options, seed }) => {
+      const all = /** @type {any} */ (globalThis);
+      all.text = "";
+      all.tokens = 0;
+      all.end = (async () => {
+        const generation = all.model.generate(prompt, { ...options, seed });
+        for await (const { text } of generation) {
+          all.text += text;
+          all.tokens += 1;
+        }
+        const { text, tokens } = await generation.result;
+        return { read: all.text, text, tokens: tokens.length, events: all.tokens };
+      })();
+    },
+    { prompt: PROMPT, options: OPTIONS, seed },
+  );
+}
+
+/** @param {import("playwright-core").Page} page */
+const end = (page) => page.evaluate(() => /** @type {any} */ (globalThis).end);
+
+/** @param {string | undefined} text */
+const whole = (text) => ({ read: text, text, tokens: 150, events: 150 });
+
+/** @param {import("playwright-core").Page} page @param {number} count */
+const hasTokens = (page, count) =>
+  page.waitForFunction((count) => /** @type {any} */ (globalThis).tokens >= count, count);
+
+/** @param {import("playwright-core").Page[]} pages */
+const workersOf = (pages) => pages.reduce((sum, page) => sum + page.workers().length, 0);
+
+/** The tab whose worker has the model. @param {import("playwright-core").Page[]} pages */
+function leaderOf(pages) {
+  const leader = pages.find((page) => page.workers().length > 0);
+  if (leader === undefined) throw new Error("no tab has a worker");
+  return leader;
+}
+
+/** @param {import("playwright-core").Page} page */
+async function crash(page) {
+  const crashed = page.waitForEvent("crash");
+  const session = await context.newCDPSession(page);
+  session.send("Page.crash").catch(() => undefined);
+  await crashed;
+}
+
+describe("four tabs", () => {
+  it("have one worker, read the model once, and tell their own texts at once", async () => {
+    const before = server.requests.filter((path) => path === MODEL).length;
+    const pages = await Promise.all([0, 1, 2, 3].map(() => openTab()));
+    expect(workersOf(pages)).toBe(1);
+    await Promise.all(pages.map(begin));
+    expect(await Promise.all(pages.map(end))).toEqual(texts.map(whole));
+    const requests = server.requests.filter((path) => path === MODEL).length - before;
+    const alone = await requestsOfOneLoad();
+    expect(requests).toBe(alone);
+  });
+
+  it("take at most 1.25 times the memory of one", async () => {
+    const pages = [await openTab()];
+    await use(pages);
+    const one = await memoryOf(pages);
+    for (let at = 1; at < 4; at += 1) pages.push(await openTab());
+    await use(pages);
+    const four = await memoryOf(pages);
+    console.log(`memory of one tab ${one} bytes, of four ${four}: ${(four / one).toFixed(3)}`);
+    expect(four / one).toBeLessThanOrEqual(1.25);
+  });
+});
+
+/** Requests for the model that a load makes which nobody shares. */
+async function requestsOfOneLoad() {
+  const before = server.requests.filter((path) => path === MODEL).length;
+  const own = await browser.newContext();
+  const page = await own.newPage();
+  await page.goto(`${server.url}/index.html`);
+  await page.waitForFunction(() => "setun" in window);
+  await page.evaluate((source) => /** @type {any} */ (globalThis).setun.load(source, { threads: 1 }), MODEL);
+  await own.close();
+  return server.requests.filter((path) => path === MODEL).length - before;
+}
+
+/** Has each tab tell a text. @param {import("playwright-core").Page[]} pages */
+async function use(pages) {
+  await Promise.all(pages.map(begin));
+  await Promise.all(pages.map(end));
+}
+
+/** Bytes of the tabs and their workers: JavaScript, DOM and WebAssembly. @param {import("playwright-core").Page[]} pages */
+async function memoryOf(pages) {
+  const measure = () => /** @type {any} */ (performance).measureUserAgentSpecificMemory();
+  const all = await Promise.all(pages.map((page) => page.evaluate(measure)));
+  return all.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+describe("a leader that ends", () => {
+  it.each(["closes", "crashes"])("changes no text: it %s", async (how) => {
+    let pages = await Promise.all([0, 1, 2, 3].map(() => openTab()));
+    for (let round = 0; round < ROUNDS; round += 1) {
+      await Promise.all(pages.map(begin));
+      const leader = leaderOf(pages);
+      const position = 1 + Math.floor(Math.random() * 120);
+      await hasTokens(leader, position);
+      if (how === "closes") await leader.close();
+      else await crash(leader);
+      const seeds = [0, 1, 2, 3].filter((seed) => pages[seed] !== leader);
+      const ends = await Promise.all(seeds.map((seed) => end(/** @type {any} */ (pages[seed]))));
+      const expected = seeds.map((seed) => whole(texts[seed]));
+      expect(ends, `${how} in round ${round} at token ${position}`).toEqual(expected);
+      const left = pages.filter((page) => page !== leader);
+      expect(workersOf(left)).toBe(1);
+      if (how === "crashes") await leader.close();
+      pages = [...left, await openTab()];
+    }
+  });
+
+  it("by dispose serves the others without another load", async () => {
+    const pages = await Promise.all([0, 1].map(() => openTab()));
+    const leader = leaderOf(pages);
+    const [other] = pages.filter((page) => page !== leader);
+    if (other === undefined) throw new Error("two tabs");
+    await begin(other, 1);
+    await leader.evaluate(() => /** @type {any} */ (globalThis).model.dispose());
+    expect(await end(other)).toEqual(whole(texts[1]));
+    expect(leader.workers()).toHaveLength(1);
+    await other.evaluate(() => /** @type {any} */ (globalThis).model.dispose());
+    await expect.poll(() => workersOf(pages)).toBe(0);
+  });
+
+  it("by a freeze lets the next one lead, and goes on itself when it thaws", async () => {
+    const pages = await Promise.all([0, 1].map(() => openTab()));
+    await Promise.all(pages.map(begin));
+    const leader = leaderOf(pages);
+    const session = await context.newCDPSession(leader);
+    await hasTokens(leader, 20);
+    await session.send("Page.setWebLifecycleState", { state: "frozen" });
+    const other = pages.findIndex((page) => page !== leader);
+    expect(await end(/** @type {any} */ (pages[other]))).toEqual(whole(texts[other]));
+    await session.send("Page.setWebLifecycleState", { state: "active" });
+    expect(await end(leader)).toEqual(whole(texts[1 - other]));
+  });
+});
+
+describe("a tab that is reloaded", () => {
+  it.each([
+    ["shared", LOAD],
+    ["not shared", { ...LOAD, shared: false }],
+  ])("goes on with its text: %s", async (_, load) => {
+    const page = await openTab(load);
+    await begin(page, 2);
+    await hasTokens(page, 30);
+    await page.reload();
+    await page.waitForFunction(() => "setun" in window);
+    const { before, rest, result, left } = await page.evaluate(
+      async ({ source, load }) => {
+        const model = await /** @type {any} */ (globalThis).setun.load(source, load);
+        const [kept] = model.resumable();
+        const generation = kept.continue();
+        let rest = "";
+        for await (const { text } of generation) rest += text;
+        const { text, tokens, usage } = await generation.result;
+        const result = { text, tokens: tokens.length, usage };
+        return { before: kept.text, rest, result, left: model.resumable().length };
+      },
+      { source: MODEL, load },
+    );
+    expect(before.length).toBeGreaterThan(0);
+    expect(before + rest).toBe(texts[2]);
+    expect([result.text, result.tokens, left]).toEqual([texts[2], 150, 0]);
+  });
+});
+
+describe("a follower", () => {
+  it("has all methods of a model", async () => {
+    const pages = [await openTab(), await openTab()];
+    const [first, second] = await Promise.all(pages.map((page) => page.evaluate(useAll)));
+    expect(second).toEqual(first);
+    expect(first?.errors).toEqual(["bad-option", "unsupported-model", "context-full", "mine"]);
+  });
+});
+
+/** Runs in the page: calls each method. */
+async function useAll() {
+  const { model } = /** @type {any} */ (globalThis);
+  const options = { maxTokens: 8, seed: 3, temperature: 0.8 };
+  const ids = await model.tokenize("Once upon a time");
+  const session = model.session();
+  await session.push("Once upon a time");
+  const { tokens } = await session.generate(options).result;
+  await session.push(tokens);
+  const restored = await model.restore(await session.save());
+  const code = (/** @type {any} */ error) => error?.code ?? error;
+  const aborted = new AbortController();
+  const running = model.generate("Once", { signal: aborted.signal }).text();
+  aborted.abort("mine");
+  const { devices } = model.deviceReport();
+  const format = { type: "grammar", syntax: "regex", definition: "[a-z]{3} [0-9]{2}" };
+  return {
+    ids: [...ids],
+    text: await model.detokenize(ids),
+    tokens,
+    session: [...restored.tokens],
+    beams: await model.beamSearch("Once upon", { numBeams: 3, maxTokens: 5 }),
+    scores: await model.score("Once upon", [" a time", " a dog"]),
+    labels: await model.classify("It was a", [" cat", " dog"]),
+    structured: await model.generate("Once", { ...options, responseFormat: format }).text(),
+    passed: (await model.selfTest()).passed,
+    metrics: Object.keys(await model.metrics()).length,
+    released: typeof (await model.releaseMemory("moderate")),
+    devices: devices.length,
+    errors: [
+      await Promise.resolve()
+        .then(() => model.generate("a", { maxTokens: 0 }))
+        .catch(code),
+      await model
+        .chat([{ role: "user", content: "a" }])
+        .text()
+        .catch(code),
+      await model.generate("Once upon a time. ".repeat(4000)).text().catch(code),
+      await running.catch(code),
+    ],
+  };
+}
+
+describe("shared", () => {
+  it("is refused where tabs cannot share", async () => {
+    const page = await openPage();
+    const codes = await page.evaluate(async () => {
+      const { load } = /** @type {any} */ (globalThis).setun;
+      const refused = (/** @type {any} */ error) => [error.code, error.message.split(":")[0]];
+      return [
+        await load(undefined, { shared: true, worker: false }).catch(refused),
+        await load({ "a.gguf": new Uint8Array(8) }, { shared: true }).catch(refused),
+      ];
+    });
+    expect(codes).toEqual(Array(2).fill(["bad-option", "shared"]));
+  });
+});
+
+describe("Firefox", () => {
+  it("shares a model and goes on when its leader is closed", async () => {
+    const firefox = await launchFirefox();
+    try {
+      const open = async () => {
+        const page = await firefox.newPage();
+        await page.goto(`${server.url}/index.html`);
+        await page.waitForFunction(() => "setun" in window);
+        await page.evaluate(async () => {
+          const all = /** @type {any} */ (globalThis);
+          all.model = await all.setun.load(undefined, { shared: true, threads: 1 });
+        });
+        return page;
+      };
+      const first = await open();
+      const second = await open();
+      /** @type {any} */
+      const begun = second.evaluate(
+        async ({ prompt, options }) => {
+          const all = /** @type {any} */ (globalThis);
+          const generation = all.model.generate(prompt, { ...options, seed: 1 });
+          let text = "";
+          for await (const delta of generation) {
+            text += delta.text;
+            all.tokens = (all.tokens ?? 0) + 1;
+          }
+          return text;
+        },
+        { prompt: PROMPT, options: OPTIONS },
+      );
+      await second.waitForFunction(() => /** @type {any} */ (globalThis).tokens >= 20);
+      await first.close();
+      expect(await begun).toBe(texts[1]);
+    } finally {
+      await firefox.close();
+    }
+  });
+});
