@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { defineConfig } from "rolldown";
+import { importComments } from "./scripts/import-comments.js";
 import { licences } from "./scripts/licences.js";
 
 /** @type {string[]} */
@@ -69,7 +70,7 @@ export default defineConfig({
     ...Object.fromEntries(workers),
   },
   external: /^node:/,
-  plugins: [generatedBindings, buildList, licences],
+  plugins: [generatedBindings, buildList, licences, importComments],
   resolve: { extensionAlias: { ".js": [".ts", ".js"] } },
   output: {
     dir: "dist",
@@ -77,11 +78,11 @@ export default defineConfig({
     entryFileNames: "[name].js",
     chunkFileNames: "[name].js",
     cleanDir: true,
-    // Pages without a bundler run these files as they are. Without white space, comments that bundlers read would go.
+    // Pages without a bundler run these files as they are.
     minify: {
       compress: true,
       mangle: { keepNames: { function: false, class: true } },
-      codegen: { removeWhitespace: false },
+      codegen: { removeWhitespace: true },
     },
     comments: { jsdoc: false },
     sourcemap: true,
