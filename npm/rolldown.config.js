@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { defineConfig } from "rolldown";
+import { importComments } from "./scripts/import-comments.js";
 import { licences } from "./scripts/licences.js";
 
 /** @type {string[]} */
@@ -65,29 +66,47 @@ async function initialSharedPages() {
 
 const workers = builds.map((build) => [`worker-${build}`, `src/entrypoints/worker-${build}.ts`]);
 
-export default defineConfig({
+/** What both have in common. */
+const base = {
+  external: /^node:/,
+  resolve: { extensionAlias: { ".js": [".ts", ".js"] } },
+};
+
+const output = /** @type {const} */ ({
+  dir: "dist",
+  format: "esm",
+  entryFileNames: "[name].js",
+  chunkFileNames: "[name].js",
+  comments: { jsdoc: false },
+  sourcemap: true,
+});
+
+/** Files of pages, without white space. Pages without a bundler run them as they are. */
+const pages = {
+  ...base,
   input: {
     index: "src/entrypoints/index.ts",
-    node: "src/entrypoints/node.ts",
     "service-worker": "src/entrypoints/service-worker.ts",
     ...Object.fromEntries(workers),
   },
-  external: /^node:/,
-  plugins: [generatedBindings, buildList, licences],
-  resolve: { extensionAlias: { ".js": [".ts", ".js"] } },
+  plugins: [generatedBindings, buildList, licences, importComments],
   output: {
-    dir: "dist",
-    format: "esm",
-    entryFileNames: "[name].js",
-    chunkFileNames: "[name].js",
+    ...output,
     cleanDir: true,
-    // Pages without a bundler run these files as they are. Without white space, comments that bundlers read would go.
     minify: {
       compress: true,
       mangle: { keepNames: { function: false, class: true } },
-      codegen: { removeWhitespace: false },
+      codegen: { removeWhitespace: true },
     },
-    comments: { jsdoc: false },
-    sourcemap: true,
   },
-});
+};
+
+/** The file of Node, which prints the line of an error that nobody catches. */
+const node = {
+  ...base,
+  input: { node: "src/entrypoints/node.ts" },
+  plugins: [generatedBindings, buildList],
+  output,
+};
+
+export default defineConfig([pages, node]);

@@ -8,6 +8,9 @@ import { startServer } from "../test-support/server.js";
 
 const PROMPT = "Once upon a time";
 
+/** The built-in model by its address: without one no GPU is looked for. */
+const MODEL = "/node_modules/setun/model/stories.safetensors";
+
 /** @type {Awaited<ReturnType<typeof makeProject>>} */
 let project;
 /** @type {import("playwright-core").Browser} */
@@ -29,9 +32,9 @@ afterAll(async () => {
 describe("a GPU that is no known software adapter", () => {
   /**
    * Loads on a page that `prepare` has changed, and returns a summary.
-   * @param {string} prepare @param {object} load
+   * @param {string} prepare @param {object} load @param {string} source
    */
-  async function loadThere(prepare, load = {}) {
+  async function loadThere(prepare, load = {}, source = MODEL) {
     const context = await browser.newContext();
     await context.addInitScript(
       "Object.defineProperty(GPUAdapterInfo.prototype, 'isFallbackAdapter', { get: () => false })",
@@ -43,14 +46,17 @@ describe("a GPU that is no known software adapter", () => {
     await page.goto(`${server.url}/index.html`);
     await page.waitForFunction(() => "setun" in window);
     const story = await page.evaluate(
-      async ({ prompt, prepare, load }) => {
+      async ({ prompt, prepare, load, source }) => {
         await new Function(`return (async () => { ${prepare} })()`)();
-        const model = await /** @type {any} */ (globalThis).setun.load(undefined, { worker: false, ...load });
+        const model = await /** @type {any} */ (globalThis).setun.load(source || undefined, {
+          worker: false,
+          ...load,
+        });
         const text = await model.generate(prompt, { maxTokens: 2, temperature: 0 }).text();
         await model.dispose();
         return { used: model.info, devices: model.deviceReport().devices, text };
       },
-      { prompt: PROMPT, prepare, load },
+      { prompt: PROMPT, prepare, load, source },
     );
     await context.close();
     return { ...story, warnings, ...fetched(server.requests.slice(before)) };
@@ -66,6 +72,13 @@ describe("a GPU that is no known software adapter", () => {
     expect(devices[1].layerMicroseconds).toBeGreaterThan(devices[0].layerMicroseconds);
     expect(code).toHaveLength(2);
     expect(warnings).toEqual([]);
+  });
+
+  it("is not looked for without a source, where the built-in model runs", async () => {
+    const { used, devices, code } = await loadThere("", {}, "");
+    expect(used.backend).toBe("cpu");
+    expect(devices).toMatchObject([{ device: "cpu", verdict: "chosen" }]);
+    expect(code).toHaveLength(1);
   });
 
   it("is used if it is faster, and the model is read once", async () => {

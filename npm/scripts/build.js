@@ -75,7 +75,6 @@ function minified(path) {
     module: true,
     compress: true,
     mangle: true,
-    codegen: { removeWhitespace: false },
   });
   return errors.length === 0 ? code : fail(`${path}: ${errors[0].message}`);
 }

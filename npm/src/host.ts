@@ -45,6 +45,8 @@ export class Host {
   #probed: Probed | undefined;
   #opened: Opened | undefined;
   readonly #grammars: GrammarCache;
+  /** The threads of the build, which a model needs as soon as it has weights. */
+  #threads: Promise<void> | undefined;
   #disposed = false;
 
   constructor(platform: HostPlatform, send: (message: FromHost) => void) {
@@ -175,12 +177,11 @@ export class Host {
     draftBytes: ModelBytes | undefined,
   ): Promise<WasmModel> {
     const { backend, threads, limits } = message;
-    const draftLoader = await (draftBytes && this.#openDraft(message, modelBytes, draftBytes))?.catch(
-      (thrown: unknown) => {
-        loader.free();
-        throw thrown;
-      },
-    );
+    const openDraft = draftBytes && this.#openDraft(message, modelBytes, draftBytes);
+    const [draftLoader] = await Promise.all([openDraft, this.#threads]).catch((thrown: unknown) => {
+      loader.free();
+      throw thrown;
+    });
     return loader.finish({ backend, threads, ...limits }, draftLoader);
   }
 
@@ -233,7 +234,9 @@ export class Host {
     const memory = "memory" in message ? message.memory : undefined;
     const { build } = this.#platform;
     // The files are looked up while the module compiles.
-    const [{ layout, name }] = await Promise.all([bytes.start(), startWasm(build, memory, threads)]);
+    const started = startWasm(build, memory, threads);
+    const [{ layout, name }, running] = await Promise.all([bytes.start(), started]);
+    this.#threads = running.threads;
     bytes.signal.throwIfAborted();
     if (message.type === "open") await bytes.prefetch();
     return build.glue.Loader.open(layout, name, bytes);

@@ -72,7 +72,7 @@ export function loadOn(platform: Platform): Load {
     ]);
     if (request.model.fetchOptions.store || draftRequest?.model.fetchOptions.store)
       platform.requestPersistence?.();
-    const all = { ...request, draft: draftRequest?.model };
+    const all = { ...request, draft: draftRequest?.model, isBuiltIn: source === undefined };
     return loadRequest(platform, all, options).catch((thrown: unknown) => {
       throw withHubName(thrown, source, platform.baseUrl());
     });
@@ -140,6 +140,7 @@ interface LoadRequest {
   readonly model: ModelRequest;
   readonly draft: ModelRequest | undefined;
   readonly inWorker: boolean;
+  readonly isBuiltIn: boolean;
 }
 
 /** Features, and the build that runs unless a GPU is faster. */
@@ -159,19 +160,22 @@ class LoadOperation {
   readonly #draft: ModelRequest | undefined;
   readonly #inWorker: boolean;
   readonly #options: LoadOptions;
+  /** Whether `auto` compares a GPU. The built-in model has told its story before a GPU's build is there. */
+  readonly #comparesGpu: boolean;
 
-  constructor(platform: Platform, { model, draft, inWorker }: LoadRequest, options: LoadOptions) {
+  constructor(platform: Platform, { model, draft, inWorker, isBuiltIn }: LoadRequest, options: LoadOptions) {
     this.#platform = platform;
     this.#model = model;
     this.#draft = draft;
     this.#inWorker = inWorker;
     this.#options = options;
+    this.#comparesGpu = (options.backend ?? "auto") === "auto" && !isBuiltIn;
   }
 
   async run(): Promise<Opened> {
     const choices = await this.#selectFiles();
     const { choice, memory, features } = choices;
-    if ((this.#options.backend ?? "auto") !== "auto") return this.#open(choice, memory, (report) => report);
+    if (!this.#comparesGpu) return this.#open(choice, memory, (report) => report);
     const gpu = gpuUnavailable(features) ?? (await this.#tryGpu(choices));
     if ("connection" in gpu) return gpu;
     const opened = await this.#open(choice, memory, (report) => reportCpu(report, gpu, choice));
@@ -185,7 +189,8 @@ class LoadOperation {
     // Threads block while they wait, which the page's own thread must not.
     const mayThread = this.#inWorker && initialSharedPages > 0 && threads !== 1 && backend !== "webgpu";
     const shared = mayThread ? await reserveSharedMemory(initialSharedPages) : undefined;
-    const lookForGpu = mayUseGpu(backend) && (backend !== "auto" || builds.includes("webgpu"));
+    const lookForGpu =
+      backend === "auto" ? this.#comparesGpu && builds.includes("webgpu") : mayUseGpu(backend);
     const features = await detectFeatures(builds, shared, lookForGpu);
     const choice = pickBuild(features, { backend, threads });
     return { features, choice, memory: isThreaded(choice.build) ? shared?.memory : undefined };

@@ -18,8 +18,14 @@ export interface WasmBuild extends StartedModule<WasmModule> {
   startThreads?(count: number): Promise<void>;
 }
 
+/** A module that runs. */
+export interface RunningModule {
+  /** Resolves when its threads wait for work. A model is read meanwhile. */
+  readonly threads: Promise<void>;
+}
+
 /** Generated modules have one instance each, which models on the page's thread share. */
-const started = new WeakMap<Glue, Promise<void>>();
+const started = new WeakMap<Glue, Promise<RunningModule>>();
 
 type Glue = Pick<WasmModule, "default">;
 
@@ -27,23 +33,31 @@ type Glue = Pick<WasmModule, "default">;
 type Build = StartedModule<Glue> & Pick<WasmBuild, "startThreads">;
 
 /** Starts a module once. */
-export function startWasm(build: Build, memory?: WebAssembly.Memory, threads = 1): Promise<void> {
+export function startWasm(build: Build, memory?: WebAssembly.Memory, threads = 1): Promise<RunningModule> {
   const running = started.get(build.glue) ?? start(build, memory, threads);
   started.set(build.glue, running);
   // The next load tries again.
-  running.catch(() => started.delete(build.glue));
+  running.then((module) => module.threads).catch(() => started.delete(build.glue));
   return running;
 }
 
-async function start(build: Build, memory: WebAssembly.Memory | undefined, threads: number): Promise<void> {
+async function start(
+  build: Build,
+  memory: WebAssembly.Memory | undefined,
+  threads: number,
+): Promise<RunningModule> {
   const module = await build.compile();
   try {
     await build.glue.default({ module_or_path: module, ...(memory !== undefined && { memory }) });
   } catch (cause) {
     throw new SetunError("out-of-memory", "the WebAssembly module could not be started", { cause });
   }
+  return { threads: memory === undefined ? Promise.resolve() : startThreads(build, threads) };
+}
+
+async function startThreads(build: Build, threads: number): Promise<void> {
   try {
-    if (memory !== undefined) await build.startThreads?.(threads);
+    await build.startThreads?.(threads);
   } catch (cause) {
     throw new SetunError("backend-unavailable", "the threads could not be started; pass threads: 1", {
       cause,

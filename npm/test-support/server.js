@@ -29,8 +29,8 @@ const SHARED = { "access-control-allow-origin": "*", "cross-origin-resource-poli
 /**
  * Serves `root` on a free port of this machine.
  *
- * With `shared` pages of other origins may use the files. `answers` maps a path to a function that answers instead of the file; `models` answers all under `/models/`.
- * @param {{ root: string, isolated?: boolean, strict?: boolean, shared?: boolean, policy?: string, models?: import("./faulty-server.js").FaultyServer,
+ * With `shared` pages of other origins may use the files, with `cached` browsers keep them. `answers` maps a path to a function that answers instead of the file; `models` answers all under `/models/`.
+ * @param {{ root: string, isolated?: boolean, strict?: boolean, shared?: boolean, cached?: boolean, policy?: string, models?: import("./faulty-server.js").FaultyServer,
  *   answers?: Record<string, (request: import("node:http").IncomingMessage, response: import("node:http").ServerResponse) => void> }} options
  */
 export async function startServer({
@@ -38,6 +38,7 @@ export async function startServer({
   isolated = false,
   strict = false,
   shared = false,
+  cached = false,
   policy,
   models,
   answers = {},
@@ -56,19 +57,19 @@ export async function startServer({
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
     if (answers[path]) answers[path](request, response);
     else if (models !== undefined && path.startsWith("/models/")) await models.answer(request, response);
-    else await sendFile(join(root, normalize(path)), response);
+    else await sendFile(join(root, normalize(path)), response, cached ? "max-age=3600" : "no-store");
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
   const address = /** @type {import("node:net").AddressInfo} */ (server.address());
   return { url: `http://127.0.0.1:${address.port}`, requests, stop: () => stopServer(server) };
 }
 
-/** @param {string} path @param {import("node:http").ServerResponse} response */
-async function sendFile(path, response) {
+/** @param {string} path @param {import("node:http").ServerResponse} response @param {string} caching */
+async function sendFile(path, response, caching) {
   const info = await stat(path).catch(() => undefined);
   if (info?.isFile() !== true) return response.writeHead(404).end();
   const type = TYPES[/** @type {keyof TYPES} */ (extname(path))] ?? "application/octet-stream";
-  response.writeHead(200, { "content-type": type, "content-length": info.size, "cache-control": "no-store" });
+  response.writeHead(200, { "content-type": type, "content-length": info.size, "cache-control": caching });
   return createReadStream(path).pipe(response);
 }
 
