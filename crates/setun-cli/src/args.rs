@@ -92,6 +92,11 @@ impl ModelArgs {
         ModelFiles::find(self.model.as_deref(), self.file.into())
     }
 
+    /// Refuses what is said of a file where another model is named, by this name.
+    pub(crate) fn check_no_file(&self, other: &str) -> Result<(), CliError> {
+        self.file.check_absent(other)
+    }
+
     /// The files of another model, of which the same is known if it is a GGUF file.
     pub(crate) fn files_of(&self, other: &str) -> Result<ModelFiles, CliError> {
         self.check_hashes(other)?;
@@ -120,6 +125,16 @@ enum Interleave {
     /// In 16 bytes
     #[value(name = "64")]
     Narrow,
+}
+
+impl FileArgs {
+    /// Refuses what is said of a file where there is none.
+    pub(crate) fn check_absent(self, model: &str) -> Result<(), CliError> {
+        if self.i2s_interleave == Interleave::Wide {
+            return Ok(());
+        }
+        Err(CliError::Usage(format!("--i2s-interleave: `{model}` is no GGUF file")))
+    }
 }
 
 impl From<FileArgs> for Options {

@@ -11,6 +11,7 @@ mod lock;
 mod moves;
 mod note;
 mod publish;
+mod recovery;
 
 #[cfg(test)]
 mod tests;

@@ -4,16 +4,13 @@ use std::{io, path::PathBuf};
 
 use setun::ErrorCode;
 
-use crate::flags;
+use crate::{flags, interrupt};
 
 /// Exit status of a failure.
 const FAILED: u8 = 1;
 
 /// Exit status of wrong usage, as of arguments that cannot be read.
 const USAGE: u8 = 2;
-
-/// Exit status after SIGINT (Ctrl-C), 128 and its number; also after SIGTERM.
-pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Why a command ended before its work was done.
 #[derive(Debug, thiserror::Error)]
@@ -190,7 +187,7 @@ pub(crate) enum CliError {
     #[error("the reader of standard output has left")]
     ClosedPipe,
 
-    /// Ctrl-C.
+    /// Ctrl-C, or another signal.
     #[error("interrupted")]
     Interrupted,
 }
@@ -200,7 +197,7 @@ impl CliError {
     pub(crate) fn status(&self) -> u8 {
         match self {
             Self::ClosedPipe => 0,
-            Self::Interrupted => INTERRUPTED,
+            Self::Interrupted => interrupt::status(),
             Self::Usage(_) => USAGE,
             _ => FAILED,
         }

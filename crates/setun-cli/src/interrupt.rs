@@ -1,18 +1,27 @@
-//! SIGINT (Ctrl-C) and SIGTERM: end the generations under way, or else the process.
+//! SIGINT (Ctrl-C), SIGTERM and SIGHUP: end the generations under way, or else the process.
 
 use std::{
     fs,
     io::{self, IsTerminal},
     path::{Path, PathBuf},
     process,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI32, Ordering},
+    },
 };
 
 use setun::CancelHandle;
 
+use crate::output::report;
 #[cfg(unix)]
 use crate::unix_signals;
-use crate::{error::INTERRUPTED, output::report};
+
+/// Number of SIGINT.
+const SIGINT: i32 = 2;
+
+/// The last signal that ended something.
+static SIGNAL: AtomicI32 = AtomicI32::new(SIGINT);
 
 /// What a signal ends. It takes the handles, so that a second one ends the process.
 static CURRENT: Mutex<Vec<CancelHandle>> = Mutex::new(vec![]);
@@ -23,30 +32,40 @@ static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(vec![]);
 
 /// From now on the signals do what this module says.
 pub(crate) fn install() {
-    #[cfg(unix)]
-    let is_hangup_ignored = unix_signals::is_hangup_ignored();
     // Where the system refuses, a signal ends the process as it always does.
-    let _ = ctrlc::set_handler(|| {
-        let handles = replace(vec![]);
-        if !handles.is_empty() {
-            return handles.iter().for_each(CancelHandle::cancel);
-        }
-        if io::stderr().is_terminal() {
-            report("\n");
-        }
-        // Held to the end: nothing else is made or gets its name.
-        let unfinished = unfinished();
-        unfinished.iter().rev().for_each(|path| remove(path));
-        process::exit(i32::from(INTERRUPTED));
-    });
     #[cfg(unix)]
     {
+        let _ = unix_signals::on_end(end);
         unix_signals::ignore_file_size();
-        if is_hangup_ignored {
-            // The handler is for SIGHUP as well, and would end what `nohup` protects.
-            unix_signals::ignore_hangup();
-        }
     }
+    #[cfg(not(unix))]
+    let _ = ctrlc::set_handler(|| end(SIGINT));
+}
+
+/// Exit status after a signal, as shells have it.
+pub(crate) fn status() -> u8 {
+    u8::try_from(128 + SIGNAL.load(Ordering::Relaxed)).unwrap_or(u8::MAX)
+}
+
+/// Whether a signal has asked for the end of the process, not of a text alone.
+pub(crate) fn is_terminated() -> bool {
+    SIGNAL.load(Ordering::Relaxed) != SIGINT
+}
+
+/// Ends what is under way after a signal.
+fn end(signal: i32) {
+    SIGNAL.store(signal, Ordering::Relaxed);
+    let handles = replace(vec![]);
+    if !handles.is_empty() {
+        return handles.iter().for_each(CancelHandle::cancel);
+    }
+    if io::stderr().is_terminal() {
+        report("\n");
+    }
+    // Held to the end: nothing else is made or gets its name.
+    let unfinished = unfinished();
+    unfinished.iter().rev().for_each(|path| remove(path));
+    process::exit(i32::from(status()));
 }
 
 /// The signals end these generations, until the guard is dropped.

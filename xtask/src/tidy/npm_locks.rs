@@ -1,4 +1,4 @@
-//! Lock files of npm: complete, as their manifests say, each package with its digest and without an install script.
+//! Lock files of npm: complete, as their manifests say, each package with its digest, an allowed licence and no install script.
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,21 @@ const KINDS: [&str; 4] =
 
 /// Characters of the base64 form of a SHA-512.
 const DIGEST: usize = 88;
+
+/// Licences of packages, most of which build and test alone. What the scripts of the npm package
+/// contain is among its `THIRD_PARTY_LICENSES`.
+const LICENCES: [&str; 10] = [
+    "0BSD",
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BlueOak-1.0.0",
+    "CC0-1.0",
+    "ISC",
+    "MIT",
+    "MPL-2.0",
+    "Python-2.0",
+];
 
 pub(super) fn check(files: &[PathBuf]) -> Result<Findings> {
     let mut findings = Findings::new();
@@ -63,9 +78,17 @@ fn of_package(package: &Value) -> impl Iterator<Item = &'static str> {
         (package["link"] == true, "a link to a folder"),
         (package["hasInstallScript"] == true, "a script at installation"),
         (!package["version"].is_string(), "no version"),
+        (!has_licence(package), "no licence of those that are allowed"),
     ]
     .into_iter()
     .filter_map(|(is_found, finding)| is_found.then_some(finding))
+}
+
+/// Whether one of a package's alternative licences is allowed.
+fn has_licence(package: &Value) -> bool {
+    let licences = package["license"].as_str().unwrap_or_default();
+    let alternatives = licences.trim_start_matches('(').trim_end_matches(')').split(" OR ");
+    alternatives.into_iter().any(|licence| LICENCES.contains(&licence))
 }
 
 /// Dependencies of the package at `place` that the lock file lacks. A tool for another platform may be
@@ -110,9 +133,9 @@ mod tests {
     fn lock() -> Value {
         json!({ "lockfileVersion": 3, "packages": {
             "": { "devDependencies": { "a": "1.0.0" } },
-            "node_modules/a": { "version": "1.0.0", "integrity": digest(), "dependencies": { "b": "^2" } },
-            "node_modules/a/node_modules/b": { "version": "2.1.0", "integrity": digest(), "dependencies": { "c": "*" } },
-            "node_modules/c": { "version": "3.0.0", "integrity": digest() },
+            "node_modules/a": { "version": "1.0.0", "license": "(MIT OR X)", "integrity": digest(), "dependencies": { "b": "^2" } },
+            "node_modules/a/node_modules/b": { "version": "2.1.0", "license": "Apache-2.0", "integrity": digest(), "dependencies": { "c": "*" } },
+            "node_modules/c": { "version": "3.0.0", "license": "MIT", "integrity": digest() },
         }})
     }
 
@@ -137,6 +160,16 @@ mod tests {
                 "/packages/node_modules~1c/hasInstallScript",
                 json!(true),
                 "node_modules/c: a script at installation",
+            ),
+            (
+                "/packages/node_modules~1c/license",
+                json!("MIT AND GPL-3.0-only"),
+                "node_modules/c: no licence of those that are allowed",
+            ),
+            (
+                "/packages/node_modules~1c/license",
+                Value::Null,
+                "node_modules/c: no licence of those that are allowed",
             ),
             ("/packages/node_modules~1c/link", json!(true), "node_modules/c: a link to a folder"),
             ("/packages/node_modules~1c/version", Value::Null, "node_modules/c: no version"),

@@ -63,7 +63,7 @@ pub fn plan(
     outline: &Outline,
     options: &Options,
 ) -> Result<ContainerWriter, CheckpointError> {
-    options.check()?;
+    options.check(outline.config.tied_head)?;
     let target = Target::of(outline, options);
     let files = target.files(outline)?;
     let (items, planned) = units::items(outline, options, target)?;

@@ -95,17 +95,18 @@ pub(crate) struct Args {
     peer: Vec<String>,
 
     /// GGUF model of a peer; one for each, in order
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "peer")]
     peer_model: Vec<PathBuf>,
 
     /// Measure continuous batching with N streams against bare model steps, and prefix sharing
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = count(MAX_SEQUENCES))]
-    #[arg(allow_hyphen_values = true, conflicts_with_all = ["batch", "peer", "profile"])]
+    #[arg(allow_hyphen_values = true, conflicts_with_all = ["batch", "peer", "peer_model", "profile"])]
     streams: Vec<u32>,
 
     /// Measure prompt lookup against plain decoding, on repetitive texts and an ordinary one; the
     /// model needs a tokenizer
-    #[arg(long, conflicts_with_all = ["batch", "peer", "profile", "streams", "shape", "prompt"])]
+    #[arg(long)]
+    #[arg(conflicts_with_all = ["batch", "peer", "peer_model", "profile", "streams", "shape", "prompt"])]
     speculate: bool,
 
     /// With --speculate: draft model to measure as well
@@ -114,7 +115,7 @@ pub(crate) struct Args {
 
     /// Measure decoding under a JSON schema against plain decoding; the model needs a tokenizer
     #[arg(long)]
-    #[arg(conflicts_with_all = ["batch", "peer", "profile", "streams", "shape", "prompt", "speculate"])]
+    #[arg(conflicts_with_all = ["batch", "peer", "peer_model", "profile", "streams", "shape", "prompt", "speculate"])]
     constrained: bool,
 
     /// Measure the read bandwidth of memory for comparison; takes 1.1 GB of it
@@ -180,6 +181,7 @@ fn measure_batches(args: &Args, peers: &mut [Peer]) -> Result<Vec<Report>, CliEr
 fn files(args: &Args) -> Result<ModelFiles, CliError> {
     match args.shape {
         Some(shape) => {
+            args.model.check_no_file(shape.shape().name)?;
             let closed = args.closed.map(f64::from);
             Ok(ModelFiles::synthetic(Synthetic::new(&shape.shape(), 0, closed)?))
         }

@@ -118,7 +118,8 @@ impl History {
     }
 }
 
-/// Prints an answer as it comes, and returns it: what there is of it, after Ctrl-C.
+/// Prints an answer as it comes, and returns it: what there is of it, after Ctrl-C. Another signal
+/// ends the conversation.
 fn answer(
     engine: &Engine,
     history: &[Message],
@@ -135,7 +136,7 @@ fn answer(
         }
     }
     output.write("\n")?;
-    Ok(text)
+    if interrupt::is_terminated() { Err(CliError::Interrupted) } else { Ok(text) }
 }
 
 /// A line without its break, or why it is no message; none at the end of input.

@@ -14,7 +14,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::{note::Note, write_error};
+use super::{note::Note, recovery, write_error};
 use crate::error::CliError;
 
 /// Times that a lock is taken that its holder removes at the same moment.
@@ -138,27 +138,17 @@ impl Lock {
         written.map_err(write_error(&self.path))
     }
 
-    /// Reads the note of a process that was killed, and removes its parts.
+    /// Reads the note of a process that was killed, and ends what it says.
     fn recover(&mut self, folder: &Path, destination: &Path) -> Result<(), CliError> {
         let mut text = vec![];
         let read = (&self.file).take(MAX_NOTE).read_to_end(&mut text);
         read.map_err(write_error(&self.path))?;
-        let Some(Note { id, names }) = Note::parse(&text) else {
+        let note = Note::parse(&text).filter(recovery::is_plain);
+        let Some(note) = note else {
             let (path, lock) = (destination.to_owned(), self.path.clone());
             return Err(CliError::NoLock { path, lock });
         };
-        // Where the last of them is there, they all are, or none is and the old model stands.
-        if names.last().is_some_and(|key| !folder.join(key).exists()) {
-            self.unfinished = names;
-        }
-        if id.is_empty() {
-            return Ok(());
-        }
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            if entry.file_name().to_string_lossy().ends_with(&ending(&id)) {
-                fs::remove_file(entry.path()).map_err(write_error(&entry.path()))?;
-            }
-        }
+        self.unfinished = recovery::recover(folder, &note)?;
         Ok(())
     }
 }
@@ -203,7 +193,8 @@ fn has_no_locks(error: &io::Error) -> bool {
     error.kind() == ErrorKind::Unsupported
 }
 
-fn ending(id: &str) -> String {
+/// End of the names of parts.
+pub(super) fn ending(id: &str) -> String {
     format!(".{id}.part")
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fs::File, io, path::Path};
 
-use super::{Destination, moves::Moves, write_error};
+use super::{Destination, moves::Moves, recovery::ASIDE, write_error};
 use crate::{error::CliError, interrupt};
 
 impl Destination {
@@ -51,8 +51,10 @@ impl Destination {
             let written = names.iter().rev().map(String::as_str); // without the key no model is there
             let rest = replaced.iter().copied().filter(|name| !self.parts.contains_key(*name));
             for name in written.chain(rest) {
-                moves
-                    .set_aside(&self.folder.join(name), &self.part_path(&format!("{name}.old")))?;
+                moves.set_aside(
+                    &self.folder.join(name),
+                    &self.part_path(&format!("{name}{ASIDE}")),
+                )?;
             }
         }
         for name in names {

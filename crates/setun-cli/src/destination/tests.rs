@@ -82,6 +82,63 @@ fn the_files_of_a_killed_process_are_removed_and_no_others() {
     }
 }
 
+/// Wherever a process is killed that replaces several files, the next one finds the old files or the
+/// new ones, whole.
+#[test]
+fn a_kill_between_names_loses_neither_the_old_files_nor_the_new_ones() {
+    let steps = [
+        ("config", "config.old.a-1.part"),
+        ("weights", "weights.old.a-1.part"),
+        ("index", "index.old.a-1.part"),
+        ("texts.a-1.part", "texts"),
+        ("weights.a-1.part", "weights"),
+        ("config.a-1.part", "config"),
+    ];
+    for killed in 0..=steps.len() {
+        let keep = tempfile::tempdir().expect("a folder");
+        let folder = keep.path();
+        let put = |name: &str, text: &str| fs::write(folder.join(name), text).expect("a file");
+        put(".setun.lock", r#"{"id":"a-1","names":["texts","weights","config"]}"#);
+        for name in ["config", "index", "weights"] {
+            put(name, "old");
+        }
+        for name in ["config", "texts", "weights"] {
+            put(&format!("{name}.a-1.part"), "new");
+        }
+        for (from, to) in &steps[..killed] {
+            fs::rename(folder.join(from), folder.join(to)).expect("a name");
+        }
+        // Without force it is refused: what it finds is somebody's.
+        assert!(matches!(Destination::folder(folder, false), Err(CliError::NotEmpty { .. })));
+        let (content, expected) = if killed <= 3 {
+            ("old", ["config", "index", "weights"])
+        } else {
+            ("new", ["config", "texts", "weights"])
+        };
+        assert_eq!(names(folder), expected, "{killed}");
+        for name in expected {
+            assert_eq!(fs::read_to_string(folder.join(name)).expect(name), content, "{killed}");
+        }
+    }
+}
+
+/// Names of a note are anybody's, so they lead nowhere else.
+#[test]
+fn a_note_names_files_of_its_folder_alone() {
+    let keep = tempfile::tempdir().expect("a folder");
+    let folder = keep.path().join("out");
+    fs::create_dir(&folder).expect("a folder");
+    let notes = [("a-1", "../a"), ("a-1", "/a"), ("a-1", "a/b"), ("a-1", ".."), ("/../a", "b")];
+    for (id, name) in notes {
+        let note = serde_json::json!({"id": id, "names": [name, "config"]}).to_string();
+        fs::write(folder.join(".setun.lock"), &note).expect("a file");
+        fs::write(folder.join("config.a-1.part"), "new").expect("a file");
+        let found = Destination::folder(&folder, true).map(|_| ());
+        assert!(matches!(found, Err(CliError::NoLock { .. })), "{name}");
+        assert_eq!(names(&folder), [".setun.lock", "config.a-1.part"], "{name}");
+    }
+}
+
 #[test]
 fn what_is_no_lock_is_left_as_it_is() {
     let keep = tempfile::tempdir().expect("a folder");

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::support::{STORIES, copy_without, model, setun_reading};
 
 /// The story model with a template of a few words.
-fn with_template() -> (tempfile::TempDir, String) {
+pub(crate) fn with_template() -> (tempfile::TempDir, String) {
     let (keep, folder) = copy_without(STORIES, &["tokenizer_config.json"]);
     let template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}";
     let config = serde_json::json!({ "bos_token": "<s>", "chat_template": template });

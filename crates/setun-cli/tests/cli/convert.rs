@@ -120,6 +120,11 @@ fn what_a_format_cannot_hold_leaves_nothing_behind() {
     let to = keep.path().join("m.gguf");
     let line = setun(&["convert", &model(TINY), &text(&to), "--to", "gguf-tq2_0"]).failure();
     assert!(line.contains("GGUF cannot hold") && line.contains("write .setun"), "{line}");
+    // The embedding of a tied head is its table.
+    let to = text(&keep.path().join("m.setun"));
+    let args = ["convert", &model(TINY), &to, "--to", "setun", "--embedding", "int8"];
+    let line = setun(&args).failure();
+    assert!(line.contains("cannot hold an embedding of another type than the head"), "{line}");
     assert_eq!(fs::read_dir(keep.path()).expect("a folder").count(), 0);
     let wrong = setun(&["convert", &model(TINY), "m.bin", "--to", "setun"]);
     assert_eq!(wrong.status, Some(2), "{}", wrong.stderr);

@@ -141,56 +141,6 @@ fn a_full_disk_has_a_code() {
     assert!(stderr.starts_with("setun: [storage-full] cannot write standard output: "), "{stderr}");
 }
 
-/// Ctrl-C in the middle of a text ends it, and the status says so.
-#[cfg(unix)]
-#[test]
-fn an_interrupt_ends_the_text() {
-    use std::io::Read;
-
-    let stories = model(STORIES);
-    let args =
-        ["run", "--backend", "scalar", "--model", &stories, "--temperature", "1", "Once upon a"];
-    let mut child = crate::support::command(&args).spawn().expect("the command is built");
-    let mut stdout = child.stdout.take().expect("a pipe");
-    stdout.read_exact(&mut [0; 1]).expect("a byte");
-    let kill = std::process::Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .expect("kill");
-    assert!(kill.success());
-    let mut rest = String::new();
-    stdout.read_to_string(&mut rest).expect("the rest");
-    assert_eq!(child.wait().expect("its end").code(), Some(130));
-    assert!(rest.ends_with('\n'), "{rest}");
-}
-
-/// `nohup` has a process ignore SIGHUP. The other signals end it as ever.
-#[cfg(unix)]
-#[test]
-fn a_hangup_that_is_ignored_ends_nothing_and_an_interrupt_does() {
-    use std::io::Read;
-
-    let stories = model(STORIES);
-    let command = [env!("CARGO_BIN_EXE_setun"), "run", "--backend", "scalar", "--temperature", "1"];
-    let mut child = std::process::Command::new("sh")
-        .args(["-c", "trap '' HUP; exec \"$@\"", "sh"])
-        .args(command)
-        .args(["--model", &stories, "Once upon a"])
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .expect("a shell");
-    let mut stdout = child.stdout.take().expect("a pipe");
-    for signal in ["-HUP", "-INT"] {
-        stdout.read_exact(&mut [0; 1]).expect("a byte");
-        let pid = child.id().to_string();
-        let kill = std::process::Command::new("kill").args([signal, &pid]).status();
-        assert!(kill.expect("kill").success());
-    }
-    let mut rest = String::new();
-    stdout.read_to_string(&mut rest).expect("the rest");
-    assert_eq!(child.wait().expect("its end").code(), Some(130));
-}
-
 /// A terminal is shown what an argument has, and does not obey it. `script` makes a terminal.
 #[cfg(target_os = "linux")]
 #[test]

@@ -17,6 +17,8 @@ mod processes;
 mod run;
 mod samples;
 #[cfg(unix)]
+mod signals;
+#[cfg(unix)]
 mod special_files;
 mod support;
 mod synth;

@@ -15,6 +15,7 @@ use std::{
 
 use crate::{
     destinations::{contents, convert},
+    signals::{STATUSES, send},
     support::{command, model, setun},
 };
 
@@ -93,7 +94,7 @@ fn with_force(mut args: Vec<String>) -> Vec<String> {
 /// Signals that end a process remove what it has begun to write.
 #[test]
 fn a_signal_removes_what_is_not_whole() {
-    for signal in ["-INT", "-TERM"] {
+    for (signal, status) in STATUSES {
         let keep = tempfile::tempdir().expect("a folder");
         let folder = keep.path().join("folder");
         let mut child = start(&synthesis("1", "hf")(&text(&folder)));
@@ -108,10 +109,8 @@ fn a_signal_removes_what_is_not_whole() {
             assert!(begun.elapsed() < Duration::from_mins(1), "it begins to write");
             thread::sleep(Duration::from_millis(1));
         }
-        let mut kill = std::process::Command::new("kill");
-        kill.arg(signal).arg(child.id().to_string());
-        assert!(kill.status().expect("kill").success());
-        assert_eq!(child.wait().expect("its end").code(), Some(130), "{signal}");
+        send(signal, &child);
+        assert_eq!(child.wait().expect("its end").code(), Some(status), "{signal}");
         assert!(contents(keep.path()).is_empty(), "{signal}: {:?}", contents(keep.path()).keys());
     }
 }

@@ -43,6 +43,13 @@ fn flags_without_an_effect_are_refused() {
         (&["inspect", &tiny], &["--i2s-interleave", "64"], "`packed` is no GGUF file"),
         (&["run", "--backend", "scalar"], &["--threads", "2"], "no effect on `scalar`"),
         (&["bench", "--backend", "each:scalar"], &["--threads", "2"], "on `each:scalar`"),
+        (
+            &["inspect", "--estimate", "--shape", "small"],
+            &["--i2s-interleave", "64"],
+            "`small` is no GGUF file",
+        ),
+        (&["bench", "--shape", "small"], &["--i2s-interleave", "64"], "`small` is no GGUF file"),
+        (&["bench", "--streams", "1"], &["--peer-model", "x"], "--peer-model"),
         (&["devices"], &["--i2s-interleave", "64"], "--i2s-interleave needs --model"),
         (&["bench"], &["--speculate", "--prompt", "5"], "--prompt"),
         (&["bench"], &["--constrained", "--prompt", "5"], "--prompt"),

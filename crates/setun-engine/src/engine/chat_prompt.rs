@@ -84,7 +84,7 @@ fn render_options(deadline: Option<Instant>) -> RenderOptions {
 
 #[cfg(all(test, not(target_family = "wasm")))]
 mod tests {
-    use std::sync::Arc;
+    use std::{sync::Arc, time::Duration};
 
     use setun_text::{ChatTemplate, ChatTemplateFiles, HfTokenizer};
 
@@ -100,9 +100,13 @@ mod tests {
 
     const END: u32 = 200;
 
-    /// An engine whose tokenizer has a token for each letter and `<end>`, which its template writes
-    /// after each message.
+    /// An engine whose template writes `<end>` after each message.
     fn engine() -> Engine {
+        engine_with("{% for m in messages %}{{ m.content | trim }}<end>{% endfor %}")
+    }
+
+    /// An engine whose tokenizer has a token for each letter and `<end>`.
+    fn engine_with(template: &str) -> Engine {
         let letters = "abdehinortuw<>".chars();
         let vocab: Vec<_> =
             letters.map(|letter| format!(r#""{letter}": {}"#, u32::from(letter))).collect();
@@ -113,7 +117,6 @@ mod tests {
             vocab.join(", ")
         );
         let tokenizer = HfTokenizer::from_bytes(tokenizer.as_bytes());
-        let template = "{% for m in messages %}{{ m.content | trim }}<end>{% endfor %}";
         let template = ChatTemplate::from_files(ChatTemplateFiles {
             chat_template_jinja: Some(template.as_bytes()),
             ..ChatTemplateFiles::default()
@@ -135,6 +138,24 @@ mod tests {
         assert_eq!(tokens(false), plain.concat());
         let parsed = [&letters("a")[..], &[END], &letters("b"), &[END]];
         assert!(tokens(true).starts_with(&parsed.concat()));
+    }
+
+    /// Its loops are within the steps that a template may take.
+    #[test]
+    fn a_template_ends_at_the_deadline_of_its_request() {
+        let loops = "{% for a in range(999) %}{% for b in range(999) %}{% endfor %}{% endfor %}";
+        let template = format!("{{% if messages[0].content == 'a' %}}{loops}{{% endif %}}b");
+        let engine = engine_with(&template);
+        let chat = |text: &str, options: GenerateOptions| {
+            engine.complete(Prompt::Chat(vec![Message::user(text)]), options.max_tokens(1))
+        };
+        let late = || GenerateOptions::new().timeout(Duration::ZERO);
+        let error = chat("a", late()).expect_err("it takes longer than no time");
+        assert_eq!(error.code(), ErrorCode::BadOption);
+        let words = "template `default` is stopped at line 1: its time is over";
+        assert_eq!(error.to_string(), words);
+        chat("a", GenerateOptions::new()).expect("it has all the time that it takes");
+        chat("b", late()).expect("what is quick ends before anybody looks at the clock");
     }
 
     #[test]

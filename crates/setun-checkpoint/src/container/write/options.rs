@@ -64,7 +64,11 @@ pub enum TableType {
 }
 
 impl Options {
-    pub(super) fn check(&self) -> Result<(), CheckpointError> {
+    pub(super) fn check(&self, has_one_table: bool) -> Result<(), CheckpointError> {
+        if has_one_table && ![TableType::Stored, self.head].contains(&self.embedding) {
+            let what = "an embedding of another type than the head, whose table it is".to_owned();
+            return Err(unwritable(what, "choose the type of the head alone"));
+        }
         let sizes = CUT_BYTES..=MAX_CHUNK_BYTES;
         if !sizes.contains(&self.chunk_bytes) || !self.chunk_bytes.is_multiple_of(CUT_BYTES) {
             let what = format!("chunks of {} bytes", self.chunk_bytes);

@@ -29,7 +29,10 @@ struct Report {
 /// Reads headers alone, and prints what follows from them.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let source = match args.shape {
-        Some(shape) => ModelFiles::synthetic(Synthetic::new(&shape.shape(), 0, None)?),
+        Some(shape) => {
+            args.file.check_absent(shape.shape().name)?;
+            ModelFiles::synthetic(Synthetic::new(&shape.shape(), 0, None)?)
+        }
         None => ModelFiles::find(args.model.as_deref(), args.file.into())?,
     };
     let reader = source.open()?;

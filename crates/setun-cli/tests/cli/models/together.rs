@@ -220,10 +220,8 @@ fn a_pull_that_is_terminated_goes_on() {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let mut child = in_store(&home, &args).spawn().expect("it starts");
     super::wait_for("a chunk", || !super::noted(&home).is_empty());
-    let pid = child.id().to_string();
-    let sent = std::process::Command::new("kill").args(["-TERM", &pid]).status();
-    assert!(sent.expect("kill").success());
-    assert_eq!(child.wait().expect("its end").code(), Some(130));
+    crate::signals::send("-TERM", &child);
+    assert_eq!(child.wait().expect("its end").code(), Some(143));
     let there = super::noted(&home);
     assert!(!there.is_empty());
     server.clear_rules();
