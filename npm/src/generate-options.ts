@@ -66,6 +66,16 @@ export interface GenerateOptions {
    */
   parseSpecial?: boolean;
   /**
+   * Tokens that were generated before, after which the text goes on; events report what is new. Takes a list
+   * of token ids.
+   *
+   * With equal prompt, options and seed the text is that of a generation without a break. Not with mirostat
+   * or `promptLogprobs`, whose state is not in the tokens.
+   *
+   * @defaultValue none
+   */
+  generatedTokens?: number[];
+  /**
    * Maximum number of tokens to generate. Takes an integer of 1 or more.
    *
    * @defaultValue what fits the context
@@ -108,6 +118,14 @@ export interface GenerateOptions {
    * @defaultValue random
    */
   seed?: number | bigint;
+  /**
+   * Which of several generations with this seed; 0 is the first. Takes an integer of 0 or more.
+   *
+   * They differ in their random numbers alone.
+   *
+   * @defaultValue 0
+   */
+  sampleIndex?: number;
   /**
    * Divides the logits: below 1 the distribution is sharper, above 1 flatter; 0 is greedy decoding. Takes 0,
    * or a finite number of 0.000001 or more.

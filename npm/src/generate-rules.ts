@@ -29,6 +29,7 @@ import { grammarSource, RESPONSE_FORMATS } from "./response-format.js";
 /** The check of each option. */
 export const GENERATE: Rules<GenerateOptions> = {
   parseSpecial: [isBoolean, "true or false"],
+  generatedTokens: [areTokens, "a list of token ids"],
   maxTokens: [integer(1), "an integer of 1 or more"],
   timeout: [number(0, 1000000000000), "a number of milliseconds from 0 to 1000000000000"],
   contextOverflow: [
@@ -38,6 +39,7 @@ export const GENERATE: Rules<GenerateOptions> = {
   stop: [isStringOrStrings, "a non-empty string or a list of them"],
   minTokens: [integer(0), "an integer of 0 or more"],
   seed: [isSeed, "an integer from 0 to 2^64 - 1"],
+  sampleIndex: [integer(0), "an integer of 0 or more"],
   temperature: [number(9.999999974752427e-7, MAX_FLOAT, true), "0, or a finite number of 0.000001 or more"],
   topK: [integer(0), "an integer of 0 or more"],
   topP: [number(0, 1), "a number from 0 to 1"],

@@ -81,7 +81,7 @@ export function startGenerations(
   return all;
 }
 
-/** Goes on with a generation of an earlier page. Its result has what is known, too. */
+/** Continues a generation of an earlier page. Its result has what is known, too. */
 export function continueGeneration(
   context: GenerationContext,
   request: Pick<Extract<ToHost, { type: "generate" }>, "type" | "prompt" | "options" | "processors">,

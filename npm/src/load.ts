@@ -87,7 +87,8 @@ async function loadRequest(platform: Platform, request: LoadRequest, options: Lo
   const { baseUrl } = platform;
   if (options.shared || options.resume) {
     if (platform.loadTabs) return platform.loadTabs({ ...request, open, options, baseUrl });
-    throw new SetunError("bad-option", `${options.shared ? "shared" : "resume"}: only pages have tabs`);
+    const name = options.shared ? "shared" : "resume";
+    throw new SetunError("bad-option", `${name}: only pages have tabs; leave it out here`);
   }
   const { connection, info, report } = await open(options);
   return new Model(connection, info, report, baseUrl);

@@ -49,7 +49,7 @@ export interface LoadOptions extends EngineLimits {
   worker?: boolean;
   /**
    * Whether all tabs of this origin that load the same with the same options share one model: one of them runs it, and
-   * when it is closed the next loads it and goes on with all texts, which do not change.
+   * when it is closed the next loads it and continues all texts, which do not change.
    *
    * It takes a URL, a Hub name or the story model, and needs a worker and Web Locks; otherwise it rejects with
    * `bad-option`. Limits and metrics are those of all tabs together. `dispose` ends the use of this tab alone.

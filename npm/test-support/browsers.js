@@ -28,9 +28,9 @@ const QUIET = ["--disable-quic", "--no-first-run", "--disable-background-network
 /** Without a GPU, headless Chromium has WebGPU in software, behind this switch. */
 const WEBGPU = "--enable-unsafe-webgpu";
 
-/** Starts Chromium, or a relative of it, with more `flags`. @param {{ webgpu?: boolean, flags?: string[] }} options */
-export function launchChromium({ webgpu = false, flags = [] } = {}) {
-  const args = [...QUIET, ...(webgpu ? [WEBGPU] : []), ...flags];
+/** Starts Chromium, or a relative of it. */
+export function launchChromium({ webgpu = false } = {}) {
+  const args = webgpu ? [...QUIET, WEBGPU] : QUIET;
   return chromium.launch({ executablePath: find("Chromium", "CHROME", CHROMES), args });
 }
 

@@ -191,7 +191,7 @@ describe("engineOptions", () => {
       badOption("max_tokens: unknown option; did you mean maxTokens?"),
     );
     expect(() => engineOptions({ tools: [] } as object)).toThrow(
-      badOption("expected one of parseSpecial, maxTokens"),
+      badOption("expected one of parseSpecial, generatedTokens"),
     );
   });
 });

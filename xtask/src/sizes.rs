@@ -107,7 +107,9 @@ fn is_downloaded(path: &Path, variant: Variant) -> bool {
     });
     let is_of_other_host =
         path == "service-worker.js" || path.split(['/', '.', '-']).any(|part| part == "node");
-    !is_of_other_host && !ON_DEMAND.contains(&path.as_str()) && named.is_none_or(|named| named == variant)
+    !is_of_other_host
+        && !ON_DEMAND.contains(&path.as_str())
+        && named.is_none_or(|named| named == variant)
 }
 
 fn is_wasm(path: &Path) -> bool {

@@ -54,7 +54,11 @@ impl SharedConstraint {
 
     /// The form of what follows these tokens.
     pub(crate) fn after(self, tokens: &[u32]) -> Self {
-        if tokens.is_empty() { self } else { Self::new(After { form: self, tokens: tokens.into() }) }
+        if tokens.is_empty() {
+            self
+        } else {
+            Self::new(After { form: self, tokens: tokens.into() })
+        }
     }
 }
 

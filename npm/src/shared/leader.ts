@@ -4,7 +4,7 @@ import { toWire } from "../errors.js";
 import type { Opened } from "../load.js";
 import type { LoadProgress } from "../load-progress.js";
 import type { Announcement, Channel, FromLeader, LeaderPort, Place } from "./ports.js";
-import { channelPort } from "./ports.js";
+import { aborted, channelPort } from "./ports.js";
 import { RelayedTab } from "./relay.js";
 
 /** Loads the model unless the signal aborts. Reports progress, and a failure of the model once it runs. */
@@ -70,7 +70,7 @@ export class Leader {
       if (this.#end.signal.aborted) return opened.connection.close();
       this.#opened = opened;
       for (const joined of this.#tabs.values()) this.#introduce(joined);
-      await new Promise((resolve) => this.#end.signal.addEventListener("abort", resolve));
+      await aborted(this.#end.signal);
     } finally {
       this.end();
     }

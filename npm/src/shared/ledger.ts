@@ -35,7 +35,7 @@ interface Entry {
   restarts: number;
 }
 
-/** A request that has ended so many hosts without an answer is not tried again. */
+/** Hosts that one request may end before it fails. */
 const MAX_RESTARTS = 4;
 
 const ENDED_ITS_TABS = "every tab that ran this request has ended";

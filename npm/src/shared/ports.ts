@@ -56,6 +56,12 @@ export interface Place {
   withLock(name: string, signal: AbortSignal, work: () => Promise<void>): Promise<void>;
 }
 
+/** Resolves when a signal aborts, or at once if it has. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}
+
 /** A port over a channel. */
 export function channelPort<Sent, Received>(channel: Channel): Port<Sent, Received> {
   const port: Port<Sent, Received> = {

@@ -6,7 +6,7 @@ import type { FromHost, ToHost } from "../protocol.js";
 import { channelName, Leader, lockOfTab, type OpenForAll } from "./leader.js";
 import type { Ledger } from "./ledger.js";
 import type { Announcement, Channel, FromLeader, Place, TabPort } from "./ports.js";
-import { channelPort, portPair } from "./ports.js";
+import { aborted, channelPort, portPair } from "./ports.js";
 
 /** What a tab hears. */
 export interface TabEvents {
@@ -48,9 +48,9 @@ export class Tab {
     this.#hub.onmessage = ({ data }: MessageEvent<Announcement>) => {
       if (data.type === "leads" && data.leader !== this.#following) this.#follow(data.leader);
     };
-    const live = async () => {
+    const live = () => {
       this.resume();
-      await new Promise((resolve) => this.#left.signal.addEventListener("abort", resolve));
+      return aborted(this.#left.signal);
     };
     // The leader waits for this lock to learn that this tab is no more.
     place.withLock(lockOfTab(name, this.#id), this.#left.signal, live).catch(() => undefined);

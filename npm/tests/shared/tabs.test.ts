@@ -113,7 +113,7 @@ describe("a request under way", () => {
   it.each([
     ["several samples", {}, 3],
     ["a sampler with a state", { mirostatTau: 3 }, 1],
-  ])("goes on with the next leader: %s", async (_, more, count) => {
+  ])("continues with the next leader: %s", async (_, more, count) => {
     const [tabs, models] = await openTabs(2);
     const generations = models[1]?.generate("a prompt", { ...options(5), ...more }, count) ?? [];
     const begun = await Promise.all(generations.map((each) => begin(each, 7)));

@@ -51,7 +51,7 @@ fn text(deltas: &[TextDelta]) -> String {
 #[test]
 fn sampled_texts_go_on_as_without_a_break() {
     let engine = engine();
-    check(&engine, &greedy(24), 1);
+    check(&engine, &greedy(24).seed(1), 1);
     check(&engine, &sampled(5).top_logprobs(3), 3);
     let penalties = sampled(6)
         .repetition_penalty(1.3)
@@ -73,7 +73,8 @@ fn text_that_was_held_back_comes_later() {
     let almost = format!("{}#", &whole[12..30]);
     let stopped = text(&check(&engine, &sampled(8).stop([stop, almost]), 1));
     assert_eq!(stopped, whole[..40]);
-    let pattern = FilterPattern::Word { text: whole[20..28].into(), whole: false, ignore_case: false };
+    let pattern =
+        FilterPattern::Word { text: whole[20..28].into(), whole: false, ignore_case: false };
     let rule = FilterRule { pattern, action: FilterAction::Replace("…".into()) };
     let filter = SharedFilter::new(PatternFilter::new([rule]).expect("a good word"));
     let filtered = text(&check(&engine, &sampled(8).filter(filter), 1));
@@ -87,8 +88,9 @@ fn constraints_are_followed_from_where_they_were() {
     let form = engine.grammar(&spec).expect("a form");
     let options = sampled(9).constraint(form);
     let all = check(&engine, &options, 1);
-    // Tokens that do not follow the form.
-    let wrong = options.generated_tokens(all.iter().rev().map(|delta| delta.token).collect::<Vec<_>>());
+    // Tokens that do not follow the form; the last one ends the text.
+    let wrong = options
+        .generated_tokens(all.iter().rev().skip(1).map(|delta| delta.token).collect::<Vec<_>>());
     let error = engine.complete(PROMPT, wrong).expect_err("refused");
     assert_eq!(error.code(), ErrorCode::BadOption, "{error}");
 }
@@ -105,7 +107,7 @@ fn a_context_that_was_full_is_shortened_at_the_same_tokens() {
 #[test]
 fn each_of_several_samples_goes_on_alone() {
     let engine = engine();
-    let streams = engine.samples(PROMPT, sampled(11), 3).expect("streams");
+    let streams = engine.generate_many(PROMPT, sampled(11), 3).expect("streams");
     for (index, stream) in streams.into_iter().enumerate() {
         let (whole, _) = read(stream);
         let alone = check(&engine, &sampled(11).sample_index(index), 20);
@@ -114,7 +116,8 @@ fn each_of_several_samples_goes_on_alone() {
     // Several that begin at an end have it, too.
     let (all, done) = read(engine.generate(PROMPT, sampled(11)).expect("a stream"));
     let tokens: Vec<u32> = all.iter().map(|delta| delta.token).collect();
-    let ended = engine.samples(PROMPT, sampled(11).generated_tokens(tokens), 3).expect("streams");
+    let ended =
+        engine.generate_many(PROMPT, sampled(11).generated_tokens(tokens), 3).expect("streams");
     for stream in ended {
         let (rest, end) = read(stream);
         assert_eq!((rest.len(), end.finish_reason), (0, done.finish_reason));
@@ -125,10 +128,10 @@ fn each_of_several_samples_goes_on_alone() {
 fn what_cannot_go_on_is_refused() {
     let engine = engine();
     for (options, expected) in [
-        (greedy(2).generated_tokens([1, 2, 3]), "2 tokens or fewer"),
-        (greedy(9).generated_tokens([1, 600]), "tokens below 512"),
-        (sampled(1).mirostat_tau(3.0).generated_tokens([1]), "no mirostat_tau"),
-        (sampled(1).prompt_logprobs(true).generated_tokens([1]), "no prompt_logprobs"),
+        (greedy(2).generated_tokens([1_u32, 2, 3]), "2 tokens or fewer"),
+        (greedy(9).generated_tokens([1_u32, 600]), "tokens below 512"),
+        (sampled(1).mirostat_tau(3.0).generated_tokens([1_u32]), "no mirostat_tau"),
+        (sampled(1).prompt_logprobs(true).generated_tokens([1_u32]), "no prompt_logprobs"),
     ] {
         let error = engine.generate(PROMPT, options).expect_err("refused");
         assert_eq!(error.code(), ErrorCode::BadOption);

@@ -142,11 +142,8 @@ impl Sequence {
         let times = first.zip(self.last_token);
         let after_first = times.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
         let timed = generated.saturating_sub(self.request.generated.len());
-        let tokens_per_second = if timed > 1 && after_first > 0.0 {
-            to_f64(timed - 1) / after_first
-        } else {
-            0.0
-        };
+        let tokens_per_second =
+            if timed > 1 && after_first > 0.0 { to_f64(timed - 1) / after_first } else { 0.0 };
         self.push_last(Ok(Event::Done(Done {
             finish_reason: reason,
             stop,
