@@ -15,6 +15,7 @@ use std::sync::Arc;
 pub(crate) use constraint_state::{Away, Prepared, SequenceConstraint};
 pub(crate) use pool::Pool;
 pub(crate) use prompt_logprobs::MAX_PROMPT_LOGPROB_ROWS;
+use request::TextEnd;
 pub(crate) use request::{PromptRange, Request, SearchRequest, TaskRequest};
 pub(crate) use residency::Wait;
 use setun_text::SamplerState;
@@ -173,7 +174,7 @@ impl Sequence {
     }
 
     /// How it ends with its prompt and what was generated before, if so.
-    pub(crate) fn end_of_prompt(&self) -> Option<(FinishReason, Option<String>)> {
+    pub(crate) fn end_of_prompt(&self) -> Option<TextEnd> {
         let is_all = self.remaining() == 0;
         self.request.ended.clone().or_else(|| is_all.then_some((FinishReason::Length, None)))
     }

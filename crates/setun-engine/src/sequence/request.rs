@@ -67,6 +67,9 @@ pub(crate) struct PromptRange {
     pub(crate) decoder: Option<StreamDecoder>,
 }
 
+/// Why a text has ended, and the stop string that ended it, if one did.
+pub(crate) type TextEnd = (FinishReason, Option<String>);
+
 /// A request that has passed all checks.
 #[derive(Debug)]
 pub(crate) struct Request {
@@ -74,7 +77,7 @@ pub(crate) struct Request {
     /// Tokens that were generated before it.
     pub(crate) generated: Vec<u32>,
     /// How the text ended with these, if so.
-    pub(crate) ended: Option<(FinishReason, Option<String>)>,
+    pub(crate) ended: Option<TextEnd>,
     /// What the model is to see of the prompt and these, where that is not all.
     pub(crate) shortened: Option<Vec<u32>>,
     pub(crate) max_tokens: usize,
@@ -161,7 +164,7 @@ impl Request {
         token: u32,
         ends: bool,
         last: bool,
-    ) -> Result<(String, Option<(FinishReason, Option<String>)>), Error> {
+    ) -> Result<(String, Option<TextEnd>), Error> {
         let Some(decoder) = &mut self.decoder else { return Ok((String::new(), None)) };
         let mut delta = if ends { String::new() } else { decoder.push(token)? };
         if last {
