@@ -151,7 +151,7 @@ impl Scheduler {
     fn take(&mut self, command: Command) {
         match command {
             Command::Generate(request) => {
-                self.queue.enqueue(*request, self.kv.limits.max_concurrent)
+                self.queue.enqueue(*request, self.kv.limits.max_concurrent);
             }
             Command::Wake => {}
             Command::Profile { profiled, timeline, reply } => {
