@@ -1,6 +1,8 @@
 //! The commands.
 
 mod bench;
+#[cfg(test)]
+mod capabilities_tests;
 mod chat;
 mod classify;
 mod convert;
