@@ -53,6 +53,25 @@ describe("a conversation", () => {
     expect(parsed).toBeLessThan(plain);
   });
 
+  it("continues a last message, and counts tokens as a request has them", async () => {
+    const { counts, used, text, refused, kwargs } = await inNode(`
+      const user = (content) => ({ role: "user", content, tool_calls: [] });
+      const begun = [user("Tell"), { role: "assistant", content: "Once upon a", tool_calls: [] }];
+      const options = { temperature: 0, maxTokens: 1, continueFinalMessage: true };
+      const counts = [await model.countTokens(begun), await model.countTokens(begun, { continueFinalMessage: true })];
+      const { usage, text } = await model.chat(begun, options).result;
+      const refused = await model.chat([user("a")], options).text().catch(({ message }) => message);
+      const kwargs = await model.chat([user("a")], { chatTemplateKwargs: { messages: [] } }).text().catch(({ code }) => code);
+      console.log(JSON.stringify({ counts, used: usage.promptTokens, text, refused, kwargs }));
+    `);
+    // The calls' number and the end token are left out.
+    expect(counts[1]).toBe(counts[0] - 2);
+    expect(used).toBe(counts[1]);
+    expect(text).toBe(" time");
+    expect(refused).toContain("message 0: the last message cannot be continued: its role is not `assistant`");
+    expect(kwargs).toBe("bad-option");
+  });
+
   it("takes parts and calls without content, and refuses what the template would not write", async () => {
     const { same, texts, failures, after } = await inNode(`
       const tokens = async (messages) => {

@@ -33,7 +33,7 @@ const isFolder = (value: unknown): boolean => {
   }
 };
 
-const LOAD: Rules<LoadOptions> = {
+export const LOAD: Rules<LoadOptions> = {
   onProgress: [isFunction, "a function"],
   signal: [isSignal, "an AbortSignal"],
   backend: [(value) => typeof value === "string", "a backend name"],

@@ -66,6 +66,24 @@ export interface GenerateOptions {
    */
   parseSpecial?: boolean;
   /**
+   * Whether the last message of a conversation, an assistant's, is continued.
+   *
+   * The prompt then ends where its content ends. The text that is generated follows the content and does not
+   * repeat it.
+   *
+   * @defaultValue false
+   */
+  continueFinalMessage?: boolean;
+  /**
+   * More variables of the chat template, such as `enable_thinking`.
+   *
+   * They go before the template's other variables; `messages`, `tools` and `add_generation_prompt` are none
+   * of them.
+   *
+   * @defaultValue none
+   */
+  chatTemplateKwargs?: Record<string, unknown>;
+  /**
    * Tokens that were generated before, after which the text goes on; events report what is new. Takes a list
    * of token ids.
    *
@@ -102,6 +120,14 @@ export interface GenerateOptions {
    * @defaultValue none
    */
   stop?: string | string[];
+  /**
+   * Tokens that end the text, as the model's end tokens do. Takes a list of token ids.
+   *
+   * Such a token is the last of the generation and not part of the text.
+   *
+   * @defaultValue none
+   */
+  stopTokenIds?: number[];
   /**
    * Fewest tokens to generate before an end-of-text token may come. Takes an integer of 0 or more.
    *

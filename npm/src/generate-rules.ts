@@ -29,6 +29,8 @@ import { grammarSource, RESPONSE_FORMATS } from "./response-format.js";
 /** The check of each option. */
 export const GENERATE: Rules<GenerateOptions> = {
   parseSpecial: [isBoolean, "true or false"],
+  continueFinalMessage: [isBoolean, "true or false"],
+  chatTemplateKwargs: [isObject, "an object of variables"],
   generatedTokens: [areTokens, "a list of token ids"],
   maxTokens: [integer(1), "an integer of 1 or more"],
   timeout: [number(0, 1000000000000), "a number of milliseconds from 0 to 1000000000000"],
@@ -37,6 +39,7 @@ export const GENERATE: Rules<GenerateOptions> = {
     '"stop", {type: "truncate_middle", keep, room} or {type: "sliding_window", sinks, window}',
   ],
   stop: [isStringOrStrings, "a non-empty string or a list of them"],
+  stopTokenIds: [areTokens, "a list of token ids"],
   minTokens: [integer(0), "an integer of 0 or more"],
   seed: [isSeed, "an integer from 0 to 2^64 - 1"],
   sampleIndex: [integer(0), "an integer of 0 or more"],
@@ -91,9 +94,12 @@ export const SPECULATIVE: Rules<SpeculativeOptions> = {
 /** The options that a beam search takes, too. */
 export const BEAM_SEARCH_KEYS = [
   "parseSpecial",
+  "continueFinalMessage",
+  "chatTemplateKwargs",
   "maxTokens",
   "timeout",
   "stop",
+  "stopTokenIds",
   "minTokens",
   "dryBreakers",
   "allowedTokens",

@@ -6,6 +6,7 @@ import type { GenerateOptions } from "./generate-options.js";
 import type { Build } from "./pick-build.js";
 import { type ProcessorContext, toSentProcessors } from "./processors.js";
 import type { FromHost, KnownGeneration, ToHost } from "./protocol.js";
+import { textsOf, toStream } from "./readable-stream.js";
 import type { DoneEvent, TextDelta, WasmEvent, WasmPrompt } from "./wasm.js";
 
 /** Result of a finished generation. */
@@ -41,6 +42,10 @@ export interface Generation extends AsyncIterable<TextDelta> {
   text(): Promise<string>;
   /** Text, tokens, finish reason and timings. Runs the generation to its end. */
   readonly result: Promise<GenerationResult>;
+  /** The tokens as a web stream, in place of the iteration. Cancelling it ends the generation. */
+  toReadableStream(): ReadableStream<TextDelta>;
+  /** The text as a web stream, in place of the iteration. Cancelling it ends the generation. */
+  textStream(): ReadableStream<string>;
   /** Ends the generation with `finishReason: "aborted"`. */
   stop(): void;
 }
@@ -157,6 +162,14 @@ class ConnectedGeneration implements Generation, Listener {
 
   stop(): void {
     this.#connection.send(this.#id, { type: "stop" });
+  }
+
+  toReadableStream(): ReadableStream<TextDelta> {
+    return toStream(this, () => this.stop());
+  }
+
+  textStream(): ReadableStream<string> {
+    return toStream(textsOf(this), () => this.stop());
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<TextDelta, void, undefined> {

@@ -99,6 +99,17 @@ export class Host {
         const classification = await this.#model().classify(message.prompt, message.labels);
         return this.#send({ type: "classified", id, classification });
       }
+      case "count-tokens": {
+        const { grammar: _, ...options } = message.options;
+        return this.#send({ type: "count", id, count: this.#model().countTokens(message.prompt, options) });
+      }
+      case "embed": {
+        const { mean, normalize } = message.pooling;
+        const found = await this.#model().embed(message.texts, mean, normalize);
+        const tokens = found.pop() as number;
+        const embeddings = found as Float32Array<ArrayBuffer>[];
+        return this.#send({ type: "embedded", id, embeddings, tokens });
+      }
       case "metrics":
         return this.#send({ type: "metrics", id, metrics: await this.#model().metrics() });
       case "reset-prefix-cache":

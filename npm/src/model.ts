@@ -3,6 +3,14 @@
 import { type BeamSearchOptions, search } from "./beam-search.js";
 import { checkBytes, checkCount, checkMessages, checkString, checkStrings } from "./check-options.js";
 import type { Connection } from "./connection.js";
+import {
+  type CountOptions,
+  countPromptTokens,
+  type Embedding,
+  type Embeddings,
+  type EmbedOptions,
+  embedTexts,
+} from "./embeddings.js";
 import { SetunError } from "./errors.js";
 import type { GenerateOptions } from "./generate-options.js";
 import { type Generation, type GenerationContext, startGenerations } from "./generation.js";
@@ -182,6 +190,26 @@ export class Model implements AsyncDisposable {
     return this.#classify(prompt, labels);
   }
 
+  /**
+   * A text as a vector.
+   *
+   * @throws {SetunError} `bad-option` for an empty text; `context-full` if it does not fit.
+   */
+  async embed(text: string, options: EmbedOptions = {}): Promise<Embedding> {
+    checkString("text", text);
+    const { embeddings, usage } = await embedTexts(this.#connection, [text], options);
+    return { embedding: embeddings[0] as Float32Array<ArrayBuffer>, usage };
+  }
+
+  /**
+   * Texts as vectors, in their order. They run in one batch.
+   *
+   * @throws {SetunError} as {@link embed}, for the first text that fails.
+   */
+  async embedMany(texts: readonly string[], options: EmbedOptions = {}): Promise<Embeddings> {
+    return embedTexts(this.#connection, texts, options);
+  }
+
   /** Counters since the model was loaded, latencies, and the current memory and queue. */
   async metrics(): Promise<Metrics> {
     return (await this.#connection.request({ type: "metrics" }, "metrics")).metrics;
@@ -225,6 +253,16 @@ export class Model implements AsyncDisposable {
   async tokenize(text: string): Promise<Uint32Array> {
     checkString("text", text);
     return (await this.#connection.request({ type: "tokenize", text }, "tokens")).ids;
+  }
+
+  /**
+   * Number of tokens of a text with its special tokens, or of a conversation in the model's chat template.
+   *
+   * @throws {SetunError} `bad-option`; `unsupported-model` for messages without a chat template.
+   */
+  async countTokens(prompt: string | readonly ChatMessage[], options: CountOptions = {}): Promise<number> {
+    checkPrompt(prompt);
+    return countPromptTokens(this.#connection, prompt, options);
   }
 
   /** Text of token ids. */

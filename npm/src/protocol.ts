@@ -60,6 +60,12 @@ export interface KnownGeneration {
   readonly tokens: readonly number[];
 }
 
+/** How hidden states become a vector. */
+export interface Pooling {
+  readonly mean: boolean;
+  readonly normalize: boolean;
+}
+
 /** From the page to the host. */
 export type ToHost = { readonly id: number } & (
   | (ModelRequest & {
@@ -108,6 +114,8 @@ export type ToHost = { readonly id: number } & (
   | { readonly type: "save"; readonly ids: Uint32Array }
   | { readonly type: "restore"; readonly bytes: Uint8Array }
   | { readonly type: "classify"; readonly prompt: WasmPrompt; readonly labels: readonly string[] }
+  | { readonly type: "count-tokens"; readonly prompt: WasmPrompt; readonly options: RequestOptions }
+  | { readonly type: "embed"; readonly texts: readonly string[]; readonly pooling: Pooling }
   | { readonly type: "metrics" }
   | { readonly type: "reset-prefix-cache" }
   | { readonly type: "release-memory"; readonly critical: boolean }
@@ -131,6 +139,12 @@ export type FromHost = { readonly id: number } & (
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "saved"; readonly bytes: Uint8Array<ArrayBuffer> }
   | { readonly type: "classified"; readonly classification: Classification }
+  | { readonly type: "count"; readonly count: number }
+  | {
+      readonly type: "embedded";
+      readonly embeddings: readonly Float32Array<ArrayBuffer>[];
+      readonly tokens: number;
+    }
   | { readonly type: "metrics"; readonly metrics: Metrics }
   | { readonly type: "prefix-cache-reset" }
   | { readonly type: "memory-released"; readonly bytes: number }

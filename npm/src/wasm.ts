@@ -109,6 +109,14 @@ export interface WasmModel {
   restore(bytes: Uint8Array): Promise<Uint32Array>;
   /** Scores each of several texts as the continuation of a prompt. */
   classify(prompt: WasmPrompt, labels: readonly string[]): Promise<Classification>;
+  /** A vector for each text, and then the number of tokens of all. */
+  embed(
+    texts: readonly string[],
+    isMean: boolean,
+    isNormalized: boolean,
+  ): Promise<(Float32Array<ArrayBuffer> | number)[]>;
+  /** Tokens of a prompt in a request with these options. */
+  countTokens(prompt: WasmPrompt, options: WasmGenerateOptions): number;
   /** Vocabulary table for the grammar module. */
   tokenTable(): Uint8Array;
   metrics(): Promise<Metrics>;
@@ -280,6 +288,8 @@ export interface TextDelta {
 export interface TokenLogprob {
   /** Id of the token. */
   readonly token: number;
+  /** Its text by itself; bytes that form no character are U+FFFD. */
+  readonly text: string;
   /** Natural logarithm of its probability. */
   readonly logprob: number;
 }
@@ -320,6 +330,10 @@ export interface DoneEvent {
     readonly promptTokens: number;
     /** Generated tokens. */
     readonly completionTokens: number;
+    /** Both together. */
+    readonly totalTokens: number;
+    /** Tokens of the prompt that were in the KV cache and not computed. */
+    readonly cachedTokens: number;
   };
   /** Durations in seconds, and the decoding speed. */
   readonly timings: {

@@ -33,6 +33,10 @@ export interface Log {
   asked: { readonly prompt: WasmPrompt; readonly count: number }[];
   /** Option `parseSpecial` of each generation. */
   special: (boolean | undefined)[];
+  /** Arguments of each call of `embed`. */
+  embedded: object[];
+  /** Options of each call of `countTokens`. */
+  counted: object[];
   /** Option `lookahead` of each generation. */
   lookaheads: (number | undefined)[];
   /** Options of the latest beam search. */
@@ -48,6 +52,8 @@ export const emptyLog = (): Log => ({
   place: undefined,
   asked: [],
   special: [],
+  embedded: [],
+  counted: [],
   lookaheads: [],
   searched: undefined,
 });
@@ -231,6 +237,17 @@ function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): W
       const scores = labels.map((text) => fakeScore(textOf(prompt) + text, text.length));
       return { best: 0, probabilities: labels.map(() => 1 / labels.length), scores };
     },
+    embed: async (texts, isMean, isNormalized) => {
+      log.embedded.push({ texts, isMean, isNormalized });
+      const bad = texts.find((text) => text.startsWith("bad"));
+      if (bad) throw Object.assign(new Error(`${bad} is too long`), { code: "context-full" });
+      const tokens = texts.join("").length;
+      return [...texts.map((text) => Float32Array.of(text.length, 0.5)), tokens];
+    },
+    countTokens: (prompt, options) => {
+      log.counted.push(options);
+      return textOf(prompt).length;
+    },
     tokenTable: () => new Uint8Array(8),
     metrics: async () => ({ steps: log.turns, ...NO_METRICS }),
     resetPrefixCache: () => void log.freed.push("prefixes"),
@@ -312,7 +329,12 @@ function fakeGeneration(
   const done = (): WasmEvent => ({
     type: "done",
     finishReason: stopped ? "aborted" : "length",
-    usage: { promptTokens: prompt.length, completionTokens: token },
+    usage: {
+      promptTokens: prompt.length,
+      completionTokens: token,
+      totalTokens: prompt.length + token,
+      cachedTokens: 0,
+    },
     timings: { loadSeconds: 0, firstTokenSeconds: 0, tokensPerSecond: 0 },
     seed: 1,
     backend: "cpu",

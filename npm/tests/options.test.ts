@@ -190,8 +190,8 @@ describe("engineOptions", () => {
     expect(() => engineOptions({ max_tokens: 1 } as object)).toThrow(
       badOption("max_tokens: unknown option; did you mean maxTokens?"),
     );
-    expect(() => engineOptions({ tools: [] } as object)).toThrow(
-      badOption("expected one of parseSpecial, generatedTokens"),
+    expect(() => engineOptions({ xyzzy: 1 } as object)).toThrow(
+      badOption("expected one of parseSpecial, continueFinalMessage"),
     );
   });
 });

@@ -6,6 +6,7 @@ mod context;
 mod filter;
 mod options;
 mod template;
+mod texts;
 
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,7 @@ use filter::ContentFilterArgs;
 use options::OptionArgs;
 pub(crate) use options::{help, value};
 pub(crate) use template::TemplateArgs;
+pub(crate) use texts::{PromptArgs, ReaderArgs, with_lines};
 
 use crate::{
     error::CliError,

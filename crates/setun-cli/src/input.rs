@@ -1,7 +1,7 @@
 //! Texts that commands are given, and their way through a model.
 
 use std::{
-    io::{self, ErrorKind, Read},
+    io::{self, ErrorKind, IsTerminal, Read},
     path::Path,
 };
 
@@ -10,7 +10,7 @@ use setun::{
     forward::{Batch, Model as Forward, Outputs, PagedCache, RequestedOutput},
 };
 
-use crate::error::CliError;
+use crate::{error::CliError, output::report};
 
 /// Most bytes of a text.
 const MAX_BYTES: u64 = 1 << 30;
@@ -24,6 +24,21 @@ pub(crate) fn standard_input() -> Result<String, CliError> {
         return Err(CliError::Input(io::Error::new(ErrorKind::InvalidInput, reason)));
     }
     utf8("standard input", bytes)
+}
+
+/// A prompt from standard input, without its last line break.
+pub(crate) fn prompt() -> Result<String, CliError> {
+    if io::stdin().is_terminal() {
+        report("Type the prompt, then Ctrl-D at the start of a line.\n");
+    }
+    let mut prompt = standard_input()?;
+    if prompt.ends_with('\n') {
+        prompt.pop();
+        if prompt.ends_with('\r') {
+            prompt.pop();
+        }
+    }
+    Ok(prompt)
 }
 
 /// A file, or standard input where it is named `-`.

@@ -73,7 +73,8 @@ impl ModelFiles {
         // A folder of the store is named after its revision.
         let whole = path.canonicalize().unwrap_or_else(|_| path.into());
         let file = whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy();
-        let name = if stored.is_some() { model.to_owned() } else { file.into_owned() };
+        let pulled = model.strip_prefix("hf:").unwrap_or(model);
+        let name = if stored.is_some() { pulled.to_owned() } else { file.into_owned() };
         Self::at(path, name, options)
     }
 

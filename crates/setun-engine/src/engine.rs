@@ -293,7 +293,11 @@ impl Engine {
     }
 
     /// The same for a request that says how its prompt is read.
-    pub(crate) fn read_prompt(&self, prompt: Prompt, reading: Reading) -> Result<Vec<u32>, Error> {
+    pub(crate) fn read_prompt(
+        &self,
+        prompt: Prompt,
+        reading: Reading<'_>,
+    ) -> Result<Vec<u32>, Error> {
         let tokens = match prompt {
             Prompt::Tokens(tokens) => tokens,
             Prompt::Text(text) => self.encode(&text, true, reading.must_fit)?,

@@ -37,18 +37,14 @@ pub struct TextDelta {
 }
 
 /// A token and the natural logarithm of its probability.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TokenLogprob {
     /// The token.
     pub token: u32,
+    /// Its text by itself: bytes that form no character are U+FFFD, a special token is spelt.
+    pub text: String,
     /// At most 0.
     pub logprob: f64,
-}
-
-impl From<(u32, f64)> for TokenLogprob {
-    fn from((token, logprob): (u32, f64)) -> Self {
-        Self { token, logprob }
-    }
 }
 
 /// How much of a prompt is computed.
@@ -76,7 +72,7 @@ pub struct Done {
     /// The stop string that ended it, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
-    /// Tokens in and out.
+    /// Tokens in and out, whose sum is the total of other interfaces.
     pub usage: Usage,
     /// Times.
     pub timings: Timings,
@@ -128,6 +124,8 @@ pub struct Usage {
     pub prompt_tokens: usize,
     /// Tokens generated, an end token included.
     pub completion_tokens: usize,
+    /// Tokens of the prompt that were found in the cache and not computed.
+    pub cached_tokens: usize,
 }
 
 /// Times of a generation.

@@ -8,8 +8,8 @@ mod table;
 use std::{collections::BTreeMap, time::Duration};
 
 use setun_text::{
-    Message, SamplingStep, SharedFilter, SharedProcessor, fill_default, option_table,
-    structured_options,
+    Message, SamplingStep, SharedFilter, SharedProcessor, TemplateVariables, fill_default,
+    option_table, structured_options,
 };
 
 use crate::{constraint::SharedConstraint, context::SharedContextStrategy, error::Error};
@@ -47,6 +47,9 @@ macro_rules! define_or {
 generate_options!(define_or! {});
 structured_options!(SharedContextStrategy, SharedConstraint);
 
+/// Variables of chat templates that options or prompts give.
+const OWN_VARIABLES: [&str; 3] = ["messages", "tools", "add_generation_prompt"];
+
 impl GenerateOptions {
     /// Every option as the engine and the model have it.
     #[must_use]
@@ -61,6 +64,14 @@ impl GenerateOptions {
     /// If one is out of its range; the error names it.
     pub fn check(&self) -> Result<(), Error> {
         self.check_values()?;
+        let named = self.chat_template_kwargs.iter().flat_map(TemplateVariables::keys);
+        if let Some(name) = named.into_iter().find(|name| OWN_VARIABLES.contains(&name.as_str())) {
+            return Err(Error::BadOption {
+                option: "chat_template_kwargs",
+                found: format!("`{name}`"),
+                expected: "variables that the engine does not set itself".into(),
+            });
+        }
         match (self.min_tokens, self.max_tokens) {
             (Some(min), Some(max)) if min > max => Err(Error::BadOption {
                 option: "min_tokens",

@@ -39,6 +39,7 @@ pub(crate) struct Sequence {
     pub(crate) arrival: u64,
     tokens: Vec<u32>,         // prompt and generated
     context: Vec<u32>,        // what the model sees of them
+    cached_tokens: usize,     // of the prompt, found in the cache at first
     cached: usize,            // tokens whose keys and values are in the cache
     full_logits_until: usize, // this many generated tokens take all logits
     lookahead: Lookahead,
@@ -66,6 +67,7 @@ impl Sequence {
             arrival,
             tokens,
             context,
+            cached_tokens: 0,
             cached: 0,
             full_logits_until: 0,
             lookahead,

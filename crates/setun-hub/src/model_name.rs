@@ -9,8 +9,11 @@ use crate::{
 };
 
 /// What a name may be.
-const EXPECTED: &str = "owner/name, owner/name@revision, owner/name:file, an alias, or an address \
+const EXPECTED: &str = "owner/name, owner/name@revision, owner/name:file, each also with `hf:` before it, an alias, or an address \
                         that begins with https://";
+
+/// Begins a name as the npm package has it.
+const HUB: &str = "hf:";
 
 /// Most bytes of a part of a name.
 const MAX_BYTES: usize = 96;
@@ -48,6 +51,10 @@ impl ModelName {
             parts(address).ok_or_else(bad)?;
             return Ok(Self { source: Source::Address(address.into()), file: None });
         }
+        let (is_hub, text) = match text.strip_prefix(HUB) {
+            Some(name) => (true, name),
+            None => (false, text),
+        };
         let (text, file) = match text.split_once(':') {
             Some((text, file)) => (text, Some(file)),
             None => (text, None),
@@ -76,7 +83,7 @@ impl ModelName {
             revision: revision.map(str::to_owned),
         };
         let source = match segments[..] {
-            [alias] if revision.is_none() => Source::Alias(alias.into()),
+            [alias] if revision.is_none() && !is_hub => Source::Alias(alias.into()),
             [owner, name] => hub(None, owner, name),
             [host, owner, name] => hub(Some(host), owner, name),
             _ => return Err(bad()),
@@ -217,6 +224,7 @@ mod tests {
             ("o/n-1.58@refs/pr/1", hub(None, Some("refs/pr/1")), None),
             ("o/n-1.58:a/b.gguf", hub(None, None), Some("a/b.gguf")),
             ("o/n-1.58@v1:b.gguf", hub(None, Some("v1")), Some("b.gguf")),
+            ("hf:o/n-1.58@v1:b.gguf", hub(None, Some("v1")), Some("b.gguf")),
             ("h.org_80/o/n-1.58", hub(Some("h.org_80"), None), None),
             ("small", Source::Alias("small".into()), None),
             ("http://h:80/a/b", Source::Address("http://h:80/a/b".into()), None),
@@ -226,8 +234,22 @@ mod tests {
             assert_eq!(found, ModelName { source, file: file.map(str::to_owned) }, "{text}");
         }
         for bad in [
-            "", "/", "a/", "../b", "a/..", "a/b/c/d", "a b/c", "a/b:", "a/b:../c", "a/con",
-            "https://", "a/b@",
+            "",
+            "/",
+            "a/",
+            "../b",
+            "a/..",
+            "a/b/c/d",
+            "a b/c",
+            "a/b:",
+            "a/b:../c",
+            "a/con",
+            "https://",
+            "a/b@",
+            "hf:",
+            "hf:small",
+            "hf:hf:a/b",
+            "hf:https://h/a",
         ] {
             assert!(ModelName::parse(bad).is_err(), "{bad}");
         }

@@ -3,6 +3,7 @@
 mod bounds;
 mod budget;
 mod compiled;
+mod continuation;
 mod costs;
 mod dialect;
 mod filters;
@@ -22,6 +23,7 @@ pub use budget::Interrupt;
 pub use prompt_template::PromptTemplate;
 
 use budget::Limits;
+use continuation::Continuation;
 use minijinja::{Environment, Value, context};
 use program::Program;
 use serde_json::Map;
@@ -51,11 +53,17 @@ pub struct ChatTemplateFiles<'a> {
     pub chat_template_json: Option<&'a [u8]>,
 }
 
+/// Variables of a template by their names.
+pub type TemplateVariables = Map<String, serde_json::Value>;
+
 /// What a template gets besides the messages.
 #[derive(Clone, Debug, Default)]
 pub struct RenderOptions {
     /// Whether the prompt ends where the model's answer begins.
     pub add_generation_prompt: bool,
+    /// Whether the prompt ends where the content of the last message ends, which is an
+    /// assistant's. Nothing begins an answer then.
+    pub continue_final_message: bool,
     /// Descriptions of the functions the model may call, as JSON Schema. With any the
     /// template named `tool_use` is taken if there is one.
     pub tools: Option<Vec<serde_json::Value>>,
@@ -65,7 +73,7 @@ pub struct RenderOptions {
     /// can do without the date do so.
     pub now: Option<CivilTime>,
     /// More variables, such as `enable_thinking`. They go before all others.
-    pub variables: Map<String, serde_json::Value>,
+    pub variables: TemplateVariables,
     /// What is asked whether to stop, each time that the template has taken 65,536 steps more.
     pub interrupt: Option<Interrupt>,
 }
@@ -94,7 +102,8 @@ impl ChatTemplate {
     ///
     /// [`TextError::Message`], with the place of the message.
     pub fn check(&self, messages: &[Message], options: &RenderOptions) -> Result<(), TextError> {
-        messages::check(self.choose_for(options)?.1.source(), messages)
+        messages::check(self.choose_for(options)?.1.source(), messages)?;
+        if options.continue_final_message { continuation::check(messages) } else { Ok(()) }
     }
 
     /// The prompt for a conversation.
@@ -124,10 +133,17 @@ impl ChatTemplate {
         messages::check(program.source(), messages)?;
         let asks = messages::asks_for_none(program.source());
         let absent = if asks { Value::from(()) } else { Value::from("") };
-        let messages = messages.iter().map(|message| to_value::message(message, &absent)).collect();
-        let variables = self.variables(limits, messages, options);
-        let rendered = program.render(&self.environment, variables);
-        rendered.map_err(|error| dialect::render_error(name, &error))
+        let render = |messages: &[Message]| {
+            let values = messages.iter().map(|message| to_value::message(message, &absent));
+            let variables = self.variables(limits, values.collect(), options);
+            let rendered = program.render(&self.environment, variables);
+            rendered.map_err(|error| dialect::render_error(name, &error))
+        };
+        if !options.continue_final_message {
+            return render(messages);
+        }
+        let continuation = Continuation::new(messages)?;
+        continuation.cut(&render(&continuation.messages)?)
     }
 
     /// How the model writes calls of functions, as far as its template shows; `None` if it does
@@ -158,7 +174,8 @@ impl ChatTemplate {
             messages,
             tools => options.tools.as_deref().map(to_value::list),
             documents => options.documents.as_deref().map(to_value::list),
-            add_generation_prompt => options.add_generation_prompt,
+            add_generation_prompt =>
+                options.add_generation_prompt && !options.continue_final_message,
         };
         let clock = match options.now {
             Some(now) => context! { strftime_now => dialect::strftime_now(now) },

@@ -50,7 +50,7 @@ mod tokenizer;
 mod tool_calls;
 
 pub use chat_template::{
-    ChatTemplate, ChatTemplateFiles, Interrupt, PromptTemplate, RenderOptions,
+    ChatTemplate, ChatTemplateFiles, Interrupt, PromptTemplate, RenderOptions, TemplateVariables,
 };
 pub use civil_time::CivilTime;
 pub use content_filter::{ContentFilter, FilterState, FilterStep, FilteredText, SharedFilter};

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Noncharacters, which no text has that was written to be read.
-const MARKS: std::ops::RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
+pub(crate) const MARKS: std::ops::RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
 
 /// Messages with a mark in each spelling of a special token.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +52,7 @@ impl MarkedMessages {
 }
 
 /// Whether one of a message's texts is so.
-fn any_text(message: &Message, is_so: &dyn Fn(&str) -> bool) -> bool {
+pub(crate) fn any_text(message: &Message, is_so: &dyn Fn(&str) -> bool) -> bool {
     let Message { role, content, fields } = message;
     is_so(role)
         || content.as_deref().is_some_and(is_so)

@@ -37,4 +37,11 @@ pub enum MessageFault {
         "there is no `content`, expected a text, or `tool_calls` that the chat template writes"
     )]
     Empty,
+
+    /// The last message is to be continued, and cannot be.
+    #[error("the last message cannot be continued: {reason}")]
+    Continued {
+        /// Why.
+        reason: &'static str,
+    },
 }

@@ -56,6 +56,16 @@ impl StreamDecoder {
         Ok(decoder)
     }
 
+    /// The text of a token by itself: its bytes, those that form no character as U+FFFD; of a
+    /// special token its spelling.
+    #[must_use]
+    pub fn token_text(&self, id: u32) -> String {
+        match self.tokenizer.token_bytes(id) {
+            Some(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            None => self.tokenizer.id_to_token(id).unwrap_or_default(),
+        }
+    }
+
     /// Takes one token; returns the characters that are certain now, often none.
     pub fn push(&mut self, id: u32) -> Result<String, TextError> {
         self.window.push(id);

@@ -56,6 +56,8 @@ impl From<TextDelta> for Delta {
 pub(crate) struct Usage {
     prompt_tokens: usize,
     completion_tokens: usize,
+    total_tokens: usize,
+    cached_tokens: usize,
 }
 
 #[derive(Serialize)]
@@ -91,6 +93,8 @@ impl From<setun::Event> for Event {
                 usage: Usage {
                     prompt_tokens: usage.prompt_tokens,
                     completion_tokens: usage.completion_tokens,
+                    total_tokens: usage.prompt_tokens + usage.completion_tokens,
+                    cached_tokens: usage.cached_tokens,
                 },
                 timings: Timings {
                     load_seconds: timings.load_seconds,

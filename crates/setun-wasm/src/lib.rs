@@ -8,6 +8,7 @@ mod build;
 mod content_filter;
 mod context_strategy;
 mod device_report;
+mod embed;
 mod error;
 mod event_loop;
 mod events;

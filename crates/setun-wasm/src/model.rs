@@ -138,6 +138,17 @@ impl Model {
         self.0.tokenize(text).map_err(to_js)
     }
 
+    /// Number of tokens of a prompt in a request with these options.
+    ///
+    /// # Errors
+    ///
+    /// If an option is wrong, or the prompt cannot be read.
+    #[wasm_bindgen(js_name = countTokens)]
+    pub fn count_tokens(&self, prompt: JsValue, options: &JsValue) -> Result<usize, JsValue> {
+        let options = options::parse(options, self.0.vocab_size())?;
+        self.0.count_tokens(read_prompt(prompt)?, &options).map_err(to_js)
+    }
+
     /// Text of tokens.
     ///
     /// # Errors

@@ -22,6 +22,7 @@ pub(crate) fn parse(given: &JsValue, vocabulary: usize) -> Result<GenerateOption
             "grammar" => options.constraint = crate::grammar::constraint(value),
             "contextOverflow" => options.context_overflow = context_strategy::strategy(value)?,
             "logitsProcessors" => options.logits_processors = processors::read(&value, vocabulary)?,
+            "chatTemplateKwargs" => options.chat_template_kwargs = Some(read(&key, value)?),
             "timeout" => options.set("timeout", &seconds(read(&key, value)?)).map_err(to_js)?,
             _ => options.set(&snake_case(&key), &read(&key, value)?).map_err(to_js)?,
         }

@@ -3,6 +3,7 @@
 export type { EstimatedMemory } from "../backend-fit.js";
 export type { BeamSearchOptions } from "../beam-search.js";
 export type { DroppedItems } from "../dropped-files.js";
+export type { CountOptions, Embedding, Embeddings, EmbedOptions } from "../embeddings.js";
 export { ERROR_CODES, type ErrorCode, SetunError } from "../errors.js";
 export type { Estimate, EstimatedBackend, EstimatedStorage, ModelEstimate } from "../estimate.js";
 export type { FilterRule } from "../filter.js";

@@ -20,7 +20,7 @@ use futures::{StreamExt, executor::block_on};
 use serde::Deserialize;
 use setun::{
     CacheType, Completion, Engine, ErrorCode, Event, FinishReason, GenerateOptions, Message, Model,
-    Prompt,
+    Prompt, Usage,
 };
 use setun_tests::{fixture, run::devices};
 
@@ -101,7 +101,8 @@ fn streams_at_once_say_what_they_say_alone() {
         let together = stream.wait().expect("a story");
         assert_eq!(together.text, alone.text);
         assert_eq!(together.tokens, alone.tokens);
-        assert_eq!(together.done.usage, alone.done.usage);
+        let tokens = |usage: Usage| (usage.prompt_tokens, usage.completion_tokens);
+        assert_eq!(tokens(together.done.usage), tokens(alone.done.usage));
     }
 }
 
@@ -140,6 +141,39 @@ fn a_stop_string_ends_the_text_and_is_not_part_of_it() {
     assert_eq!(found.done.stop.as_deref(), Some(stop));
     let never = engine.complete("Once upon a time", greedy(40).stop(["never said"])).expect("ok");
     assert_eq!((never.text, never.done.finish_reason), (whole.text, FinishReason::Length));
+}
+
+#[test]
+fn a_stop_token_ends_the_text_and_has_no_text() {
+    let engine = engine();
+    let whole = engine.complete("Once upon a time", greedy(40)).expect("a story");
+    let stop = whole.tokens[9];
+    let first = whole.tokens.iter().position(|&token| token == stop).expect("it is there");
+    let options = || greedy(40).stop_token_ids([stop]);
+    let found = engine.complete("Once upon a time", options()).expect("a story");
+    assert_eq!(found.tokens, whole.tokens[..=first]);
+    let before = engine.complete("Once upon a time", greedy(first)).expect("a story");
+    assert_eq!(found.text, before.text);
+    assert_eq!((found.done.finish_reason, found.done.stop), (FinishReason::Stop, None));
+    let later = engine.complete("Once upon a time", options().min_tokens(first + 2));
+    assert!(later.expect("a story").tokens.len() > first + 1, "it may not come before");
+    let error =
+        engine.generate("Once", greedy(4).stop_token_ids([1_u32 << 20])).expect_err("unknown");
+    assert!(error.to_string().contains("stop_token_ids"), "{error}");
+}
+
+#[test]
+fn usage_has_the_tokens_of_the_prompt_that_were_cached() {
+    let engine = engine();
+    let prompt = "Once upon a time there was a little dog who liked to play in the park.".repeat(3);
+    let usage = || engine.complete(prompt.as_str(), greedy(4)).expect("a story").done.usage;
+    let (first, again) = (usage(), usage());
+    assert_eq!((first.cached_tokens, first.completion_tokens), (0, 4));
+    assert!(again.cached_tokens > 0 && again.cached_tokens < again.prompt_tokens, "{again:?}");
+    let samples = engine.generate_many(prompt.as_str(), greedy(4), 2).expect("streams");
+    for sample in samples {
+        assert_eq!(sample.wait().expect("a story").done.usage, again);
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use futures::executor::block_on;
 use setun::{
     DeviceOptions, Engine, ErrorCode, Event, GenerateOptions, Model, Prompt, Ragged, TextDelta,
-    text::Logprobs,
+    TokenLogprob, text::Logprobs,
 };
 use setun_tests::fixture;
 
@@ -23,7 +23,8 @@ fn expected(tokens: &[u32], top: usize) -> Vec<TextDelta> {
     let rows = inferred.token_logits.values().chunks(vocabulary);
     let judged = rows.zip(&tokens[1..]).map(|(logits, &token)| {
         let logprobs = Logprobs::new(logits);
-        let top_logprobs = logprobs.top(top).into_iter().map(Into::into).collect();
+        let named = |(token, logprob)| TokenLogprob { token, text: String::new(), logprob };
+        let top_logprobs = logprobs.top(top).into_iter().map(named).collect();
         let logprob = Some(logprobs.of(token));
         TextDelta { token, logprob, top_logprobs, ..TextDelta::default() }
     });
@@ -32,11 +33,26 @@ fn expected(tokens: &[u32], top: usize) -> Vec<TextDelta> {
 }
 
 fn without_text(deltas: &[TextDelta]) -> Vec<TextDelta> {
-    deltas.iter().map(|delta| TextDelta { text: String::new(), ..delta.clone() }).collect()
+    let bare = |delta: &TextDelta| {
+        let mut delta = TextDelta { text: String::new(), ..delta.clone() };
+        delta.top_logprobs.iter_mut().for_each(|named| named.text.clear());
+        delta
+    };
+    deltas.iter().map(bare).collect()
 }
 
 fn text(deltas: &[TextDelta]) -> String {
     deltas.iter().map(|delta| delta.text.as_str()).collect()
+}
+
+#[test]
+fn likely_tokens_have_the_text_that_they_have_in_the_answer() {
+    let found = engine().complete(TEXT, greedy(30).top_logprobs(2)).expect("a story");
+    let chosen = found.deltas.iter().map(|delta| {
+        let is_chosen = |named: &&TokenLogprob| named.token == delta.token;
+        delta.top_logprobs.iter().find(is_chosen).expect("the likeliest").text.as_str()
+    });
+    assert_eq!(chosen.collect::<String>(), found.text);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Read};
 
-use setun::{Engine, EngineError, Error, Event, GenerateOptions, Message};
+use setun::{Engine, EngineError, Error, Event, GenerateOptions, Message, text::TemplateVariables};
 
 use crate::{
     args::GenerateArgs,
@@ -34,6 +34,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     system: Option<String>,
 
+    /// More variables of the chat template, such as `{"enable_thinking": false}`
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    chat_template_kwargs: Option<TemplateVariables>,
+
     #[command(flatten)]
     generate: GenerateArgs<true>,
 }
@@ -47,7 +51,8 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         let (model, what) = (engine.model_name().to_owned(), "chat template");
         return Err(EngineError::Missing { model, what, expected }.into());
     }
-    let options = args.generate.options(&engine)?;
+    let mut options = args.generate.options(&engine)?;
+    options.chat_template_kwargs.clone_from(&args.chat_template_kwargs);
     let mut history = History::new(args.system.as_deref());
     let mut output = Output::new();
     let mut input = io::stdin().lock();
@@ -75,6 +80,10 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     }
 }
 
+fn object(text: &str) -> Result<TemplateVariables, String> {
+    serde_json::from_str(text).map_err(|error| format!("expected a JSON object: {error}"))
+}
+
 /// The part of the conversation that the model gets.
 struct History {
     messages: Vec<Message>,
@@ -92,13 +101,12 @@ impl History {
     fn make_room(&mut self, engine: &Engine, options: &GenerateOptions) -> Result<bool, Error> {
         let context = engine.context_length();
         let room = (context / ROOM).min(options.max_tokens.unwrap_or(usize::MAX)).max(1);
-        let special = options.parse_special.unwrap_or_default();
         let mut first = self.kept;
-        let mut tokens = engine.tokenize_chat(&self.messages, special)?.len();
+        let mut tokens = engine.tokenize_chat(&self.messages, options)?.len();
         while tokens + room > context && first + 2 < self.messages.len() {
             first += 2;
             let rest = [&self.messages[..self.kept], &self.messages[first..]].concat();
-            tokens = engine.tokenize_chat(&rest, special)?.len();
+            tokens = engine.tokenize_chat(&rest, options)?.len();
         }
         if tokens >= context {
             report(&format!(

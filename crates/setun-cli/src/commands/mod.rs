@@ -1,15 +1,20 @@
 //! The commands.
 
 mod bench;
+#[cfg(test)]
+mod capabilities_tests;
 mod chat;
+mod classify;
 mod convert;
 mod devices;
+mod embed;
 mod inspect;
 mod logits;
 pub(crate) mod models;
 mod perplexity;
 mod profile;
 mod run;
+mod score;
 mod synth;
 mod verify;
 
@@ -36,6 +41,9 @@ pub(crate) struct Setun {
 enum Command {
     Run(run::Args),
     Chat(chat::Args),
+    Score(score::Args),
+    Classify(classify::Args),
+    Embed(embed::Args),
     Logits(logits::Args),
     Perplexity(perplexity::Args),
     Inspect(inspect::Args),
@@ -62,6 +70,9 @@ impl Setun {
         match self.command {
             Command::Run(args) => run::run(&args),
             Command::Chat(args) => chat::run(&args),
+            Command::Score(args) => score::run(&args),
+            Command::Classify(args) => classify::run(&args),
+            Command::Embed(args) => embed::run(&args),
             Command::Logits(args) => logits::run(&args),
             Command::Perplexity(args) => perplexity::run(&args),
             Command::Inspect(args) => inspect::run(&args),

@@ -18,8 +18,9 @@ use crate::{
 
 /// Pull, list and remove models
 ///
-/// A NAME is a hub repository `owner/name`, with optional `@revision` and `:file`; the URL of a file
-/// or folder; or an alias. Models are stored in `SETUN_HOME`, by default in the system's data folder.
+/// A NAME is a hub repository `owner/name` or `hf:owner/name`, with optional `@revision` and `:file`;
+/// the URL of a file or folder; or an alias. Models are stored in `SETUN_HOME`, by default in the
+/// system's data folder.
 /// `HF_ENDPOINT`, `HF_TOKEN` and `HF_HUB_OFFLINE` are respected.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

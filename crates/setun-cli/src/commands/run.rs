@@ -2,10 +2,7 @@
 
 mod beams;
 
-use std::{
-    io::{self, IsTerminal},
-    iter,
-};
+use std::iter;
 
 use futures::stream::{StreamExt, select_all};
 use serde::Serialize;
@@ -65,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     args.timing.check()?;
     let given = args.template.prompt()?.or_else(|| args.prompt.clone());
     let engine = args.generate.engine(count)?;
-    let prompt = given.map_or_else(read_prompt, Ok)?;
+    let prompt = given.map_or_else(input::prompt, Ok)?;
     args.timing.begin(&engine)?;
     let options = args.generate.options(&engine)?;
     let ends = match beams {
@@ -175,18 +172,4 @@ fn summary(done: &Done) -> String {
         done.timings.first_token_seconds * 1e3,
         done.seed,
     )
-}
-
-fn read_prompt() -> Result<String, CliError> {
-    if io::stdin().is_terminal() {
-        report("Type the prompt, then Ctrl-D at the start of a line.\n");
-    }
-    let mut prompt = input::standard_input()?;
-    if prompt.ends_with('\n') {
-        prompt.pop();
-        if prompt.ends_with('\r') {
-            prompt.pop();
-        }
-    }
-    Ok(prompt)
 }

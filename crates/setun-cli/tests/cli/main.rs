@@ -14,6 +14,7 @@ mod options;
 mod perplexity;
 #[cfg(unix)]
 mod processes;
+mod reading;
 mod run;
 mod samples;
 #[cfg(unix)]

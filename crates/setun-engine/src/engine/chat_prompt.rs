@@ -1,36 +1,45 @@
 //! Tokens of conversations.
 
-use setun_text::{CivilTime, Interrupt, MarkedMessages, Message, RenderOptions};
+use setun_text::{CivilTime, Interrupt, MarkedMessages, Message, RenderOptions, TemplateVariables};
 use web_time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::Engine;
-use crate::{error::Error, options::GenerateOptions};
+use crate::{
+    error::Error,
+    options::{GenerateOptions, Prompt},
+};
 
 /// How the prompt of a request is read.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Reading {
+pub(crate) struct Reading<'a> {
     /// Whether special tokens that messages spell are tokens.
     pub(super) parse_special: bool,
     /// Whether it is refused where it is far beyond the context.
     pub(super) must_fit: bool,
     /// The template is stopped then.
     pub(super) deadline: Option<Instant>,
+    /// Whether a conversation ends where its last message does.
+    pub(super) continues: bool,
+    /// More variables of the template.
+    pub(super) variables: Option<&'a TemplateVariables>,
 }
 
-impl Reading {
+impl<'a> Reading<'a> {
     /// As the options of a request say that has arrived at this time.
-    pub(super) fn of(options: &GenerateOptions, arrival_time: Instant) -> Self {
+    pub(super) fn of(options: &'a GenerateOptions, arrival_time: Instant) -> Self {
         Self {
             parse_special: options.parse_special.unwrap_or_default(),
             must_fit: options.context_overflow.is_none(),
             deadline: options.timeout.and_then(|time| arrival_time.checked_add(time)),
+            continues: options.continue_final_message.unwrap_or_default(),
+            variables: options.chat_template_kwargs.as_ref(),
         }
     }
 }
 
 impl Engine {
-    /// Tokens that a conversation takes, with what the template puts before the answer. A special
-    /// token that a message spells stays text, unless `parse_special` says otherwise.
+    /// Tokens that a conversation takes, with what the template puts before the answer, as the
+    /// options say how it is read: `parse_special` and what concerns the template.
     ///
     /// # Errors
     ///
@@ -38,19 +47,38 @@ impl Engine {
     pub fn tokenize_chat(
         &self,
         messages: &[Message],
-        parse_special: bool,
+        options: &GenerateOptions,
     ) -> Result<Vec<u32>, Error> {
-        self.read_chat(messages, Reading { parse_special, ..Reading::default() })
+        options.check()?;
+        let reading = Reading::of(options, Instant::now());
+        self.read_chat(messages, Reading { must_fit: false, ..reading })
+    }
+
+    /// Number of tokens that a prompt has in a request with these options.
+    ///
+    /// # Errors
+    ///
+    /// If the model lacks what the prompt needs, or the prompt is refused.
+    pub fn count_tokens(
+        &self,
+        prompt: impl Into<Prompt>,
+        options: &GenerateOptions,
+    ) -> Result<usize, Error> {
+        match prompt.into() {
+            Prompt::Text(text) => Ok(self.tokenize(&text)?.len()),
+            Prompt::Tokens(tokens) => Ok(tokens.len()),
+            Prompt::Chat(messages) => Ok(self.tokenize_chat(&messages, options)?.len()),
+        }
     }
 
     /// The same, where the template is stopped at a deadline.
     pub(super) fn read_chat(
         &self,
         messages: &[Message],
-        reading: Reading,
+        reading: Reading<'_>,
     ) -> Result<Vec<u32>, Error> {
-        let Reading { parse_special, must_fit, deadline } = reading;
-        let options = render_options(deadline);
+        let Reading { parse_special, must_fit, .. } = reading;
+        let options = render_options(&reading);
         let template = self.shared.template.as_ref().ok_or_else(|| {
             let expected = "a chat_template in tokenizer_config.json, or chat_template.jinja";
             self.missing("chat template", expected)
@@ -70,14 +98,16 @@ impl Engine {
     }
 }
 
-/// Variables of chat templates: the answer comes next, and today's date (UTC).
-fn render_options(deadline: Option<Instant>) -> RenderOptions {
+/// Variables of chat templates: whether an answer comes next, and today's date (UTC).
+fn render_options(reading: &Reading<'_>) -> RenderOptions {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = i64::try_from(elapsed.as_secs()).unwrap_or(0);
     RenderOptions {
-        add_generation_prompt: true,
+        add_generation_prompt: !reading.continues,
+        continue_final_message: reading.continues,
         now: Some(CivilTime::from_unix_seconds(seconds)),
-        interrupt: deadline.map(|end| Interrupt::new(move || end <= Instant::now())),
+        variables: reading.variables.cloned().unwrap_or_default(),
+        interrupt: reading.deadline.map(|end| Interrupt::new(move || end <= Instant::now())),
         ..RenderOptions::default()
     }
 }
@@ -134,7 +164,10 @@ mod tests {
         let messages = [Message::user(" a<end>b "), Message::assistant("<e"), Message::user("nd>")];
         let plain =
             [&letters("a<end>b")[..], &[END], &letters("<e"), &[END], &letters("nd>"), &[END]];
-        let tokens = |special| engine.tokenize_chat(&messages, special).expect("tokens");
+        let tokens = |special| {
+            let options = GenerateOptions::new().parse_special(special);
+            engine.tokenize_chat(&messages, &options).expect("tokens")
+        };
         assert_eq!(tokens(false), plain.concat());
         let parsed = [&letters("a")[..], &[END], &letters("b"), &[END]];
         assert!(tokens(true).starts_with(&parsed.concat()));
@@ -156,6 +189,40 @@ mod tests {
         assert_eq!(error.to_string(), words);
         chat("a", GenerateOptions::new()).expect("it has all the time that it takes");
         chat("b", late()).expect("what is quick ends before anybody looks at the clock");
+    }
+
+    #[test]
+    fn a_last_message_is_continued_where_its_content_ends() {
+        let engine = engine();
+        let letters = |text: &str| text.chars().map(u32::from).collect::<Vec<_>>();
+        let messages = [Message::user("do it"), Message::assistant("b<end>ed ")];
+        let options = GenerateOptions::new().continue_final_message(true);
+        let found = engine.tokenize_chat(&messages, &options).expect("tokens");
+        assert_eq!(found, [&letters("doit")[..], &[END], &letters("b<end>ed")].concat());
+        assert_eq!(engine.count_tokens(messages.to_vec(), &options).expect("a count"), found.len());
+        let error = engine.tokenize_chat(&messages[..1], &options).expect_err("a user's");
+        assert_eq!(error.code(), ErrorCode::BadOption);
+        let expected = "message 0: the last message cannot be continued: its role";
+        assert!(error.to_string().starts_with(expected), "{error}");
+    }
+
+    #[test]
+    fn templates_get_more_variables_but_no_other_messages() {
+        let engine = engine_with("{{ mood }}{% if bold %}b{% endif %}{{ messages | length }}");
+        let messages = [Message::user("a")];
+        let read = |variables: TemplateVariables| {
+            let options = GenerateOptions::new().chat_template_kwargs(variables);
+            engine.tokenize_chat(&messages, &options)
+        };
+        let given = [("mood".to_owned(), "bad".into()), ("bold".to_owned(), true.into())];
+        let found = read(given.into_iter().collect()).expect("tokens");
+        assert!(found.starts_with(&[98, 97, 100, 98]), "{found:?}");
+        for name in ["messages", "tools", "add_generation_prompt"] {
+            let variables = [(name.to_owned(), true.into())].into_iter().collect();
+            let error = read(variables).expect_err(name).to_string();
+            let expected = format!("option `chat_template_kwargs` is `{name}`, expected variables");
+            assert!(error.starts_with(&expected), "{error}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use setun_text::{Message, SharedFilter, StopStrings, StreamDecoder};
+use setun_text::{Message, SharedFilter, StopStrings, StreamDecoder, TextError};
 use web_time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::{Engine, Handle, Shared, chat_prompt::Reading, resume};
@@ -135,7 +135,8 @@ impl Engine {
             return Err(Error::BadOption { option: "n", found: count.to_string(), expected });
         }
         let (scheduler, mut slot) = self.take_slots(count.max(task.beams()))?;
-        let sampler = options.sampler(&self.meaning())?;
+        let end_tokens = self.end_tokens(&options)?;
+        let sampler = options.sampler(&self.meaning(&end_tokens))?;
         let stops = StopStrings::new(options.stop)?;
         let decoder = self.decoder(&prompt)?;
         if let Some(PromptRange { from, decoder }) = task.prompt_range_mut() {
@@ -158,7 +159,7 @@ impl Engine {
             decoder: decoder.clone(),
             stops: stops.clone(),
             filter: options.filter.as_ref().map(SharedFilter::begin),
-            eos_tokens: self.shared.eos_tokens.clone(),
+            eos_tokens: end_tokens.clone(),
             logprobs: options.logprobs.unwrap_or_default(),
             top_logprobs: options.top_logprobs.unwrap_or_default(),
             prompt_progress: options.prompt_progress.unwrap_or_default(),
@@ -249,10 +250,22 @@ impl Engine {
     }
 
     /// What options mean for this model.
-    fn meaning(&self) -> Meaning<'_> {
-        let Shared { sampling: defaults, tokenizer, eos_tokens, vocab_size, .. } = &*self.shared;
+    fn meaning<'a>(&'a self, end_tokens: &'a [u32]) -> Meaning<'a> {
+        let Shared { sampling: defaults, tokenizer, vocab_size, .. } = &*self.shared;
         let tokenizer = tokenizer.as_deref();
-        Meaning { defaults, tokenizer, end_tokens: eos_tokens, vocabulary: *vocab_size }
+        Meaning { defaults, tokenizer, end_tokens, vocabulary: *vocab_size }
+    }
+
+    /// Tokens that end a text: the model's, and those that are given.
+    fn end_tokens(&self, options: &GenerateOptions) -> Result<Vec<u32>, Error> {
+        let (given, vocabulary) = (&options.stop_token_ids, self.shared.vocab_size);
+        match given.iter().find(|&&token| token as usize >= vocabulary) {
+            Some(&token) => {
+                let option = "stop_token_ids";
+                Err(TextError::OptionToken { option, token, vocabulary }.into())
+            }
+            None => Ok([&self.shared.eos_tokens[..], given].concat()),
+        }
     }
 
     /// Tokens that fit after the prompt.

@@ -11,6 +11,20 @@ macro_rules! generate_options {
         /// prompt they are always read.
         parse_special: Option<bool> as Flag = "false", "", Prompt, with_beams;
 
+        /// Whether the last message of a conversation, an assistant's, is continued.
+        ///
+        /// The prompt then ends where its content ends. The text that is generated follows the
+        /// content and does not repeat it.
+        continue_final_message: Option<bool> as Flag = "false", "", Prompt, with_beams,
+            with_flags("");
+
+        /// More variables of the chat template, such as `enable_thinking`.
+        ///
+        /// They go before the template's other variables; `messages`, `tools` and
+        /// `add_generation_prompt` are none of them.
+        chat_template_kwargs: Option<TemplateVariables> as Structured("an object of variables") = "none", "JSON", Prompt,
+            with_beams;
+
         /// Maximum number of tokens to generate.
         max_tokens: Option<usize> as POSITIVE_COUNT = "what fits the context", "N", Length, with_beams;
 
@@ -88,6 +102,11 @@ macro_rules! generate_options {
 
         /// Stop strings: each ends the text and is not part of it.
         stop: Vec<String> as Strings = "none", "TEXT", Length, with_beams;
+
+        /// Tokens that end the text, as the model's end tokens do.
+        ///
+        /// Such a token is the last of the generation and not part of the text.
+        stop_token_ids: Vec<u32> as Tokens = "none", "IDS", Length, with_beams;
 
         /// Numbers that are added to the logits of tokens.
         logit_bias: BTreeMap<u32, f32> as Biases = "none", "ID=BIAS", Penalties, with_beams;

@@ -6,7 +6,7 @@ use setun_text::{Logprobs, StreamDecoder};
 use super::{PromptRange, Sequence};
 use crate::{
     error::Error,
-    event::{Event, PromptTokens, TextDelta},
+    event::{Event, PromptTokens, TextDelta, TokenLogprob},
 };
 
 /// Most rows of a step that give log-probabilities of the prompt: each takes all logits of the vocabulary.
@@ -94,7 +94,8 @@ impl Sequence {
         }
         let Row::Logits(logits) = row else { return Ok(()) };
         let token = self.context[prompt.next()];
-        let delta = token_logprobs(logits, token, self.request.top_logprobs);
+        let top = self.request.top_logprobs;
+        let delta = token_logprobs(logits, token, top, prompt.decoder.as_ref());
         if delta.logprob.is_some_and(f64::is_nan) {
             let (expected, found) = ("finite".into(), "NaN".into());
             return Err(Error::ModelOutput { what: "a logit of a prompt's row", expected, found });
@@ -140,8 +141,18 @@ impl PromptLogprobs {
 }
 
 /// A token with its log-probability and those of the likeliest, by the logits before it.
-pub(super) fn token_logprobs(logits: &[f32], token: u32, top: usize) -> TextDelta {
+/// The decoder has their texts.
+pub(super) fn token_logprobs(
+    logits: &[f32],
+    token: u32,
+    top: usize,
+    decoder: Option<&StreamDecoder>,
+) -> TextDelta {
     let logprobs = Logprobs::new(logits);
-    let top_logprobs = logprobs.top(top).into_iter().map(Into::into).collect();
+    let named = |(token, logprob)| {
+        let text = decoder.map(|decoder| decoder.token_text(token)).unwrap_or_default();
+        TokenLogprob { token, text, logprob }
+    };
+    let top_logprobs = logprobs.top(top).into_iter().map(named).collect();
     TextDelta { text: String::new(), token, logprob: Some(logprobs.of(token)), top_logprobs }
 }

@@ -18,8 +18,9 @@ impl Sequence {
     /// The generations that begin where this one's prompt ends. They have its place in line, and
     /// as much of the prompt in the cache.
     pub(crate) fn take_samples(&mut self) -> Vec<Self> {
-        let Self { arrival, cached, entered, .. } = *self;
-        let beam_row = |request| Self { cached, entered, ..Self::new(request, arrival) };
+        let Self { arrival, cached_tokens, cached, entered, .. } = *self;
+        let beam_row =
+            |request| Self { cached_tokens, cached, entered, ..Self::new(request, arrival) };
         std::mem::take(&mut self.request.samples).into_iter().map(beam_row).collect()
     }
 
@@ -35,7 +36,11 @@ impl Sequence {
         self.request.samples.iter_mut().for_each(|sample| sample.trace.admitted(cached));
         let most = self.task.beam_mut().map_or(usize::MAX, super::beam_search::Search::enter);
         self.cached = cached.min(most);
-        !std::mem::replace(&mut self.entered, true)
+        let is_first = !std::mem::replace(&mut self.entered, true);
+        if is_first {
+            self.cached_tokens = self.cached.min(self.request.prompt.len());
+        }
+        is_first
     }
 
     /// It waits still.

@@ -36,7 +36,8 @@ impl Sequence {
         let Some(token) = self.choose(row)? else { return Ok(self.rerun()) };
         let delta = match row {
             Row::Logits(logits) if self.request.wants_logprobs() => {
-                token_logprobs(logits, token, self.request.top_logprobs)
+                let Request { decoder, top_logprobs, .. } = &self.request;
+                token_logprobs(logits, token, *top_logprobs, decoder.as_ref())
             }
             _ => TextDelta { token, ..TextDelta::default() },
         };
@@ -147,7 +148,11 @@ impl Sequence {
         self.push_last(Ok(Event::Done(Done {
             finish_reason: reason,
             stop,
-            usage: Usage { prompt_tokens: self.request.prompt.len(), completion_tokens: generated },
+            usage: Usage {
+                prompt_tokens: self.request.prompt.len(),
+                completion_tokens: generated,
+                cached_tokens: self.cached_tokens,
+            },
             timings: Timings {
                 load_seconds: info.load_seconds,
                 first_token_seconds,

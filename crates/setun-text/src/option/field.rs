@@ -231,6 +231,8 @@ macro_rules! structured_options {
     )*};
 }
 
+structured_options!(serde_json::Map<String, serde_json::Value>);
+
 /// Gives the variants of an enum the names that every interface has for them.
 #[macro_export]
 macro_rules! named_options {

@@ -71,6 +71,7 @@ pub(crate) fn real_template(file: &str) -> ChatTemplate {
 fn options(case: &Value, now: CivilTime) -> RenderOptions {
     RenderOptions {
         add_generation_prompt: case["add_generation_prompt"] == true,
+        continue_final_message: false,
         tools: case["tools"].as_array().cloned(),
         documents: None,
         now: Some(now),

@@ -1,6 +1,7 @@
 //! setun-text against outputs of Hugging Face's libraries and templates of real models.
 
 mod chat_template;
+mod continued;
 mod sampling;
 mod stream_decoder;
 mod support;

@@ -96,7 +96,8 @@ export interface EngineLimits {
 "#;
 
 /// A structured option: its name, type, check and words.
-const STRUCTURED: [(&str, &str, &str, &str); 4] = [
+const STRUCTURED: [(&str, &str, &str, &str); 5] = [
+    ("chat_template_kwargs", "Record<string, unknown>", "isObject", r#""an object of variables""#),
     (
         "constraint",
         "ResponseFormat",

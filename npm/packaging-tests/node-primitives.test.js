@@ -1,0 +1,79 @@
+/** Embeddings, stop tokens, usage and streams of the packed engine, in Node. */
+
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeProject, writeFiles } from "../test-support/project.js";
+
+/** Output of the `setun` command, whose tests read the same file. */
+const GOLDEN = JSON.parse(
+  readFileSync(new URL("../../tests/fixtures/embedded-embeddings.json", import.meta.url), "utf8"),
+);
+
+/** @type {Awaited<ReturnType<typeof makeProject>>} */
+let project;
+
+beforeAll(async () => {
+  project = await makeProject({});
+});
+afterAll(() => project?.remove());
+
+/** Runs a module in the project; it prints one JSON value. @param {string} body */
+async function inNode(body) {
+  const begin = `import { load } from "setun";\nconst model = await load();`;
+  await writeFiles(project.folder, { "script.js": `${begin}\n${body}` });
+  return JSON.parse(
+    execFileSync(process.execPath, [join(project.folder, "script.js")], { encoding: "utf8" }),
+  );
+}
+
+describe("the engine in Node", () => {
+  it("embeds texts as the command does, to the bit", async () => {
+    const found = await inNode(`
+      const texts = ${JSON.stringify(GOLDEN.texts)};
+      const last = await model.embedMany(texts);
+      const mean = await model.embedMany(texts, { pooling: "mean" });
+      const one = await model.embed(texts[1], { normalize: false });
+      const length = Math.hypot(...one.embedding);
+      const cosine = one.embedding.reduce((sum, value, at) => sum + value * last.embeddings[1][at], 0) / length;
+      const refused = await model.embedMany(["a", "a ".repeat(2000)]).catch(({ code }) => code);
+      const values = ({ embeddings }) => embeddings.map((each) => [...each]);
+      console.log(JSON.stringify({ last: values(last), mean: values(mean), usage: last.usage, cosine, length, refused }));
+    `);
+    for (const pooling of ["last", "mean"]) {
+      for (const [index, expected] of GOLDEN[pooling].entries()) {
+        expect(found[pooling][index].slice(0, expected.length)).toEqual(expected.map(Math.fround));
+      }
+    }
+    expect(found.usage.promptTokens).toBe(GOLDEN.tokens[0] + GOLDEN.tokens[1]);
+    expect(found.cosine).toBeCloseTo(1, 5);
+    expect(Math.abs(found.length - 1)).toBeGreaterThan(0.01);
+    expect(found.refused).toBe("context-full");
+  });
+
+  it("ends at a stop token, and tells the cached tokens of a prompt and the text of likely ones", async () => {
+    const { whole, stopped, again, named, counted, refused } = await inNode(`
+      const prompt = "Once upon a time there was a little dog who liked to play in the park. ".repeat(4);
+      const options = { temperature: 0, maxTokens: 20 };
+      const whole = await model.generate(prompt, options).result;
+      const stop = { ...options, stopTokenIds: [whole.tokens[7]] };
+      const stopped = await model.generate(prompt, stop).result;
+      const named = [];
+      const deltas = model.generate(prompt, { ...options, topLogprobs: 1 }).toReadableStream();
+      for await (const { text, topLogprobs } of deltas) named.push([text, topLogprobs[0].text]);
+      const again = (await model.generate(prompt, options).result).usage;
+      const counted = await model.countTokens(prompt);
+      const refused = await model.generate("a", { stopTokenIds: [2 ** 31] }).text().catch(({ code }) => code);
+      console.log(JSON.stringify({ whole, stopped, again, named, counted, refused }));
+    `);
+    const first = whole.tokens.indexOf(whole.tokens[7]);
+    expect(stopped.tokens).toEqual(whole.tokens.slice(0, first + 1));
+    expect(whole.text.startsWith(stopped.text)).toBe(true);
+    expect(stopped.finishReason).toBe("stop");
+    expect(named.map(([text]) => text).join("")).toBe(named.map(([, text]) => text).join(""));
+    expect(whole.usage).toMatchObject({ promptTokens: counted, cachedTokens: 0, totalTokens: counted + 20 });
+    expect(again.cachedTokens).toBeGreaterThan(0);
+    expect(refused).toBe("bad-option");
+  });
+});
