@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use setun::ErrorCode;
 
-use crate::{flags, interrupt};
+use crate::flags;
 
 /// Exit status of a failure.
 const FAILED: u8 = 1;
@@ -189,7 +189,10 @@ pub(crate) enum CliError {
 
     /// Ctrl-C, or another signal.
     #[error("interrupted")]
-    Interrupted,
+    Interrupted {
+        /// 128 and the number of the signal.
+        status: u8,
+    },
 }
 
 impl CliError {
@@ -197,7 +200,7 @@ impl CliError {
     pub(crate) fn status(&self) -> u8 {
         match self {
             Self::ClosedPipe => 0,
-            Self::Interrupted => interrupt::status(),
+            Self::Interrupted { status } => *status,
             Self::Usage(_) => USAGE,
             _ => FAILED,
         }
@@ -205,7 +208,7 @@ impl CliError {
 
     /// Whether the user has caused the end, and needs no message.
     pub(crate) fn is_silent(&self) -> bool {
-        matches!(self, Self::ClosedPipe | Self::Interrupted)
+        matches!(self, Self::ClosedPipe | Self::Interrupted { .. })
     }
 }
 

@@ -13,9 +13,9 @@ use std::{
 
 use setun::CancelHandle;
 
-use crate::output::report;
 #[cfg(unix)]
 use crate::unix_signals;
+use crate::{error::CliError, output::report};
 
 /// Number of SIGINT.
 const SIGINT: i32 = 2;
@@ -42,8 +42,13 @@ pub(crate) fn install() {
     let _ = ctrlc::set_handler(|| end(SIGINT));
 }
 
+/// The end of a command after a signal.
+pub(crate) fn interrupted() -> CliError {
+    CliError::Interrupted { status: status() }
+}
+
 /// Exit status after a signal, as shells have it.
-pub(crate) fn status() -> u8 {
+fn status() -> u8 {
     u8::try_from(128 + SIGNAL.load(Ordering::Relaxed)).unwrap_or(u8::MAX)
 }
 

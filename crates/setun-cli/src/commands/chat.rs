@@ -144,7 +144,7 @@ fn answer(
         }
     }
     output.write("\n")?;
-    if interrupt::is_terminated() { Err(CliError::Interrupted) } else { Ok(text) }
+    if interrupt::is_terminated() { Err(interrupt::interrupted()) } else { Ok(text) }
 }
 
 /// A line without its break, or why it is no message; none at the end of input.

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         }
     }
     if ends.iter().any(|done| done.finish_reason == FinishReason::Aborted) {
-        return Err(CliError::Interrupted);
+        return Err(interrupt::interrupted());
     }
     Ok(())
 }

@@ -14,7 +14,10 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::{note::Note, recovery, write_error};
+use super::{
+    note::{Note, ending},
+    recovery, write_error,
+};
 use crate::error::CliError;
 
 /// Times that a lock is taken that its holder removes at the same moment.
@@ -191,11 +194,6 @@ fn has_no_locks(error: &io::Error) -> bool {
         return true;
     }
     error.kind() == ErrorKind::Unsupported
-}
-
-/// End of the names of parts.
-pub(super) fn ending(id: &str) -> String {
-    format!(".{id}.part")
 }
 
 /// Differs between processes, and between the times of one process.

@@ -33,6 +33,11 @@ impl Note {
     }
 }
 
+/// End of the names of the parts of the process with this id.
+pub(super) fn ending(id: &str) -> String {
+    format!(".{id}.part")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

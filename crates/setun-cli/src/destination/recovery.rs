@@ -1,4 +1,4 @@
-//! What a process that was killed while it gave names has left, brought to an end.
+//! Recovery from a process that was killed while it gave names to its files.
 
 use std::{
     ffi::OsStr,
@@ -6,7 +6,10 @@ use std::{
     path::{Component, Path},
 };
 
-use super::{lock::ending, note::Note, write_error};
+use super::{
+    note::{Note, ending},
+    write_error,
+};
 use crate::error::CliError;
 
 /// End of the names of files that were set aside, before that of a part.
