@@ -16,13 +16,8 @@ use crate::shell::target;
 /// The variable with target features to add, set where this tool stands for the compiler.
 const FEATURES: &str = "SETUN_WORKSPACE_TARGET_FEATURES";
 
-/// Without it the flags of all crates leave out where a panic is.
-const LOCATIONS: &str = "-Zlocation-detail=file,line,column";
-
-/// Has `cargo` compile the workspace's crates for other targets with the places of panics, and with
-/// more features.
-pub(crate) fn wrap(cargo: &mut Command, features: Option<&str>) -> Result<()> {
-    let features = features.unwrap_or_default();
+/// Has `cargo` compile the workspace's crates for other targets with more features.
+pub(crate) fn wrap(cargo: &mut Command, features: &str) -> Result<()> {
     cargo.env("RUSTC_WORKSPACE_WRAPPER", link(features)?).env(FEATURES, features);
     Ok(())
 }
@@ -56,10 +51,7 @@ pub(crate) fn compile() -> Option<ExitCode> {
     let is_for_target = arguments.iter().any(|argument| argument == "--target");
     rustc.args(arguments);
     if is_for_target {
-        rustc.arg(LOCATIONS);
-        if !features.is_empty() {
-            rustc.arg(format!("-Ctarget-feature={features}"));
-        }
+        rustc.arg(format!("-Ctarget-feature={features}"));
     }
     let status = rustc.status();
     let code = status.ok().and_then(|status| u8::try_from(status.code()?).ok());

@@ -20,12 +20,12 @@ pub(crate) struct Budget {
     page: u64,
 }
 
-/// Two modules of 3.8 MB that differ in 2.7 kB were 11 kB apart after brotli, so this is as much above
-/// what is measured.
-const CPU_BUDGET: Budget = Budget { wasm: 992_000, page: 1_048_000 };
+/// Two modules of 3.8 MB that differ in 2.7 kB were 11 kB apart after brotli, so this is more above what is
+/// measured. A machine without the source of Rust's standard library makes larger ones, and no package.
+const CPU_BUDGET: Budget = Budget { wasm: 930_000, page: 1_000_000 };
 
 /// That of a build which reaches a GPU.
-const GPU_BUDGET: Budget = Budget { wasm: 1_065_000, page: 1_122_000 };
+const GPU_BUDGET: Budget = Budget { wasm: 1_030_000, page: 1_090_000 };
 
 /// Most bytes, compressed with brotli, of the module that a page downloads with its first form.
 const GRAMMAR_BUDGET: u64 = 341_000;

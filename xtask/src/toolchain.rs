@@ -1,7 +1,7 @@
 //! Compilers for other targets: WebAssembly, 64-bit ARM, other systems.
 //!
 //! Plain builds need a standard library for the target; threaded WebAssembly needs its source, to
-//! compile it again with atomics. Both come with rustup, or on Debian as packages of a second
+//! compile it again with atomics. Where that is there, plain builds beside it are smaller for it, too. Both come with rustup, or on Debian as packages of a second
 //! compiler with its matching source.
 
 use std::env;
@@ -24,8 +24,13 @@ const DEBIAN_PACKAGES: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "l
 /// Where a compiler has the source of the standard library.
 const LIBRARY: &str = "lib/rustlib/src/rust/library";
 
-/// Panics of dependencies do not say where they are: 2 % of a module. The project's own do.
-pub(crate) const NO_LOCATIONS: &str = "-Zlocation-detail=none";
+/// Flags of rustc for modules that pages download: panics do not say where they are, and what derives
+/// `Debug` writes its name alone.
+pub(crate) const SMALLER: [&str; 2] = ["-Zlocation-detail=none", "-Zfmt-debug=shallow"];
+
+/// The standard library's own sorts, numbers and searches as they are smallest, where it is compiled from
+/// source.
+const SMALLER_LIBRARY: &str = "build-std-features=optimize_for_size";
 
 /// A compiler that can build for another target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,8 +119,13 @@ impl Toolchain {
         }
     }
 
-    /// Where it builds modules: two compilers in one folder would build everything again. The
-    /// variants share it, and with it the macros that run on this machine.
+    /// Where it builds a variant. Those with threads share nothing with the others, and are built at the
+    /// same time.
+    pub(crate) fn folder_of(self, variant: Variant) -> PathBuf {
+        self.folder().join(if variant.threads() { "threads" } else { "plain" })
+    }
+
+    /// Where it builds: two compilers in one folder would build everything again.
     pub(crate) fn folder(self) -> PathBuf {
         let compiler = match self {
             Self::Own | Self::OwnFromSource => "own",
@@ -127,11 +137,14 @@ impl Toolchain {
     /// `cargo build` for `variant`, ready for its package and profile.
     pub(crate) fn cargo_build(self, variant: Variant) -> Result<Command> {
         let mut command = self.cargo("build", TARGET, "std,panic_abort");
-        let flags = format!("{} {NO_LOCATIONS}", variant.rustflags());
+        let flags = format!("{} {}", variant.rustflags(), SMALLER.join(" "));
         let flags: Vec<String> = flags.split(' ').map(str::to_owned).collect();
+        if self != Self::Own {
+            command.args(["-Z", SMALLER_LIBRARY]);
+        }
         command
-            .env("CARGO_TARGET_DIR", self.folder())
-            .env("RUSTC_BOOTSTRAP", "1") // for NO_LOCATIONS
+            .env("CARGO_TARGET_DIR", self.folder_of(variant))
+            .env("RUSTC_BOOTSTRAP", "1") // for SMALLER
             // A path of this machine may have a space.
             .env(
                 "CARGO_ENCODED_RUSTFLAGS",
@@ -140,7 +153,9 @@ impl Toolchain {
         if self == Self::Debian {
             command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", "wasm-ld-19");
         }
-        rustc_wrapper::wrap(&mut command, variant.workspace_features())?;
+        if let Some(features) = variant.workspace_features() {
+            rustc_wrapper::wrap(&mut command, features)?;
+        }
         Ok(command)
     }
 

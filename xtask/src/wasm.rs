@@ -14,7 +14,7 @@ use crate::opcodes;
 use crate::parallel::parallel_map;
 use crate::shell::{root, run, say};
 use crate::stamp::{Inputs, if_changed};
-use crate::toolchain::{NO_LOCATIONS, TARGET, Toolchain};
+use crate::toolchain::{SMALLER, TARGET, Toolchain};
 use crate::variant::Variant;
 
 /// What wasm-opt does. Higher levels give fewer bytes but less alike ones: of a module of 3.21 MB,
@@ -32,22 +32,29 @@ const ORDER: [&str; 1] = ["--reorder-functions-by-name"];
 /// What it does before with the module of grammars: nobody calls the parser's functions for C.
 const FEWER_EXPORTS: [&str; 2] = ["--remove-exports=llg_*", "--remove-unused-module-elements"];
 
-/// What nobody calls there either: the functions that write the names of a backtrace, as a module has no
-/// symbols. They and what only they need are 8.5 kB after brotli. Not all of their crate: the compiler may
-/// use one of its functions for others with the same body.
+/// What nobody calls in the others: searches for overlapping matches, and the random numbers of a tokenizer's
+/// dropout, which its checks leave out. Each names functions with a body like no other's.
 const UNREACHABLE: [&str; 3] =
+    ["find_overlapping_fwd", "which_overlapping_imp", "12BlockRngCore8generate"];
+
+/// What nobody calls in the module of grammars: the functions that write the names of a backtrace, as a
+/// module has no symbols. They and what only they need are 8.5 kB after brotli. Not all of their crate: the
+/// compiler may use one of its functions for others with the same body.
+const UNREACHABLE_IN_GRAMMAR: [&str; 3] =
     ["14rustc_demangle8demangle", "14rustc_demangle12try_demangle", "DemangleStyle"];
 
 /// Builds `variants`, or all that can be built here if there are none named.
 pub(crate) fn build_variants(variants: &[Variant], require_threads: bool) -> Result<Vec<Variant>> {
     let chosen = choose(variants, require_threads)?;
+    let plain = chosen.iter().find(|(variant, _)| !variant.threads());
+    let plain = plain.map_or_else(Toolchain::plain, |(_, toolchain)| Ok(*toolchain))?;
     node::install("npm")?;
     let bindgen = Bindgen::ready()?;
-    let built = by_compiler(&chosen, |variant, toolchain| {
+    let built = by_folder(&chosen, |variant, toolchain| {
         build(variant, toolchain, &bindgen)?;
         Ok(variant)
     })?;
-    build_grammar(&bindgen)?;
+    build_grammar(plain, &bindgen)?;
     write_list()?;
     Ok(built)
 }
@@ -79,18 +86,21 @@ fn build_example(
     };
     let mut chosen = choose(variants, require_threads)?;
     chosen.retain(|(variant, _)| !variant.gpu());
-    by_compiler(&chosen, compile)
+    by_folder(&chosen, compile)
 }
 
-/// Does `work` for all, in their order for each compiler, whose folder Cargo locks, and for the
-/// compilers at the same time: most of it is a linker's, on one processor.
-fn by_compiler<Made: Send>(
+/// Does `work` for all, in their order for each folder, which Cargo locks, and for the folders at the
+/// same time: most of it is a linker's, on one processor.
+fn by_folder<Made: Send>(
     chosen: &[(Variant, Toolchain)],
     work: impl Fn(Variant, Toolchain) -> Result<Made> + Sync,
 ) -> Result<Vec<Made>> {
-    let folders: BTreeSet<PathBuf> = chosen.iter().map(|(_, it)| it.folder()).collect();
+    let folders: BTreeSet<PathBuf> =
+        chosen.iter().map(|(variant, it)| it.folder_of(*variant)).collect();
     let made = parallel_map(&Vec::from_iter(folders), |folder| {
-        let of_folder = chosen.iter().enumerate().filter(|(_, (_, it))| it.folder() == *folder);
+        let is_here = |variant: Variant, it: Toolchain| it.folder_of(variant) == *folder;
+        let of_folder =
+            chosen.iter().enumerate().filter(|(_, (variant, it))| is_here(*variant, *it));
         of_folder.map(|(place, &(variant, it))| Ok((place, work(variant, it)?))).collect()
     })?;
     let mut all: Vec<(usize, Made)> = made.into_iter().flat_map(|made: Vec<_>| made).collect();
@@ -125,12 +135,16 @@ pub(crate) fn lints() -> Result<()> {
 fn choose(variants: &[Variant], require_threads: bool) -> Result<Vec<(Variant, Toolchain)>> {
     let named = !variants.is_empty();
     let variants = if named { variants } else { &Variant::ALL };
-    let plain =
-        variants.iter().any(|variant| !variant.threads()).then(Toolchain::plain).transpose()?;
     let threaded = if variants.iter().any(|variant| variant.threads()) {
         Toolchain::threaded()?
     } else {
         None
+    };
+    // What compiles its own standard library compiles a smaller one for all.
+    let plain = if variants.iter().all(|variant| variant.threads()) {
+        None
+    } else {
+        Some(threaded.map_or_else(Toolchain::plain, Ok)?)
     };
     if threaded.is_none() && variants.iter().any(|variant| variant.threads()) {
         const NONE: &str = "no threaded builds here: they need Rust's source, which \
@@ -202,11 +216,10 @@ fn build(variant: Variant, toolchain: Toolchain, bindgen: &Bindgen) -> Result<()
 }
 
 /// The module of grammars: one file, which has no use for threads.
-fn build_grammar(bindgen: &Bindgen) -> Result<()> {
+fn build_grammar(toolchain: Toolchain, bindgen: &Bindgen) -> Result<()> {
     let variant = Variant::Simd128;
     let what = ["--package", "setun-grammar-wasm"];
-    let module =
-        compile("grammar", variant, Toolchain::plain()?, &what, "setun_grammar_wasm.wasm")?;
+    let module = compile("grammar", variant, toolchain, &what, "setun_grammar_wasm.wasm")?;
     ship("grammar", variant, &module, &grammar_folder(), bindgen)
 }
 
@@ -219,15 +232,15 @@ fn ship(
     bindgen: &Bindgen,
 ) -> Result<()> {
     let shipped = output.join("setun_bg.wasm");
-    let passes: Vec<&str> = if name == "grammar" {
-        [&FEWER_EXPORTS[..], &OPTIMIZER].concat()
+    let (passes, unreachable) = if name == "grammar" {
+        ([&FEWER_EXPORTS[..], &OPTIMIZER].concat(), &UNREACHABLE_IN_GRAMMAR[..])
     } else {
-        OPTIMIZER.to_vec()
+        (OPTIMIZER.to_vec(), &UNREACHABLE[..])
     };
     let inputs = Inputs::default()
         .word(&passes)
         .word(ORDER)
-        .word(UNREACHABLE)
+        .word(unreachable)
         .word(variant.optimizer_features())
         .files([
             module.to_path_buf(),
@@ -237,9 +250,7 @@ fn ship(
     if_changed(&format!("wasm-{name}"), &[&shipped], &inputs, || {
         say(&format!("binding and shrinking {name}"));
         bindgen.bind(module, output)?;
-        if name == "grammar" {
-            bindgen.snip(&shipped, &UNREACHABLE)?;
-        }
+        bindgen.snip(&shipped, unreachable)?;
         optimize(variant, &shipped, &passes)?;
         bindgen.rank(&shipped)?;
         optimize(variant, &shipped, &ORDER)?;
@@ -257,18 +268,20 @@ fn compile(
     what: &[&str],
     module: &str,
 ) -> Result<PathBuf> {
-    let kept = toolchain.folder().join(name).with_extension("wasm");
+    let folder = toolchain.folder_of(variant);
+    let kept = folder.join(name).with_extension("wasm");
     let inputs = Inputs::default()
         .word(toolchain.version()?)
+        .word(toolchain.describe())
         .word(variant.rustflags())
-        .word(NO_LOCATIONS)
+        .word(SMALLER)
         .word(variant.workspace_features())
         .word(what)
         .files(sources()?)?;
     if_changed(&format!("module-{name}"), &[&kept], &inputs, || {
         say(&format!("compiling {name} ({})", toolchain.describe()));
         run(toolchain.cargo_build(variant)?.args(["--quiet", "--profile", "wasm"]).args(what))?;
-        fs::copy(toolchain.folder().join(TARGET).join("wasm").join(module), &kept)?;
+        fs::copy(folder.join(TARGET).join("wasm").join(module), &kept)?;
         Ok(())
     })?;
     Ok(kept)

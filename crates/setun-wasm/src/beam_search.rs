@@ -11,6 +11,7 @@ use crate::{
     error::to_js,
     model::{Model, read_prompt},
     options,
+    promise::promise,
 };
 
 /// [`BeamText`] in camel case.
@@ -69,7 +70,7 @@ impl BeamSearch {
     /// once. Rejects if the search fails.
     pub fn texts(&self) -> Promise {
         let search = self.search.take();
-        wasm_bindgen_futures::future_to_promise(async move {
+        promise(async move {
             let search = search.ok_or_else(|| to_js(setun::EngineError::Disposed))?;
             let found = search.await.map_err(to_js)?;
             let texts: Vec<JsBeamText> = found.texts.into_iter().map(JsBeamText::from).collect();

@@ -7,7 +7,7 @@ use js_sys::{Array, Promise};
 use setun::{CancelHandle, GenerationStream};
 use wasm_bindgen::prelude::*;
 
-use crate::{error::to_js, events::Event};
+use crate::{error::to_js, events::Event, promise::promise};
 
 /// A running generation. Freeing it ends it.
 #[wasm_bindgen]
@@ -37,7 +37,7 @@ impl Generation {
     /// fails.
     pub fn next(&self) -> Promise {
         let (stream, failure) = (Rc::clone(&self.stream), Rc::clone(&self.failure));
-        wasm_bindgen_futures::future_to_promise(async move {
+        promise(async move {
             let mut stream = stream.lock().await;
             let failed = failure.borrow_mut().take();
             if let Some(error) = failed {

@@ -21,6 +21,7 @@ mod metrics;
 mod model;
 mod options;
 mod processors;
+mod promise;
 mod score;
 mod session;
 #[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]

@@ -4,7 +4,7 @@ use js_sys::{Object, Promise, Reflect};
 use setun::{EngineMetrics, Histogram, Pressure, TimeHistogram};
 use wasm_bindgen::prelude::*;
 
-use crate::{error::to_js, model::Model};
+use crate::{error::to_js, model::Model, promise::promise};
 
 /// Names of the reported quantiles.
 const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)];
@@ -15,7 +15,7 @@ impl Model {
     pub fn metrics(&self) -> Promise {
         // The model may be freed meanwhile.
         let engine = self.0.clone();
-        wasm_bindgen_futures::future_to_promise(async move {
+        promise(async move {
             let metrics = engine.metrics().await.map_err(to_js)?;
             all(&metrics)
         })
@@ -38,7 +38,7 @@ impl Model {
         let pressure = if is_critical { Pressure::Critical } else { Pressure::Moderate };
         // The model may be freed meanwhile.
         let released = self.0.release_memory(pressure);
-        wasm_bindgen_futures::future_to_promise(async move {
+        promise(async move {
             let bytes = released.await.map_err(to_js)?;
             Ok(u32::try_from(bytes).unwrap_or(u32::MAX).into())
         })

@@ -10,6 +10,7 @@ use crate::{
     error::{bad_option, to_js},
     generation::Generation,
     options,
+    promise::promise,
 };
 
 /// A loaded model.
@@ -94,7 +95,7 @@ impl Model {
     pub fn self_test(&self) -> Promise {
         // The model may be freed meanwhile.
         let engine = self.0.clone();
-        wasm_bindgen_futures::future_to_promise(async move {
+        promise(async move {
             let result = engine.self_test().await.map_err(to_js)?;
             Ok(serde_wasm_bindgen::to_value(&result)?)
         })

@@ -8,6 +8,7 @@ use crate::{
     error::to_js,
     events::Delta,
     model::{Model, read_prompt},
+    promise::promise,
 };
 
 /// [`setun::Score`] in camel case.
@@ -38,7 +39,7 @@ impl Model {
     pub fn classify(&self, prompt: JsValue, labels: Vec<String>) -> Result<Promise, JsValue> {
         // The model may be freed meanwhile.
         let (engine, prompt) = (self.0.clone(), read_prompt(prompt)?);
-        Ok(wasm_bindgen_futures::future_to_promise(async move {
+        Ok(promise(async move {
             let found = engine.classify(prompt, &labels).await.map_err(to_js)?;
             let classification = Classification {
                 best: found.best,

@@ -7,6 +7,7 @@ use wasm_bindgen::prelude::*;
 use crate::{
     error::to_js,
     model::{Model, read_prompt},
+    promise::promise,
 };
 
 #[wasm_bindgen]
@@ -29,7 +30,7 @@ impl Model {
     pub fn save(&self, tokens: Vec<u32>) -> Promise {
         // The model may be freed meanwhile.
         let engine = self.0.clone();
-        wasm_bindgen_futures::future_to_promise(async move {
+        promise(async move {
             let save = async { session(&engine, tokens)?.save().await };
             let bytes = save.await.map_err(to_js)?;
             Ok(Uint8Array::from(bytes.as_slice()).into())
@@ -39,7 +40,7 @@ impl Model {
     /// The tokens (`Uint32Array`) of a saved session. Its KV cache is restored.
     pub fn restore(&self, bytes: Vec<u8>) -> Promise {
         let engine = self.0.clone();
-        wasm_bindgen_futures::future_to_promise(async move {
+        promise(async move {
             let session = engine.restore(&bytes).await.map_err(to_js)?;
             Ok(Uint32Array::from(session.tokens()).into())
         })
