@@ -118,7 +118,8 @@ describe("the list of models", () => {
     await press(/^Continue the download/);
     await page.waitForSelector('.model[data-state="loaded"]', PATIENCE);
     const whole = modelFiles()["model.safetensors"]?.length ?? 0;
-    assert.ok(models.sent < whole - 300_000, `${models.sent} of ${whole} bytes were sent again`);
+    assert.ok(models.sent < whole, `${models.sent} of ${whole} bytes were sent again`);
+    assert.ok(models.starts(WEIGHTS).some((start) => start !== undefined && start > 0));
   });
 
   it("takes a chosen folder, and the chat and the story use it", async () => {
