@@ -1,4 +1,4 @@
-/** What makes the built page an application: its service worker with a list of files, and a policy against foreign scripts. */
+/** Service worker and content policy of the built page, which make it an application. */
 
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

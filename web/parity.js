@@ -1,4 +1,4 @@
-/** What the reference implementation says, computed while the page is built: the values of the view "Parity". */
+/** Values of the reference implementation for the view "Parity", computed while the page is built. */
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

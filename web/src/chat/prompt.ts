@@ -14,7 +14,7 @@ export interface Conversation {
 
 const SPEAKERS = { user: "User", assistant: "Assistant" } as const;
 
-/** The format that is used: the wished one, or what suits the model. */
+/** The format that is used: the wished one, or the default of the model. */
 export function usedFormat(wish: Format, hasChatTemplate: boolean): UsedFormat {
   if (wish === "auto") return hasChatTemplate ? "template" : "together";
   if (wish === "template" && !hasChatTemplate) return "together";

@@ -1,4 +1,4 @@
-/** What `parity.js` computes while the page is built. */
+/** Values of `parity.js`, as a module. */
 declare module "virtual:parity" {
   interface Step {
     readonly token: number;
