@@ -37,7 +37,8 @@ async function main() {
   try {
     const colorScheme = values.dark ? "dark" : "light";
     const viewport = { width: Number(values.width ?? 1200), height: 900 };
-    const page = await browser.newPage({ colorScheme, viewport });
+    // What a service worker fetches for later visits is not what the page needs.
+    const page = await browser.newPage({ colorScheme, viewport, serviceWorkers: "block" });
     const requests = watchRequests(page);
     await page.goto(values.url);
     await fillIn(page, values);

@@ -1,5 +1,7 @@
 import { defineConfig } from "vite";
 import { brotli } from "./brotli.js";
+import { offline } from "./offline.js";
+import { parity } from "./parity.js";
 
 /** Cross-origin isolation gives the page threads; it works without, too: `SETUN_ISOLATED=0`. */
 const headers =
@@ -13,5 +15,5 @@ export default defineConfig({
   server: { headers },
   preview: { headers },
   build: { target: "es2022" },
-  plugins: [brotli()],
+  plugins: [parity(), offline(), brotli()],
 });

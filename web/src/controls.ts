@@ -27,17 +27,32 @@ export function readFork(): GenerateOptions {
   return readOptions("seed");
 }
 
+/** Options of an answer in a chat. A seed that is given is that of the first version; the next has the next one. */
+export function readAnswer(version: number): GenerateOptions {
+  const first = seed("seed");
+  return given({
+    ...sampling(),
+    seed: first === undefined ? undefined : simplest(BigInt.asUintN(64, BigInt(first) + BigInt(version))),
+  });
+}
+
 /** Sampling options and log-probabilities. */
 function readOptions(seedField: string): GenerateOptions {
   return given({
+    ...sampling(),
+    seed: seed(seedField),
+    ...(isChecked("probabilities") && { logprobs: true, topLogprobs: ALTERNATIVES }),
+  });
+}
+
+function sampling() {
+  return {
     temperature: number("temperature"),
     topK: number("top-k"),
     topP: number("top-p"),
     maxTokens: number("max-tokens"),
     speculative: given({ lookahead: number("lookahead") }),
-    seed: seed(seedField),
-    ...(isChecked("probabilities") && { logprobs: true, topLogprobs: ALTERNATIVES }),
-  });
+  };
 }
 
 /** Backend and threads. */
@@ -59,7 +74,10 @@ function number(id: string): number | undefined {
 function seed(field: string): number | bigint | undefined {
   const text = element(field, HTMLInputElement).value.trim();
   if (text === "") return undefined;
-  const value = BigInt(text);
+  return simplest(BigInt(text));
+}
+
+function simplest(value: bigint): number | bigint {
   return value <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(value) : value;
 }
 

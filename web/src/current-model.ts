@@ -1,6 +1,7 @@
 /** The loaded model, kept until another model or backend is selected. */
 
-import { type LoadOptions, type LoadSource, load, type Model } from "setun";
+import { type LoadOptions, type LoadSource, load, type Model, models } from "setun";
+import { filesAreKept } from "./offline.js";
 
 /** A source and its name on the page. */
 export interface Choice {
@@ -11,10 +12,45 @@ export interface Choice {
 
 export const BUILT_IN: Choice = { name: "Story model, built in" };
 
+/** Whether two choices are one model. */
+export function sameModel(one: Choice, other: Choice): boolean {
+  return one === other || (typeof one.source === "string" && one.source === other.source);
+}
+
+/** Where the last choice is kept. */
+const REMEMBERED = "setun-model";
+
+/** Keeps a choice for the next visit. Files that the visitor chose cannot be opened again. */
+export function rememberChoice({ source }: Choice): void {
+  try {
+    if (typeof source === "string") localStorage.setItem(REMEMBERED, source);
+    else localStorage.removeItem(REMEMBERED);
+  } catch {
+    // A browser that keeps nothing refuses; the choice holds for this visit.
+  }
+}
+
+/** The choice of the last visit, if its model is stored. */
+export async function remembered(): Promise<Choice | undefined> {
+  try {
+    const source = localStorage.getItem(REMEMBERED);
+    return source !== null && (await models.has(source)) ? { name: source, source } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Loads a model on demand. */
 export class CurrentModel {
   #choice = BUILT_IN;
   #loaded: { readonly choice: Choice; readonly wish: string; readonly model: Model } | undefined;
+
+  readonly #listeners: (() => void)[] = [];
+
+  /** Calls `listener` when another model is chosen, and when one is loaded or disposed. */
+  listen(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
 
   get choice(): Choice {
     return this.#choice;
@@ -28,17 +64,25 @@ export class CurrentModel {
   /** Selects the model of the next run. */
   choose(choice: Choice): void {
     this.#choice = choice;
+    this.#changed();
   }
 
   /** The selected model on the given backend. */
   async get(wish: Pick<LoadOptions, "backend" | "threads">, more: LoadOptions): Promise<Model> {
     const asked = { choice: this.#choice, wish: JSON.stringify(wish) };
-    if (this.#loaded?.choice === asked.choice && this.#loaded.wish === asked.wish) return this.#loaded.model;
     const previous = this.#loaded;
+    if (previous?.wish === asked.wish && sameModel(previous.choice, asked.choice)) return previous.model;
     this.#loaded = undefined;
     await previous?.model.dispose();
+    this.#changed();
+    await filesAreKept();
     const model = await load(asked.choice.source, { ...wish, ...more });
     this.#loaded = { ...asked, model };
+    this.#changed();
     return model;
+  }
+
+  #changed(): void {
+    for (const listener of this.#listeners) listener();
   }
 }

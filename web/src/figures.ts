@@ -43,16 +43,27 @@ export class Figures {
   }
 }
 
+const ENDS: Record<GenerationResult["finishReason"], string> = {
+  stop: "End of text",
+  length: "Length limit reached",
+  aborted: "Stopped",
+  timeout: "Time limit reached",
+  content_filter: "Ended by the content filter",
+};
+
 /** Finish reason of a generation, in words. */
 export function ending({ finishReason, usage }: GenerationResult): string {
-  const ends = {
-    stop: "End of text",
-    length: "Length limit reached",
-    aborted: "Stopped",
-    timeout: "Time limit reached",
-    content_filter: "Ended by the content filter",
-  };
-  return `${ends[finishReason]}: ${usage.completionTokens} tokens, prompt of ${usage.promptTokens} tokens.`;
+  return `${ENDS[finishReason]}: ${usage.completionTokens} tokens, prompt of ${usage.promptTokens} tokens.`;
+}
+
+/** Figures of an answer in a chat. */
+export function noteOf({ finishReason, usage, timings, seed }: GenerationResult): string {
+  const figures = [
+    `${usage.completionTokens} tokens`,
+    `${asRate(timings.tokensPerSecond)} tokens/s`,
+    `seed ${seed}`,
+  ];
+  return [...(finishReason === "stop" ? [] : [ENDS[finishReason]]), ...figures].join(" · ");
 }
 
 /** Speed and seed of a generation without figures. */
@@ -74,13 +85,22 @@ const PHASES: Record<LoadProgress["phase"], string> = {
   ready: "Ready",
 };
 
-export function showProgress({ phase, loadedBytes, totalBytes, file }: LoadProgress): void {
-  const bar = element("bar", HTMLProgressElement);
+export function showProgress(progress: LoadProgress): void {
   element("progress", HTMLElement).hidden = false;
+  showShare(element("bar", HTMLProgressElement), progress);
+  say("progress-text", progressWords(progress));
+}
+
+/** Moves a bar to where a load is. */
+export function showShare(bar: HTMLProgressElement, { loadedBytes, totalBytes }: LoadProgress): void {
   if (totalBytes === undefined) bar.removeAttribute("value");
   else bar.value = loadedBytes / totalBytes;
+}
+
+/** Progress of a load, in words. */
+export function progressWords({ phase, loadedBytes, totalBytes, file }: LoadProgress): string {
   const total = totalBytes === undefined ? "" : ` of ${megabytes(totalBytes)}`;
-  say("progress-text", `${PHASES[phase]} · ${megabytes(loadedBytes)}${total} MB · ${file}`);
+  return `${PHASES[phase]} · ${megabytes(loadedBytes)}${total} MB · ${file}`;
 }
 
 export function usedBy({ info }: Model): string {
@@ -101,6 +121,11 @@ export function showModel(model: Model): void {
 
 function asRate(rate: number): string {
   return rate.toFixed(rate < 100 ? 1 : 0);
+}
+
+/** A size, such as `1.2 GB`. */
+export function size(bytes: number): string {
+  return bytes < 1e9 ? `${megabytes(bytes)} MB` : `${(bytes / 1e9).toFixed(1)} GB`;
 }
 
 function megabytes(bytes: number): string {

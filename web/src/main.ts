@@ -1,20 +1,22 @@
-/** Wires the page's controls to runs. */
+/** Wires the page's controls to its views and runs. */
 
 import { Activity } from "./activity.js";
 import { Column } from "./column.js";
-import { BUILT_IN, type Choice, CurrentModel } from "./current-model.js";
+import { BUILT_IN, type Choice, CurrentModel, rememberChoice, remembered } from "./current-model.js";
 import { element, say } from "./elements.js";
 import { EnginePanel } from "./engine-panel.js";
 import { chosenModel, droppedModel } from "./folders.js";
 import { offerGpu } from "./gpu.js";
+import { registerServiceWorker } from "./offline.js";
+import { openViews } from "./open-views.js";
 import { type Columns, fork, move, run, showSecond } from "./run.js";
 import { alternativesAt, textOf } from "./story.js";
 import { type CardContents, TokenCard } from "./token-card.js";
 import type { TokenListener } from "./tokens.js";
 
 const form = element("form", HTMLFormElement);
-const runButton = element("run", HTMLButtonElement);
-const stopButton = element("stop", HTMLButtonElement);
+const starts = buttons("run", "send", "benchmark-run", "parity-run");
+const stops = buttons("stop", "chat-stop", "benchmark-stop", "parity-stop");
 const address = element("address", HTMLInputElement);
 const folder = element("folder", HTMLInputElement);
 const files = element("files", HTMLInputElement);
@@ -29,13 +31,14 @@ const columns: Columns = [new Column("", tokenListener), new Column("-2", tokenL
 const panel = new EnginePanel(() => current.loaded?.model);
 const activity = new Activity((isRunning) => {
   panel.isRunning = isRunning;
-  runButton.disabled = isRunning;
-  stopButton.disabled = !isRunning;
+  for (const button of starts) button.disabled = isRunning;
+  for (const button of stops) button.disabled = !isRunning;
 });
+const submit = openViews({ current, activity, choose, write: () => begin(run) });
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  if (!activity.isRunning) begin(run);
+  if (!activity.isRunning) submit();
 });
 
 backend.addEventListener("change", async () => {
@@ -77,7 +80,7 @@ function withCard(contents: CardContents | undefined, act: (contents: CardConten
   if (contents !== undefined) act(contents);
 }
 
-stopButton.addEventListener("click", () => void activity.stop());
+for (const button of stops) button.addEventListener("click", () => void activity.stop());
 
 two.addEventListener("change", () => {
   element("other", HTMLElement).hidden = !two.checked;
@@ -121,7 +124,8 @@ document.addEventListener("drop", (event) => {
 /** Takes another model from the next run on. */
 function choose(choice: Choice): void {
   current.choose(choice);
-  if (typeof choice.source !== "string") address.value = "";
+  rememberChoice(choice);
+  address.value = typeof choice.source === "string" ? choice.source : "";
   builtIn.hidden = choice === BUILT_IN;
   say("model-name", choice.name);
   say("status", choice === BUILT_IN ? "" : "The model loads on the next run.");
@@ -134,4 +138,10 @@ say(
     : "This page is not cross-origin isolated: one thread.",
 );
 
+function buttons(...ids: string[]): HTMLButtonElement[] {
+  return ids.map((id) => element(id, HTMLButtonElement));
+}
+
 void offerGpu();
+void remembered().then((choice) => choice && !activity.isRunning && choose(choice));
+void registerServiceWorker(() => !activity.isRunning && !document.activeElement?.matches("input, textarea"));

@@ -183,7 +183,8 @@ describe("the page, without WebGPU", () => {
 describe("the page, not isolated", () => {
   beforeEach(async () => {
     server = await startPreview({ SETUN_ISOLATED: "0" });
-    page = await browser.newPage();
+    // The service worker would isolate it.
+    page = await browser.newPage({ serviceWorkers: "block" });
     await page.goto(server.url);
     await page.fill("#max-tokens", "30");
   });

@@ -1,0 +1,292 @@
+/** The chat: conversations, and the model that answers. */
+
+import type { Model } from "setun";
+import type { Activity } from "../activity.js";
+import { readAnswer, readBackend } from "../controls.js";
+import { BUILT_IN, type CurrentModel } from "../current-model.js";
+import { button, element, saveFile } from "../elements.js";
+import { explain, noteOf, progressWords, showModel } from "../figures.js";
+import { fromJson, toJson } from "./exchange.js";
+import { MessageLog } from "./message-log.js";
+import { startAnswer, usedFormat } from "./prompt.js";
+import {
+  add,
+  FORMATS,
+  forkAt,
+  type Message,
+  newThread,
+  path,
+  remove,
+  select,
+  selectNewest,
+  type Thread,
+  versions,
+} from "./thread.js";
+import { ThreadList } from "./thread-list.js";
+import { openThreads, type ThreadStore } from "./thread-store.js";
+
+/** Interval of saving while an answer is written. */
+const SAVE_MS = 1000;
+
+/** Tells the page's other tabs that conversations have changed. */
+const CHANNEL = "setun-threads";
+
+/** The view of conversations. */
+export class Chat {
+  readonly #current: CurrentModel;
+  readonly #activity: Activity;
+  readonly #store: ThreadStore;
+  readonly #tabs = new BroadcastChannel(CHANNEL);
+  readonly #list: ThreadList;
+  readonly #log: MessageLog;
+  readonly #field = element("message", HTMLTextAreaElement);
+  readonly #title = element("thread-title", HTMLInputElement);
+  readonly #system = element("system", HTMLTextAreaElement);
+  readonly #format = element("chat-format", HTMLSelectElement);
+  readonly #status = element("chat-status", HTMLElement);
+  #threads: Thread[] = [];
+  #thread = newThread();
+  /** Whether the last message on the page is being written. */
+  #isWriting = false;
+
+  static async open(current: CurrentModel, activity: Activity): Promise<Chat> {
+    const chat = new Chat(current, activity, await openThreads());
+    await chat.#reload();
+    return chat;
+  }
+
+  private constructor(current: CurrentModel, activity: Activity, store: ThreadStore) {
+    this.#current = current;
+    this.#activity = activity;
+    this.#store = store;
+    this.#list = new ThreadList({
+      open: (thread) => this.#open(thread),
+      create: () => this.#open(newThread(), true),
+      exportAll: () => saveFile("conversations.json", "application/json", toJson(this.#threads)),
+      importFile: (file) => void this.#import(file),
+    });
+    this.#log = new MessageLog(
+      {
+        edit: (message, content) => this.#edit(message, content),
+        retry: ({ parent }) => this.#answer(parent),
+        fork: (message) => this.#open(forkAt(this.#thread, message), true, true),
+        select: (message) => this.#change(() => select(this.#thread, message)),
+      },
+      (text) => this.#say(text),
+    );
+    this.#listen();
+    // On a narrow screen the list would stand before the conversation.
+    element("thread-panel", HTMLDetailsElement).open = matchMedia("(min-width: 52rem)").matches;
+    current.listen(() => this.#show());
+    if (!store.isLasting)
+      this.#report(
+        "idle",
+        "This browser keeps no data here: conversations end with the tab. Export them to keep them.",
+      );
+  }
+
+  /** Sends what is in the field. */
+  send(): void {
+    const text = this.#field.value.trim();
+    this.#field.value = "";
+    if (text === "") this.#field.focus();
+    else this.#say(text);
+  }
+
+  #listen(): void {
+    this.#title.addEventListener("change", () => this.#set("title", this.#title.value.trim()));
+    this.#system.addEventListener("change", () => this.#set("system", this.#system.value));
+    this.#format.addEventListener("change", () =>
+      this.#set("format", FORMATS.find((each) => each === this.#format.value) ?? "auto"),
+    );
+    element("delete-thread", HTMLButtonElement).addEventListener("click", () => void this.#delete());
+    this.#field.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      this.#field.form?.requestSubmit();
+    });
+    this.#tabs.addEventListener("message", () => {
+      if (!this.#activity.isRunning) void this.#reload();
+    });
+  }
+
+  #set<Name extends "title" | "system" | "format">(name: Name, value: Thread[Name]): void {
+    this.#thread[name] = value;
+    this.#show();
+    void this.#save();
+  }
+
+  /** Reads the conversations; the one that is shown stays. */
+  async #reload(): Promise<void> {
+    this.#threads = await this.#store.all();
+    const same = this.#threads.find(({ id }) => id === this.#thread.id);
+    if (same !== undefined) this.#thread = same;
+    else if (this.#thread.messages.length === 0) this.#thread = this.#threads[0] ?? this.#thread;
+    this.#show();
+  }
+
+  #open(thread: Thread, isNew = false, isSaved = false): void {
+    void this.#activity.stop().then(async () => {
+      this.#thread = thread;
+      if (isSaved) await this.#save();
+      this.#report("idle", "");
+      this.#show();
+      if (isNew) this.#field.focus();
+    });
+  }
+
+  /** Changes the conversation, unless it is being written. */
+  #change(act: () => void): void {
+    if (this.#activity.isRunning) return;
+    act();
+    this.#show();
+    void this.#save();
+  }
+
+  #say(text: string): void {
+    if (!this.#activity.isRunning) this.#answer(add(this.#thread, this.#thread.leaf, "user", text).id);
+  }
+
+  #edit(message: Message, content: string): void {
+    if (this.#activity.isRunning || content.trim() === "" || content === message.content) return;
+    const version = () => add(this.#thread, message.parent, message.role, content);
+    if (message.role === "user") this.#answer(version().id);
+    else this.#change(version);
+  }
+
+  /** Lets the model answer the message with the id `parent`. */
+  #answer(parent: string | null): void {
+    if (this.#activity.isRunning) return;
+    this.#thread.leaf = parent;
+    this.#show();
+    this.#activity.start(async (signal) => {
+      await this.#save();
+      try {
+        await this.#write(parent, await this.#load(signal), signal);
+      } catch (error) {
+        const isStopped = signal.aborted && error === signal.reason;
+        this.#report(isStopped ? "idle" : "failed", isStopped ? "Stopped while loading." : explain(error));
+        this.#status.append(
+          " ",
+          button("Try again", () => this.#answer(parent)),
+        );
+        selectNewest(this.#thread);
+      }
+      this.#isWriting = false;
+      this.#show();
+      await this.#save();
+    });
+  }
+
+  async #load(signal: AbortSignal): Promise<Model> {
+    this.#report("loading", "Loading the model…");
+    const model = await this.#current.get(readBackend(), {
+      signal,
+      onProgress: (progress) => this.#report("loading", progressWords(progress)),
+    });
+    showModel(model);
+    this.#report("running", "Reading the conversation…");
+    return model;
+  }
+
+  async #write(parent: string | null, model: Model, signal: AbortSignal): Promise<void> {
+    const thread = this.#thread;
+    const format = usedFormat(thread.format, model.info.hasChatTemplate);
+    const conversation = { system: thread.system, messages: path(thread) };
+    const answer = add(thread, parent, "assistant", "");
+    // Another version with the same seed would be the same text.
+    const generation = startAnswer(
+      model,
+      format,
+      conversation,
+      readAnswer(versions(thread, answer).length - 1),
+    );
+    const view = this.#log.append(thread, answer, this.#speaker);
+    this.#isWriting = true;
+    view.isBusy = true;
+    const stop = () => generation.stop();
+    signal.addEventListener("abort", stop, { once: true });
+    if (signal.aborted) stop();
+    try {
+      let savedAt = performance.now();
+      for await (const { text } of generation) {
+        answer.content += text;
+        view.update();
+        if (performance.now() - savedAt < SAVE_MS) continue;
+        savedAt = performance.now();
+        void this.#save();
+      }
+      const result = await generation.result;
+      answer.note = noteOf(result);
+      this.#report("done", "");
+    } finally {
+      if (answer.content === "") remove(thread, answer, parent);
+      if (answer.content === "") this.#report("idle", "The model said nothing.");
+    }
+  }
+
+  async #import(file: File): Promise<void> {
+    try {
+      const threads = fromJson(await file.text());
+      for (const thread of threads) await this.#store.put(thread);
+      await this.#reload();
+      this.#tabs.postMessage("changed");
+      this.#report(
+        "idle",
+        `Imported ${threads.length} ${threads.length === 1 ? "conversation" : "conversations"}.`,
+      );
+    } catch (error) {
+      this.#report("failed", `${file.name}: ${explain(error)}`);
+    }
+  }
+
+  async #delete(): Promise<void> {
+    await this.#activity.stop();
+    const thread = this.#thread;
+    await this.#store.remove(thread.id);
+    this.#thread = newThread();
+    await this.#reload();
+    this.#tabs.postMessage("changed");
+    this.#report("idle", `Deleted “${thread.title || "Untitled"}”.`);
+    this.#status.append(
+      " ",
+      button("Undo", () => this.#open(thread, false, true)),
+    );
+  }
+
+  async #save(): Promise<void> {
+    const thread = this.#thread;
+    if (thread.messages.length === 0) return;
+    if (!this.#threads.includes(thread)) this.#threads.unshift(thread);
+    try {
+      await this.#store.put(thread);
+      this.#tabs.postMessage("changed");
+    } catch (error) {
+      this.#report("failed", `The conversation could not be saved: ${explain(error)}`);
+    }
+    this.#list.show(this.#threads, this.#thread);
+  }
+
+  get #speaker(): string {
+    return this.#current.choice === BUILT_IN ? "Story model" : this.#current.choice.name;
+  }
+
+  #show(): void {
+    const thread = this.#thread;
+    const hasTemplate = this.#current.loaded?.model.info.hasChatTemplate ?? this.#current.choice !== BUILT_IN;
+    const format = usedFormat(thread.format, hasTemplate);
+    this.#list.show(this.#threads, thread);
+    this.#title.value = thread.title;
+    this.#system.value = thread.system;
+    this.#format.value = thread.format;
+    element("system-prompt", HTMLElement).hidden = format === "together";
+    element("chat-notice", HTMLElement).hidden = hasTemplate;
+    element("delete-thread", HTMLButtonElement).disabled = thread.messages.length === 0;
+    if (!this.#isWriting) this.#log.show(thread, this.#speaker, format !== "together");
+  }
+
+  #report(state: string, words: string): void {
+    this.#status.dataset.state = state;
+    this.#status.textContent = words;
+  }
+}

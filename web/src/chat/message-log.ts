@@ -1,0 +1,69 @@
+/** The messages of a conversation on the page. */
+
+import { button, element, make } from "../elements.js";
+import { type MessageActions, MessageView } from "./message-view.js";
+import { type Message, path, type Thread, versions } from "./thread.js";
+
+/** Beginnings that a visitor may take, as long as nothing is written. */
+const BEGINNINGS = {
+  together: [
+    "Once upon a time, a little fox found a red balloon.",
+    "Tom and Lily went to the beach.",
+    "The old king had a secret.",
+  ],
+  template: [
+    "What is a ternary computer?",
+    "Write a short poem about snow.",
+    "Explain recursion to a child.",
+  ],
+};
+
+/** Shows a path of messages, or beginnings. */
+export class MessageLog {
+  readonly #log = element("messages", HTMLElement);
+  readonly #actions: MessageActions;
+  readonly #begin: (text: string) => void;
+
+  constructor(actions: MessageActions, begin: (text: string) => void) {
+    this.#actions = actions;
+    this.#begin = begin;
+  }
+
+  /** `speaker` names the model; `answers` says whether it answers or continues. */
+  show(thread: Thread, speaker: string, answers: boolean): void {
+    const views = path(thread).map((message) => this.#view(thread, message, speaker).element);
+    this.#log.replaceChildren(...(views.length > 0 ? views : [this.#beginnings(answers)]));
+  }
+
+  /** Adds a message at the end. */
+  append(thread: Thread, message: Message, speaker: string): MessageView {
+    const view = this.#view(thread, message, speaker);
+    this.#log.querySelector(".beginnings")?.remove();
+    this.#log.append(view.element);
+    view.element.scrollIntoView({ block: "nearest" });
+    return view;
+  }
+
+  #view(thread: Thread, message: Message, model: string): MessageView {
+    const speaker = message.role === "user" ? "You" : model;
+    return new MessageView({ message, versions: versions(thread, message), speaker }, this.#actions);
+  }
+
+  #beginnings(answers: boolean): HTMLElement {
+    const texts = answers ? BEGINNINGS.template : BEGINNINGS.together;
+    const words = answers ? "Ask something, or take one of these:" : "Begin a text, or take one of these:";
+    const items = texts.map((text) =>
+      make(
+        "li",
+        {},
+        button(text, () => this.#begin(text)),
+      ),
+    );
+    return make(
+      "div",
+      { className: "beginnings" },
+      make("p", { textContent: words }),
+      make("ul", {}, ...items),
+    );
+  }
+}

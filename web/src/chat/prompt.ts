@@ -1,0 +1,56 @@
+/** Conversations as prompts: by the model's chat template, or for models that have none. */
+
+import type { GenerateOptions, Generation, Model } from "setun";
+import type { Format, Message } from "./thread.js";
+
+/** A format that is decided. */
+export type UsedFormat = Exclude<Format, "auto">;
+
+/** What a prompt is made of. */
+export interface Conversation {
+  readonly system: string;
+  readonly messages: readonly Pick<Message, "role" | "content">[];
+}
+
+const SPEAKERS = { user: "User", assistant: "Assistant" } as const;
+
+/** The format that is used: the wished one, or the default of the model. */
+export function usedFormat(wish: Format, hasChatTemplate: boolean): UsedFormat {
+  if (wish === "auto") return hasChatTemplate ? "template" : "together";
+  if (wish === "template" && !hasChatTemplate) return "together";
+  return wish;
+}
+
+/** Starts the answer to a conversation. */
+export function startAnswer(
+  model: Model,
+  format: UsedFormat,
+  conversation: Conversation,
+  options: GenerateOptions,
+): Generation {
+  if (format === "template") return model.chat(chatMessages(conversation), options);
+  if (format === "together") return model.generate(oneText(conversation), options);
+  return model.generate(transcript(conversation), { ...options, stop: [`\n${SPEAKERS.user}:`] });
+}
+
+function chatMessages({ system, messages }: Conversation) {
+  const first = system.trim() === "" ? [] : [{ role: "system" as const, content: system }];
+  return [...first, ...messages.map(({ role, content }) => ({ role, content }))];
+}
+
+/** The messages as one text that the model continues; you and the model write it in turns. */
+export function oneText({ messages }: Conversation): string {
+  let text = "";
+  for (const { content } of messages) {
+    const isApart = text === "" || /\s$/.test(text) || /^\s/.test(content);
+    text += isApart ? content : ` ${content}`;
+  }
+  return text;
+}
+
+/** The messages as a play with two speakers. */
+export function transcript({ system, messages }: Conversation): string {
+  const lines = messages.map(({ role, content }) => `${SPEAKERS[role]}: ${content.trim()}`);
+  const head = system.trim() === "" ? [] : [`${system.trim()}\n`];
+  return [...head, ...lines, `${SPEAKERS.assistant}:`].join("\n");
+}

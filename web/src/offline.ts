@@ -1,0 +1,33 @@
+/** The service worker, which keeps the page's files and isolates the page where its server does not. */
+
+/** Says that the page was loaded again for isolation, so that it is not a second time. */
+const RELOADED = "setun-reloaded";
+
+let registered: Promise<ServiceWorkerRegistration | undefined> | undefined;
+
+/** Registers the service worker. `mayReload` says whether the visitor would lose nothing. */
+export async function registerServiceWorker(mayReload: () => boolean): Promise<void> {
+  if (import.meta.env.DEV || !("serviceWorker" in navigator)) return;
+  registered = navigator.serviceWorker.register("./service-worker.js").catch((error) => {
+    console.warn("setun: the page does not work offline", error);
+    return undefined;
+  });
+  await filesAreKept();
+  const isControlled = navigator.serviceWorker.controller !== null;
+  if (crossOriginIsolated || !isControlled || sessionStorage.getItem(RELOADED) !== null || !mayReload())
+    return;
+  sessionStorage.setItem(RELOADED, "yes");
+  location.reload();
+}
+
+/** Waits until what the page fetches is kept: on the first visit until the service worker is there. */
+export async function filesAreKept(): Promise<void> {
+  const worker = (await registered)?.installing;
+  if (!worker || navigator.serviceWorker.controller !== null) return;
+  await new Promise<void>((resolve) => {
+    navigator.serviceWorker.addEventListener("controllerchange", () => resolve(), { once: true });
+    worker.addEventListener("statechange", () => {
+      if (worker.state === "redundant") resolve();
+    });
+  });
+}

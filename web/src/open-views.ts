@@ -1,0 +1,60 @@
+/** The views: each is made when it is first shown, and has its own action of the page's form. */
+
+import type { Activity } from "./activity.js";
+import type { Choice, CurrentModel } from "./current-model.js";
+import { element } from "./elements.js";
+import { explain } from "./figures.js";
+import { type View, Views } from "./views.js";
+
+/** What the views share. */
+export interface Shared {
+  readonly current: CurrentModel;
+  readonly activity: Activity;
+  choose(choice: Choice): void;
+  /** Writes a story. */
+  write(): void;
+}
+
+/** Opens the view of the address, and returns what the form's submission does. */
+export function openViews({ current, activity, choose, write }: Shared): () => void {
+  const chat = once(async () => (await import("./chat/chat.js")).Chat.open(current, activity));
+  const picker = once(async () => new (await import("./picker/picker.js")).Picker(current, activity, choose));
+  const benchmark = once(
+    async () => new (await import("./benchmark/benchmark.js")).Benchmark(current, activity),
+  );
+  const parity = once(async () => new (await import("./parity/parity.js")).Parity(activity));
+  const open: Record<View, (details: string) => Promise<unknown>> = {
+    story: async () => undefined,
+    chat,
+    models: async () => (await picker()).refresh(),
+    benchmark: async (details) => (await benchmark()).showShared(details),
+    parity,
+  };
+  const submit: Record<View, () => Promise<void>> = {
+    story: async () => write(),
+    chat: async () => (await chat()).send(),
+    models: async () => (await picker()).lookUp(),
+    benchmark: async () => (await benchmark()).run(),
+    parity: async () => (await parity()).run(),
+  };
+  const views = new Views();
+  views.listen((view, details) => void open[view](details).catch(failed));
+  views.start();
+  return () => void submit[views.current]().catch(failed);
+}
+
+/** What `make` returns, made at the first call. */
+function once<Value>(make: () => Promise<Value>): () => Promise<Value> {
+  let made: Promise<Value> | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
+
+/** A part of the page did not arrive. */
+function failed(error: unknown): void {
+  const status = element("page-status", HTMLElement);
+  status.hidden = false;
+  status.textContent = `This part of the page cannot be opened: ${explain(error)}`;
+}

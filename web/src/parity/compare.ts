@@ -1,0 +1,42 @@
+/** Tokens and log-probabilities of two runs, compared to the bit. */
+
+/** A generated token. */
+export interface Step {
+  readonly token: number;
+  readonly logprob: number;
+}
+
+/** What a comparison finds. */
+export interface Comparison {
+  readonly isEqual: boolean;
+  /** The result in words. */
+  readonly words: string;
+}
+
+/** Compares two runs; the first difference is named. */
+export function compare(found: readonly Step[], expected: readonly Step[]): Comparison {
+  const length = Math.max(found.length, expected.length);
+  for (let at = 0; at < length; at += 1) {
+    const [one, other] = [found[at], expected[at]];
+    if (one?.token !== other?.token) {
+      const words = `token ${at + 1} is ${one?.token ?? "absent"}, expected ${other?.token ?? "none"}`;
+      return { isEqual: false, words };
+    }
+    if (one !== undefined && other !== undefined && !Object.is(one.logprob, other.logprob)) {
+      const gap = Math.abs(one.logprob - other.logprob).toExponential(1);
+      return { isEqual: false, words: `log-probability of token ${at + 1} differs by ${gap}` };
+    }
+  }
+  return { isEqual: true, words: `${length} tokens equal` };
+}
+
+/** SHA-256 of all token ids and bits of log-probabilities, little-endian; its first 16 digits. */
+export async function digest(steps: readonly Step[]): Promise<string> {
+  const view = new DataView(new ArrayBuffer(12 * steps.length));
+  for (const [at, { token, logprob }] of steps.entries()) {
+    view.setUint32(12 * at, token, true);
+    view.setFloat64(12 * at + 4, logprob, true);
+  }
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", view));
+  return Array.from(hash.subarray(0, 8), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,67 @@
+/** A model of the list on the page. */
+
+import type { LoadProgress } from "setun";
+import { button, make } from "../elements.js";
+import { progressWords, showShare } from "../figures.js";
+import type { ModelEntry } from "./entries.js";
+
+/** What the buttons of a model do. */
+export interface EntryActions {
+  use(entry: ModelEntry): void;
+  pause(): void;
+  estimate(entry: ModelEntry): void;
+  delete(entry: ModelEntry): void;
+}
+
+/** Whether a model waits, loads or is loaded. */
+export type EntryState = "idle" | "loading" | "loaded";
+
+/** An item with a model's name, facts, progress and buttons. */
+export class EntryCard {
+  readonly element = make("li", { className: "model" });
+  readonly #bar = make("progress", { ariaLabel: "Progress" });
+  readonly #words = make("span", { className: "progress-words" });
+
+  constructor(entry: ModelEntry, state: EntryState, actions: EntryActions) {
+    const name = make("h3", { textContent: entry.choice.name });
+    const facts = make("p", { className: "facts", textContent: entry.facts.join(" · ") });
+    const progress = make("div", { className: "progress" }, this.#bar, this.#words);
+    progress.hidden = state !== "loading";
+    const row = make("div", { className: "row" }, ...buttons(entry, state, actions));
+    this.element.dataset.state = state;
+    this.element.append(name, facts, progress, row);
+  }
+
+  show(progress: LoadProgress): void {
+    showShare(this.#bar, progress);
+    this.#words.textContent = progressWords(progress);
+  }
+}
+
+function buttons(entry: ModelEntry, state: EntryState, actions: EntryActions): (Node | string)[] {
+  const { stored, choice } = entry;
+  if (state === "loading") return [named("Pause", choice.name, () => actions.pause())];
+  const all: (Node | string)[] = [];
+  if (state === "loaded") all.push(make("strong", { textContent: "In use" }));
+  else if (choice.source !== "") {
+    const use = named(useWords(entry), choice.name, () => actions.use(entry));
+    use.className = "primary";
+    all.push(
+      use,
+      named("Size and memory", choice.name, () => actions.estimate(entry)),
+    );
+  }
+  if (stored !== undefined) all.push(named("Delete", choice.name, () => actions.delete(entry)));
+  return all;
+}
+
+/** What it takes to use a model. */
+function useWords({ stored, choice }: ModelEntry): string {
+  if (stored?.complete === false) return "Continue the download";
+  return stored !== undefined || typeof choice.source !== "string" ? "Use" : "Download and use";
+}
+
+/** A button whose name for screen readers says of which model. */
+function named(text: string, name: string, act: () => void): HTMLButtonElement {
+  return button(text, act, `${text}: ${name}`);
+}

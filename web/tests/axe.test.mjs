@@ -1,0 +1,143 @@
+/** Accessibility of every view of the built page by axe: light, dark, narrow. */
+
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import axe from "axe-core";
+import { launch } from "../browser.mjs";
+import { PATIENCE, startPreview } from "./preview.mjs";
+
+/** @type {import("playwright-core").Browser} */
+let browser;
+/** @type {import("playwright-core").Page} */
+let page;
+/** @type {Awaited<ReturnType<typeof startPreview>>} */
+let server;
+
+before(async () => {
+  browser = await launch();
+  server = await startPreview({});
+});
+after(async () => {
+  await browser.close();
+  await server.stop();
+});
+
+/** What axe finds on the page as it is, in words. */
+async function findings() {
+  await page.evaluate(axe.source);
+  const violations = await page.evaluate(async () => {
+    const { violations } = await /** @type {any} */ (window).axe.run(document, {
+      resultTypes: ["violations"],
+    });
+    return violations.map((/** @type {any} */ { id, help, nodes }) => {
+      const places = nodes.map(
+        (/** @type {any} */ { target, failureSummary }) => `${target}: ${failureSummary}`,
+      );
+      return `${id}: ${help}\n${places.join("\n")}`;
+    });
+  });
+  return violations.join("\n\n");
+}
+
+/** @param {string} view */
+async function open(view) {
+  await page.goto(`${server.url}#${view}`);
+  await page.selectOption("#backend", "simd128");
+  await page.fill("#threads", "1");
+}
+
+for (const [name, width, colorScheme] of /** @type {const} */ ([
+  ["light", 1200, "light"],
+  ["dark", 1200, "dark"],
+  ["narrow", 390, "light"],
+])) {
+  describe(`axe has no findings: ${name}`, () => {
+    beforeEach(async () => {
+      page = await browser.newPage({
+        viewport: { width, height: 900 },
+        colorScheme,
+        reducedMotion: "reduce",
+      });
+    });
+    afterEach(() => page.close());
+
+    it("story, with a text and the card of a token", async () => {
+      await open("story");
+      assert.equal(await findings(), "");
+      await page.fill("#max-tokens", "12");
+      await page.check("#two");
+      await page.click("#run");
+      await page.waitForSelector("#run:enabled", PATIENCE);
+      await page.locator("#text .token").nth(3).click();
+      await page.waitForSelector("#token:visible");
+      assert.equal(await findings(), "");
+    });
+
+    it("chat, empty, with messages, and while one is edited", async () => {
+      await open("chat");
+      await page.waitForSelector(".beginnings", PATIENCE);
+      assert.equal(await findings(), "");
+      const messages = [
+        { id: "0", parent: null, role: "user", content: "Hello" },
+        { id: "1", parent: "0", role: "assistant", content: "other" },
+        {
+          ...{ id: "2", parent: "0", role: "assistant", note: "7 tokens" },
+          content:
+            "# One\n\n#### Four\n\n[link](https://example.org)\n\n> quote `code`\n\n```js\nlet a;\n```\n\n|a|b|\n|-|-|\n|1|2|",
+        },
+      ];
+      const thread = { title: "A", system: "", format: "transcript", updated: 1, leaf: "2", messages };
+      const buffer = Buffer.from(
+        JSON.stringify({ kind: "setun-conversations", version: 1, threads: [thread] }),
+      );
+      await page.setInputFiles("#import", { name: "a.json", mimeType: "application/json", buffer });
+      if (width < 800) await page.click("#thread-panel summary");
+      await page.locator("#thread-list button").click();
+      await page.waitForSelector("article pre", PATIENCE);
+      assert.equal(await findings(), "");
+      await page.locator("article").first().getByRole("button", { name: "Edit" }).click();
+      assert.equal(await findings(), "");
+    });
+
+    it("models", async () => {
+      await open("models");
+      await page.waitForSelector(".model", PATIENCE);
+      await page.fill("#model-source", new URL("nothing/here/", server.url).href);
+      await page.click("#look-up");
+      await page.waitForSelector('#models-status[data-state="failed"]', PATIENCE);
+      assert.equal(await findings(), "");
+    });
+
+    it("benchmark and parity, with results", async () => {
+      const { toFragment } = await importResult();
+      await open(`benchmark=${toFragment}`);
+      await page.waitForSelector(".result", PATIENCE);
+      assert.equal(await findings(), "");
+      await page.goto(`${server.url}#parity`);
+      await page.click("#parity-run");
+      await page.waitForSelector("#parity-rows tr:nth-child(2)", PATIENCE);
+      assert.equal(await findings(), "");
+      await page.click("#parity-stop");
+    });
+
+    it("needs no sideways scrolling in any view", async () => {
+      for (const view of ["story", "chat", "models", "benchmark", "parity"]) {
+        await page.goto(`${server.url}#${view}`);
+        await page.waitForSelector(`[data-view~="${view}"]:visible`);
+        const excess = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+        assert.ok(excess <= 0, `${view}: ${excess} pixels too wide`);
+      }
+    });
+  });
+}
+
+/** A result in the form of a link. */
+async function importResult() {
+  const { importModule } = await import("./modules.mjs");
+  const { toFragment } = await importModule("benchmark/result.ts");
+  const result = {
+    ...{ model: "Story model", build: "relaxed", backend: "cpu", level: "relaxed", browser: "Firefox 153" },
+    ...{ threads: 2, promptTokens: 128, tokens: 64, prefill: 141.5, decode: 20.25, cores: 8 },
+  };
+  return { toFragment: toFragment(result) };
+}

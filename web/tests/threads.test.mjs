@@ -1,0 +1,176 @@
+/** Conversations as trees, as prompts and as files; results in links; comparisons of bits. */
+
+import assert from "node:assert/strict";
+import { before, describe, it } from "node:test";
+import { importModule } from "./modules.mjs";
+
+/** @type {any} */
+let threads;
+before(async () => {
+  threads = await importModule("chat/thread.ts");
+});
+
+/** Contents of the path that is shown. @param {any} thread @returns {string[]} */
+const shown = (thread) => threads.path(thread).map((/** @type {any} */ { content }) => content);
+
+/** A conversation of two turns, whose first answer has two versions and whose second question has two. */
+function branched() {
+  const thread = threads.newThread();
+  const one = threads.add(thread, null, "user", "one");
+  const first = threads.add(thread, one.id, "assistant", "first");
+  const two = threads.add(thread, first.id, "user", "two");
+  threads.add(thread, two.id, "assistant", "second");
+  const other = threads.add(thread, one.id, "assistant", "other");
+  return { thread, one, first, two, other };
+}
+
+describe("a conversation", () => {
+  it("shows the path to the last message, and is named by the first", () => {
+    const { thread } = branched();
+    assert.deepEqual(shown(thread), ["one", "other"]);
+    assert.equal(thread.title, "one");
+  });
+
+  it("keeps versions apart, and shows the newest messages after the chosen one", () => {
+    const { thread, one, first, two, other } = branched();
+    assert.deepEqual(threads.versions(thread, first), [first, other]);
+    threads.select(thread, first);
+    assert.deepEqual(shown(thread), ["one", "first", "two", "second"]);
+    threads.add(thread, first.id, "user", "two, edited");
+    assert.deepEqual(shown(thread), ["one", "first", "two, edited"]);
+    threads.select(thread, two);
+    assert.deepEqual(shown(thread), ["one", "first", "two", "second"]);
+    threads.select(thread, one);
+    assert.deepEqual(shown(thread), ["one", "first", "two, edited"]);
+  });
+
+  it("forks into one of its own, with the path alone", () => {
+    const { thread, first } = branched();
+    threads.select(thread, first);
+    const fork = threads.forkAt(thread, first);
+    assert.deepEqual(shown(fork), ["one", "first"]);
+    assert.equal(fork.messages.length, 2);
+    assert.notEqual(fork.id, thread.id);
+    threads.add(fork, fork.leaf, "user", "elsewhere");
+    assert.deepEqual(shown(thread), ["one", "first", "two", "second"]);
+  });
+
+  it("takes back an answer that said nothing", () => {
+    const { thread, one, other } = branched();
+    threads.remove(thread, other, one.id);
+    threads.selectNewest(thread);
+    assert.deepEqual(shown(thread), ["one", "first", "two", "second"]);
+  });
+});
+
+describe("prompts", () => {
+  const messages = [
+    { role: "user", content: "Once upon a time" },
+    { role: "assistant", content: " there was a fox." },
+    { role: "user", content: "It slept." },
+  ];
+
+  it("without a template are one text, or a transcript", async () => {
+    const { oneText, transcript, usedFormat } = await importModule("chat/prompt.ts");
+    assert.equal(oneText({ system: "", messages }), "Once upon a time there was a fox. It slept.");
+    assert.equal(
+      transcript({ system: "Be kind.", messages }),
+      "Be kind.\n\nUser: Once upon a time\nAssistant: there was a fox.\nUser: It slept.\nAssistant:",
+    );
+    assert.deepEqual(
+      [usedFormat("auto", true), usedFormat("auto", false), usedFormat("template", false)],
+      ["template", "together", "together"],
+    );
+  });
+});
+
+describe("a file of conversations", () => {
+  it("comes back equal, under new ids", async () => {
+    const { toJson, fromJson } = await importModule("chat/exchange.ts");
+    const { thread, other } = branched();
+    other.note = "7 tokens";
+    const [back] = fromJson(toJson([thread]));
+    assert.deepEqual(shown(back), shown(thread));
+    assert.deepEqual(
+      back.messages.map((/** @type {any} */ { role, content, note }) => ({ role, content, note })),
+      thread.messages.map((/** @type {any} */ { role, content, note }) => ({ role, content, note })),
+    );
+    const ids = new Set([...thread.messages, ...back.messages].map(({ id }) => id));
+    assert.equal(ids.size, 2 * thread.messages.length);
+  });
+
+  it("is refused with the place, what was expected and what was found", async () => {
+    const { toJson, fromJson } = await importModule("chat/exchange.ts");
+    const whole = () => JSON.parse(toJson([branched().thread]));
+    /** @type {[(file: any) => void, RegExp][]} */
+    const wrongs = [
+      [(file) => (file.kind = "other"), /^kind: expected "setun-conversations", found "other"$/],
+      [(file) => (file.version = 2), /^version: expected 1, found 2$/],
+      [(file) => (file.threads = {}), /^threads: expected a list, found \{\}$/],
+      [(file) => (file.threads[0].title = 3), /^threads\[0\]\.title: expected a text, found 3$/],
+      [
+        (file) => (file.threads[0].messages[1].role = "system"),
+        /messages\[1\]\.role: expected "user" or "assistant"/,
+      ],
+      [
+        (file) => (file.threads[0].messages[1].parent = "x"),
+        /messages\[1\]\.parent: expected the id of an earlier/,
+      ],
+      [
+        (file) => (file.threads[0].messages[1].id = file.threads[0].messages[0].id),
+        /messages\[1\]\.id: expected an id of/,
+      ],
+      [
+        (file) => (file.threads[0].leaf = "x"),
+        /^threads\[0\]\.leaf: expected the id of a message, found "x"$/,
+      ],
+      [(file) => delete file.threads[0].format, /format: expected "auto" .*, found nothing$/],
+    ];
+    for (const [spoil, message] of wrongs) {
+      const file = whole();
+      spoil(file);
+      assert.throws(() => fromJson(JSON.stringify(file)), { message });
+    }
+    assert.throws(() => fromJson("{"), /^Error: The file is not JSON: /);
+  });
+});
+
+describe("a result in a link", () => {
+  it("comes back equal; anything else is none", async () => {
+    const { toFragment, fromFragment, median } = await importModule("benchmark/result.ts");
+    const result = {
+      ...{ model: "Zoë 🐉", build: "relaxed", backend: "cpu", level: "relaxed", browser: "Firefox 153" },
+      ...{ threads: 2, promptTokens: 128, tokens: 64, prefill: 141.5, decode: 20.25, cores: 8 },
+    };
+    const fragment = toFragment(result);
+    assert.match(fragment, /^[\w-]+$/);
+    assert.deepEqual(fromFragment(fragment), result);
+    for (const wrong of [
+      { ...result, decode: "20" },
+      { ...result, model: "x".repeat(121) },
+      null,
+      [],
+      { threads: 1 },
+    ])
+      assert.equal(fromFragment(toFragment(/** @type {any} */ (wrong))), undefined);
+    for (const wrong of ["%%%", "e30", ""]) assert.equal(fromFragment(wrong), undefined);
+    assert.equal(median([3, 1, 2]), 2);
+  });
+});
+
+describe("two runs", () => {
+  it("are compared to the bit", async () => {
+    const { compare, digest } = await importModule("parity/compare.ts");
+    const run = [
+      { token: 4, logprob: -0.5 },
+      { token: 9, logprob: -1.25 },
+    ];
+    const changed = [run[0], { token: 9, logprob: -1.25 - Number.EPSILON }];
+    assert.deepEqual(compare(run, run), { isEqual: true, words: "2 tokens equal" });
+    assert.match(compare(changed, run).words, /^log-probability of token 2 differs by 2\.2e-16$/);
+    assert.equal(compare([run[0]], run).words, "token 2 is absent, expected 9");
+    assert.equal(compare([{ token: 5, logprob: 0 }], run).words, "token 1 is 5, expected 4");
+    assert.equal(await digest(run), await digest(structuredClone(run)));
+    assert.notEqual(await digest(changed), await digest(run));
+  });
+});
