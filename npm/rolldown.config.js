@@ -109,4 +109,18 @@ const node = {
   output,
 };
 
-export default defineConfig([pages, node]);
+/** Adapters import nothing of the core at run time. Built apart, they leave its files as they are. */
+const adapters = {
+  ...base,
+  external: "@ai-sdk/provider",
+  input: Object.fromEntries(
+    ["ai-sdk", "openai", "prompt-api"].map((name) => [name, `src/adapters/${name}.ts`]),
+  ),
+  output: {
+    ...output,
+    dir: "dist/adapters",
+    minify: { compress: true, mangle: { keepNames: { function: false, class: true } } },
+  },
+};
+
+export default defineConfig([pages, node, adapters]);

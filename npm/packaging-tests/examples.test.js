@@ -53,6 +53,12 @@ describe("the examples", () => {
     );
   });
 
+  it("call the model as the OpenAI client does", () => {
+    const output = run("openai.mjs", "The dog");
+    expect(output).toMatch(/^The dog.+\n\n\d+ tokens of three texts:\n(-.*\n){3}/s);
+    expect(output).toMatch(/\nrefused: bad-option, suffix\n$/);
+  });
+
   it("run in a page without a bundler", async () => {
     const server = await startServer({ root: project.folder, isolated: false, strict: false });
     const browser = await launchChromium();

@@ -98,7 +98,7 @@ const GRAMMAR: &str = "wasm/grammar/setun_bg.wasm";
 const ON_DEMAND: [&str; 2] = [GRAMMAR, "load-tabs.js"];
 
 /// A page downloads what is named after its build, and what is named after no build, but for what it
-/// downloads on demand. Scripts for Node and for service workers are no part of a page.
+/// downloads on demand, and adapters. Scripts for Node and for service workers are no part of a page.
 fn is_downloaded(path: &Path, variant: Variant) -> bool {
     let path = path.to_string_lossy().replace('\\', "/");
     let named = Variant::ALL.into_iter().rev().find(|other| {
@@ -107,9 +107,8 @@ fn is_downloaded(path: &Path, variant: Variant) -> bool {
     });
     let is_of_other_host =
         path == "service-worker.js" || path.split(['/', '.', '-']).any(|part| part == "node");
-    !is_of_other_host
-        && !ON_DEMAND.contains(&path.as_str())
-        && named.is_none_or(|named| named == variant)
+    let is_optional = ON_DEMAND.contains(&path.as_str()) || path.starts_with("adapters/");
+    !is_of_other_host && !is_optional && named.is_none_or(|named| named == variant)
 }
 
 fn is_wasm(path: &Path) -> bool {
@@ -191,6 +190,7 @@ mod tests {
             ("node.js", Variant::Relaxed, false),
             ("service-worker.js", Variant::Relaxed, false),
             ("load-tabs.js", Variant::Relaxed, false),
+            ("adapters/openai.js", Variant::Relaxed, false),
             ("worker-relaxed.js", Variant::Relaxed, true),
             ("worker-relaxed.js", Variant::RelaxedThreads, false),
             ("worker-relaxed-threads.js", Variant::RelaxedThreads, true),

@@ -54,6 +54,8 @@ fn of_lock(lock: &Value, manifest: &Value) -> Findings {
         }
         let ranges = manifest[kind].as_object().into_iter().flatten();
         let ranges = ranges.filter(|(_, version)| !is_exact(version.as_str().unwrap_or_default()));
+        let ranges =
+            ranges.filter(|(name, _)| kind != "peerDependencies" || !is_pinned(name, manifest));
         findings
             .extend(ranges.map(|(name, version)| format!("{name} is {version}, not one version")));
     }
@@ -64,6 +66,11 @@ fn of_lock(lock: &Value, manifest: &Value) -> Findings {
         }
     }
     findings
+}
+
+/// Whether development installs one version of a peer, whose range is for the users' own.
+fn is_pinned(name: &str, manifest: &Value) -> bool {
+    manifest["devDependencies"][name].as_str().is_some_and(is_exact)
 }
 
 fn is_exact(version: &str) -> bool {
@@ -209,5 +216,17 @@ mod tests {
             "a is \"^1.0.0\", not one version",
         ];
         assert_eq!(of_lock(&lock(), &manifest), expected);
+    }
+
+    #[test]
+    fn a_peer_may_be_a_range_if_development_installs_one_version() {
+        let manifest = |pinned: &str| json!({ "devDependencies": { "a": pinned }, "peerDependencies": { "a": "^1" } });
+        let findings = |pinned: &str| {
+            let mut lock = lock();
+            lock["packages"][""] = manifest(pinned);
+            of_lock(&lock, &manifest(pinned))
+        };
+        assert_eq!(findings("1.0.0"), Findings::new());
+        assert_eq!(findings("^1.0.0").len(), 2);
     }
 }

@@ -1,0 +1,169 @@
+/** Tools through the adapters of the packed package, with the real libraries and a model that writes at random. */
+
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { embeddedModel } from "../test-support/checkpoint.js";
+import { makeProject, writeFiles } from "../test-support/project.js";
+
+/** These declare Node 22 or newer, and run on 20. */
+const LIBRARIES = { ai: "7.0.173", "@ai-sdk/provider": "4.0.38", zod: "4.6.6" };
+
+/** Calls as Qwen's template writes them. It only names the tools, so that several calls fit the story model's context. */
+const TEMPLATE =
+  "{% for tool in tools or [] %}{{ tool.function.name }} {% endfor %}" +
+  "{% for m in messages %}{{ m.content or '' }}{% for call in m.tool_calls or [] %}" +
+  "<tool_call>\n{{ {'name': call.function.name, 'arguments': call.function.arguments} | tojson }}\n</tool_call>{% endfor %}\n{% endfor %}";
+
+/** @type {Awaited<ReturnType<typeof makeProject>>} */
+let project;
+
+beforeAll(async () => {
+  project = await makeProject({}, LIBRARIES);
+  const { folder } = embeddedModel(project.folder);
+  const files = Object.entries({ ...folder, "chat_template.jinja": TEMPLATE });
+  await writeFiles(
+    project.folder,
+    Object.fromEntries(files.map(([name, bytes]) => [`model/${name}`, bytes])),
+  );
+});
+afterAll(() => project?.remove());
+
+/** Runs a module in the project, with `model` and a tool; it prints one JSON value. @param {string} body */
+async function inNode(body) {
+  const begin = `
+    import { readdirSync, readFileSync } from "node:fs";
+    import { load } from "setun";
+    const names = readdirSync("model");
+    const files = Object.fromEntries(names.map((name) => [name, new Uint8Array(readFileSync("model/" + name))]));
+    const model = await load(files);
+    globalThis.AI_SDK_LOG_WARNINGS = false;
+    const parameters = {
+      type: "object",
+      properties: { city: { enum: ["Oslo", "Bern"] }, days: { type: "integer", minimum: 1, maximum: 9 } },
+      required: ["city", "days"],
+      additionalProperties: false,
+    };
+    const isValid = ({ city, days, ...rest }) =>
+      ["Oslo", "Bern"].includes(city) && Number.isInteger(days) && days >= 1 && days <= 9 && Object.keys(rest).length === 0;`;
+  await writeFiles(project.folder, { "script.js": `${begin}\n${body}` });
+  const options = { cwd: project.folder, encoding: /** @type {const} */ ("utf8") };
+  return JSON.parse(execFileSync(process.execPath, [join(project.folder, "script.js")], options));
+}
+
+const AI_SDK = `
+  import { generateText, isStepCount, streamText, tool } from "ai";
+  import { z } from "zod";
+  import { createSetun } from "setun/ai-sdk";
+  const executed = [];
+  const weather = tool({
+    description: "The weather",
+    inputSchema: z.strictObject({ city: z.enum(["Oslo", "Bern"]), days: z.number().int().min(1).max(9) }),
+    execute: async (input) => {
+      executed.push(input);
+      return { rain: true };
+    },
+  });
+  // At random it would call on until the context is full.
+  const providerOptions = { setun: { parallelToolCalls: false } };
+  const settings = { model: createSetun(model)(), tools: { weather }, temperature: 1, prompt: "Rain?", providerOptions };`;
+
+describe("the AI SDK", () => {
+  it("runs a tool loop of three steps; every input is valid under its schema", async () => {
+    const { steps, executed, warnings, valid } = await inNode(`${AI_SDK}
+      const result = await generateText({ ...settings, seed: 5, toolChoice: "required", stopWhen: isStepCount(3) });
+      const steps = result.steps.map(({ finishReason, toolCalls, toolResults }) => ({
+        finishReason,
+        calls: toolCalls.length,
+        invalid: toolCalls.filter(({ invalid }) => invalid).length,
+        results: toolResults.length,
+      }));
+      const warnings = result.steps.flatMap(({ warnings }) => warnings ?? []);
+      console.log(JSON.stringify({ steps, executed, warnings, valid: executed.every(isValid) }));
+    `);
+    expect(steps).toHaveLength(3);
+    for (const { finishReason, calls, invalid, results } of steps) {
+      expect(finishReason).toBe("tool-calls");
+      expect(calls).toBeGreaterThan(0);
+      expect([invalid, results]).toEqual([0, calls]);
+    }
+    expect(executed.length).toBeGreaterThanOrEqual(3);
+    expect(valid).toBe(true);
+    expect(warnings).toEqual([]);
+  });
+
+  it("streams inputs as they are generated", async () => {
+    const { deltas, input, types } = await inNode(`${AI_SDK}
+      const toolChoice = { type: "tool", toolName: "weather" };
+      const deltas = [], types = new Set();
+      let input;
+      for await (const part of streamText({ ...settings, seed: 6, toolChoice }).fullStream) {
+        types.add(part.type);
+        if (part.type === "tool-input-delta") deltas.push(part.delta);
+        if (part.type === "tool-call") input ??= part.input;
+      }
+      console.log(JSON.stringify({ deltas, input, types: [...types] }));
+    `);
+    expect(deltas.length).toBeGreaterThan(2);
+    expect(types).toEqual(expect.arrayContaining(["tool-input-start", "tool-input-end", "tool-result"]));
+    expect(JSON.stringify(input)).toContain("city");
+  });
+});
+
+describe("the OpenAI client", () => {
+  it("has the same calls whole, streamed and as a response, and takes their results", async () => {
+    const { whole, streamed, response, valid, after } = await inNode(`
+      import { createClient } from "setun/openai";
+      const client = createClient(model);
+      const tools = [{ type: "function", function: { name: "weather", parameters } }];
+      const messages = [{ role: "user", content: "Rain?" }];
+      const params = { messages, tools, tool_choice: "required", parallel_tool_calls: false, seed: 9, temperature: 1 };
+      const { choices } = await client.chat.completions.create(params);
+      const [call] = choices[0].message.tool_calls;
+      const whole = [choices[0].finish_reason, call.function.name, call.function.arguments];
+      let [reason, name, text] = [null, "", ""];
+      for await (const { choices } of await client.chat.completions.create({ ...params, stream: true })) {
+        const [{ delta, finish_reason }] = choices;
+        reason = finish_reason;
+        for (const { function: { name: given, arguments: more } } of delta.tool_calls ?? []) {
+          name ||= given;
+          text += more;
+        }
+      }
+      const { output } = await client.responses.create({
+        input: "Rain?", tools: [{ type: "function", name: "weather", parameters, strict: true }],
+        tool_choice: "required", parallel_tool_calls: false, seed: 9, temperature: 1,
+      });
+      const response = output.filter(({ type }) => type === "function_call").map(({ name, arguments: text }) => [name, text]);
+      const again = [...messages, choices[0].message, { role: "tool", tool_call_id: call.id, content: "rain" }];
+      const after = await client.chat.completions.create({ messages: again, tools, tool_choice: "none", max_tokens: 3 });
+      console.log(JSON.stringify({ whole, streamed: [reason, name, text], response, valid: isValid(JSON.parse(text)), after: after.usage }));
+    `);
+    expect(whole.slice(0, 2)).toEqual(["tool_calls", "weather"]);
+    expect(streamed).toEqual(whole);
+    expect(response).toEqual([whole.slice(1)]);
+    expect(valid).toBe(true);
+    expect(after.prompt_tokens).toBeGreaterThan(4);
+  });
+});
+
+describe("the Prompt API", () => {
+  it("offers its tools as the core does", async () => {
+    const { answer, core, calls, counted } = await inNode(`
+      import { LanguageModel, provideModel } from "setun/prompt-api";
+      const options = { maxTokens: 20, temperature: 1, seed: 4 };
+      provideModel(model, options);
+      const tools = [{ name: "weather", description: "The weather", inputSchema: parameters, execute: async () => "rain" }];
+      const session = await LanguageModel.create({ tools });
+      const answer = await session.prompt("Rain?");
+      const given = [{ type: "function", function: { name: "weather", description: "The weather", parameters } }];
+      const core = await model.chat([{ role: "user", content: "Rain?" }], { ...options, tools: given }).result;
+      const without = await (await LanguageModel.create()).measureContextUsage("Rain?");
+      const { usage } = core;
+      console.log(JSON.stringify({ answer, core: core.text, calls: core.toolCalls, counted: [usage.promptTokens, without] }));
+    `);
+    expect(answer).toBe(core);
+    expect(calls).toEqual([]);
+    expect(counted[0]).toBeGreaterThan(counted[1]);
+  });
+});

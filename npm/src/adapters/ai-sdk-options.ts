@@ -1,0 +1,91 @@
+/** Call options of the AI SDK as options of a generation. */
+
+import type { LanguageModelV4CallOptions, SharedV4Warning } from "@ai-sdk/provider";
+import type { GenerateOptions, Tool, ToolChoice } from "./core.js";
+
+/** Options of setun for `providerOptions.setun`: those that the AI SDK has no names for, such as `minP`. */
+export type SetunProviderOptions = Omit<GenerateOptions, "signal" | "tools" | "toolChoice">;
+
+/** The options of a call. What the model cannot honour is a warning. `providerOptions.setun` comes last. */
+export function optionsOf(call: LanguageModelV4CallOptions, warnings: SharedV4Warning[]): GenerateOptions {
+  const { reasoning } = call;
+  if (reasoning !== undefined && reasoning !== "provider-default" && reasoning !== "none")
+    warnings.push({ type: "unsupported", feature: "reasoning" });
+  const options: GenerateOptions = {
+    ...set("maxTokens", call.maxOutputTokens),
+    ...set("temperature", call.temperature),
+    ...set("topP", call.topP),
+    ...set("topK", call.topK),
+    ...set("presencePenalty", penalty("presencePenalty", call.presencePenalty, warnings)),
+    ...set("frequencyPenalty", penalty("frequencyPenalty", call.frequencyPenalty, warnings)),
+    ...set("seed", call.seed),
+    ...set("stop", call.stopSequences?.length ? call.stopSequences : undefined),
+    ...set("signal", call.abortSignal),
+    ...toolsOrFormat(call, warnings),
+  };
+  return { ...options, ...(call.providerOptions?.setun as SetunProviderOptions | undefined) };
+}
+
+/** An option that is given. */
+function set<Name extends keyof GenerateOptions>(
+  name: Name,
+  value: GenerateOptions[Name],
+): Pick<GenerateOptions, Name> | undefined {
+  return value === undefined ? undefined : ({ [name]: value } as Pick<GenerateOptions, Name>);
+}
+
+/** A penalty within the range of the engine. */
+function penalty(name: string, value: number | undefined, warnings: SharedV4Warning[]): number | undefined {
+  if (value === undefined || Math.abs(value) <= 2) return value;
+  const used = Math.sign(value) * 2;
+  warnings.push({
+    type: "unsupported",
+    feature: name,
+    details: `${value} is outside of -2 to 2, ${used} is used`,
+  });
+  return used;
+}
+
+/** A text cannot follow a format where the model may call tools instead. */
+function toolsOrFormat(call: LanguageModelV4CallOptions, warnings: SharedV4Warning[]): GenerateOptions {
+  const tools = toolsOf(call, warnings);
+  const format = formatOf(call.responseFormat);
+  if (tools.tools === undefined || tools.toolChoice === "none") return { ...tools, ...format };
+  if (format) warnings.push({ type: "unsupported", feature: "responseFormat", details: "beside tools" });
+  return tools;
+}
+
+function formatOf(
+  format: LanguageModelV4CallOptions["responseFormat"],
+): Pick<GenerateOptions, "responseFormat"> | undefined {
+  if (format?.type !== "json") return undefined;
+  const { schema } = format;
+  return { responseFormat: schema === undefined ? { type: "json_object" } : { type: "json_schema", schema } };
+}
+
+function toolsOf(
+  { tools = [], toolChoice }: LanguageModelV4CallOptions,
+  warnings: SharedV4Warning[],
+): { tools?: Tool[]; toolChoice?: ToolChoice } {
+  const functions: Tool[] = [];
+  for (const tool of tools) {
+    if (tool.type !== "function") {
+      warnings.push({ type: "unsupported", feature: `provider-defined tool ${tool.id}` });
+      continue;
+    }
+    const { name, description, inputSchema: parameters, strict, inputExamples } = tool;
+    if (inputExamples?.length)
+      warnings.push({ type: "unsupported", feature: "inputExamples", details: `of the tool ${name}` });
+    const rest = {
+      ...(description !== undefined && { description }),
+      ...(strict !== undefined && { strict }),
+    };
+    functions.push({ type: "function", function: { name, parameters, ...rest } });
+  }
+  if (functions.length === 0) return {};
+  return { tools: functions, ...(toolChoice && { toolChoice: choiceOf(toolChoice) }) };
+}
+
+function choiceOf(choice: NonNullable<LanguageModelV4CallOptions["toolChoice"]>): ToolChoice {
+  return choice.type === "tool" ? { type: "function", function: { name: choice.toolName } } : choice.type;
+}

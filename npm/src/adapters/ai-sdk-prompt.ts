@@ -1,0 +1,93 @@
+/** Prompts of the AI SDK as messages of a chat template. */
+
+import {
+  type LanguageModelV4Prompt,
+  type SharedV4Warning,
+  UnsupportedFunctionalityError,
+} from "@ai-sdk/provider";
+import type { ChatMessage } from "./core.js";
+
+type Message<Role extends string> = Extract<LanguageModelV4Prompt[number], { role: Role }>;
+type ToolResult = Extract<Message<"tool">["content"][number], { type: "tool-result" }>;
+
+/**
+ * The messages of a prompt. What is left out without harm is a warning.
+ *
+ * @throws {UnsupportedFunctionalityError} for content that a text model cannot read.
+ */
+export function messagesOf(prompt: LanguageModelV4Prompt, warnings: SharedV4Warning[]): ChatMessage[] {
+  return prompt.flatMap((message): ChatMessage[] => {
+    const { role } = message;
+    if (role === "system") return [{ role, content: message.content }];
+    if (role === "user") return [{ role, content: userContent(message) }];
+    return role === "assistant" ? [assistantMessage(message, warnings)] : toolMessages(message);
+  });
+}
+
+/** One text stays a string; several are parts. */
+function userContent({ content }: Message<"user">): ChatMessage["content"] {
+  const parts = content.map((part) => {
+    if (part.type === "text") return { type: "text" as const, text: part.text };
+    return unsupported(`file part of type ${part.mediaType}`);
+  });
+  const [first] = parts;
+  return parts.length === 1 ? first?.text : parts;
+}
+
+function assistantMessage({ content }: Message<"assistant">, warnings: SharedV4Warning[]): ChatMessage {
+  let text = "";
+  const calls: object[] = [];
+  for (const part of content) {
+    if (part.type === "text") text += part.text;
+    else if (part.type === "tool-call") {
+      const input = typeof part.input === "string" ? part.input : JSON.stringify(part.input ?? {});
+      calls.push({
+        id: part.toolCallId,
+        type: "function",
+        function: { name: part.toolName, arguments: input },
+      });
+    } else if (part.type === "reasoning") {
+      warnings.push({
+        type: "unsupported",
+        feature: "reasoning part",
+        details: "it is left out of the prompt",
+      });
+    } else unsupported(`${part.type} part of an assistant's message`);
+  }
+  return { role: "assistant", content: text, ...(calls.length > 0 && { tool_calls: calls }) };
+}
+
+/** One message for each result. Approvals come with their results. */
+function toolMessages({ content }: Message<"tool">): ChatMessage[] {
+  return content
+    .filter((part) => part.type === "tool-result")
+    .map((part) => ({
+      role: "tool",
+      tool_call_id: part.toolCallId,
+      name: part.toolName,
+      content: outputText(part.output),
+    }));
+}
+
+function outputText(output: ToolResult["output"]): string {
+  switch (output.type) {
+    case "text":
+    case "error-text":
+      return output.value;
+    case "json":
+    case "error-json":
+      return JSON.stringify(output.value);
+    case "execution-denied":
+      return output.reason ?? "The execution of the tool was denied.";
+    case "content":
+      return output.value
+        .map((part) =>
+          part.type === "text" ? part.text : unsupported(`${part.type} part of a tool's result`),
+        )
+        .join("\n");
+  }
+}
+
+function unsupported(functionality: string): never {
+  throw new UnsupportedFunctionalityError({ functionality });
+}

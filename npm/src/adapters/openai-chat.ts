@@ -1,0 +1,144 @@
+/** `chat.completions.create`. */
+
+import type { GenerationResult } from "./core.js";
+import { type AdapterModel, type Generation, newId, type TextDelta, type TokenLogprob } from "./core.js";
+import { countOf, formatOf, messagesOf, optionsOf, toolsOf } from "./openai-params.js";
+import type {
+  ChatCompletion,
+  ChatCompletionChunk,
+  ChatParams,
+  FinishReason,
+  Logprobs,
+  TopLogprob,
+  Usage,
+} from "./openai-types.js";
+import { type Step, stepsOf } from "./steps.js";
+
+const MAPPED = ["messages", "model", "n", "response_format", "tools", "tool_choice"];
+
+/** Starts the generations of a request. @throws {APIError} */
+export function startChat(model: AdapterModel, params: ChatParams, signal: AbortSignal): Generation[] {
+  const options = {
+    ...optionsOf(params, MAPPED),
+    ...formatOf(params.response_format),
+    ...toolsOf(params.tools, params.tool_choice),
+    signal,
+  };
+  const messages = messagesOf(params.messages);
+  const n = countOf(params.n);
+  return n === 1 ? [model.chat(messages, options)] : model.generateMany([messages], { ...options, n });
+}
+
+/** The answer without a stream. */
+export async function chatCompletion(
+  name: string,
+  params: ChatParams,
+  generations: readonly Generation[],
+): Promise<ChatCompletion> {
+  const deltas = generations.map((): TextDelta[] => []);
+  const results: GenerationResult[] = [];
+  for await (const { index, delta, result } of stepsOf(generations)) {
+    if (result === undefined) deltas[index]?.push(delta);
+    else results[index] = result;
+  }
+  const choices = results.map(({ text, finishReason, toolCalls }, index) => ({
+    index,
+    finish_reason: finishReasonOf(finishReason),
+    logprobs: params.logprobs ? logprobsOf(deltas[index] ?? []) : null,
+    message: {
+      role: "assistant" as const,
+      content: text === "" && toolCalls.length > 0 ? null : text,
+      refusal: null,
+      ...(toolCalls.length > 0 && {
+        tool_calls: toolCalls.map(({ id, type, function: called }) => ({
+          id,
+          type,
+          function: { ...called },
+        })),
+      }),
+    },
+  }));
+  return { ...head(name), object: "chat.completion", choices, usage: usageOf(results) };
+}
+
+/** The chunks of a stream. */
+export async function* chatChunks(
+  name: string,
+  params: ChatParams,
+  steps: AsyncIterable<Step>,
+): AsyncGenerator<ChatCompletionChunk, void, undefined> {
+  type Choice = ChatCompletionChunk["choices"][number];
+  const withUsage = params.stream_options?.include_usage === true;
+  const beginning = { ...head(name), object: "chat.completion.chunk" } as const;
+  const chunk = (index: number, delta: Choice["delta"], rest: Partial<Choice> = {}) => ({
+    ...beginning,
+    choices: [{ index, delta, finish_reason: null, logprobs: null, ...rest }],
+    ...(withUsage && { usage: null }),
+  });
+  const begun = new Set<number>();
+  const results: GenerationResult[] = [];
+  for await (const { index, delta, result } of steps) {
+    if (!begun.has(index)) yield chunk(index, { role: "assistant", content: "" });
+    begun.add(index);
+    if (result !== undefined) {
+      results.push(result);
+      yield chunk(index, {}, { finish_reason: finishReasonOf(result.finishReason) });
+      continue;
+    }
+    const logprobs = params.logprobs ? logprobsOf([delta]) : null;
+    if (delta.text !== "" || logprobs !== null) yield chunk(index, { content: delta.text }, { logprobs });
+    const calls = delta.toolCalls?.map(({ index, id, name, arguments: text }) => ({
+      index,
+      ...(id !== undefined && { id, type: "function" as const }),
+      function: { ...(name !== undefined && { name }), arguments: text ?? "" },
+    }));
+    if (calls !== undefined && calls.length > 0) yield chunk(index, { tool_calls: calls });
+  }
+  if (withUsage) yield { ...beginning, choices: [], usage: usageOf(results) };
+}
+
+/** The fields that all chunks of an answer share. */
+function head(model: string) {
+  return { id: newId("chatcmpl-"), created: Math.floor(Date.now() / 1000), model };
+}
+
+/** The API has no name for a time limit or a stopped generation. */
+export function finishReasonOf(reason: GenerationResult["finishReason"]): FinishReason {
+  return reason === "timeout" ? "length" : reason === "aborted" ? "stop" : reason;
+}
+
+/** Tokens of all texts. The prompt of several texts is counted once. */
+export function usageOf(results: readonly GenerationResult[], prompts = 1): Usage {
+  const firsts = results.filter((_, index) => index % Math.max(1, results.length / prompts) === 0);
+  const sum = (all: readonly GenerationResult[], count: keyof GenerationResult["usage"]) =>
+    all.reduce((total, { usage }) => total + usage[count], 0);
+  const prompt_tokens = sum(firsts, "promptTokens");
+  const completion_tokens = sum(results, "completionTokens");
+  return {
+    prompt_tokens,
+    completion_tokens,
+    total_tokens: prompt_tokens + completion_tokens,
+    prompt_tokens_details: { cached_tokens: sum(firsts, "cachedTokens") },
+  };
+}
+
+/** Log-probabilities of some tokens. */
+export function logprobsOf(deltas: readonly TextDelta[]): Logprobs {
+  const content = deltas
+    .filter(({ logprob }) => logprob !== undefined)
+    .map((delta) => ({
+      ...topLogprob({ ...delta, text: tokenText(delta), logprob: delta.logprob ?? 0 }),
+      top_logprobs: (delta.topLogprobs ?? []).map(topLogprob),
+    }));
+  return { content, refusal: null };
+}
+
+/** The text of a token: the delta's text may lack the start of a character, or what a stop string holds back. */
+export function tokenText({ token, text, topLogprobs }: TextDelta): string {
+  return topLogprobs?.find((each) => each.token === token)?.text ?? text;
+}
+
+function topLogprob({ text, logprob }: TokenLogprob): TopLogprob {
+  const isPart = text.includes("\u{fffd}");
+  return { token: text, bytes: isPart ? null : [...new TextEncoder().encode(text)], logprob };
+}

@@ -1,0 +1,88 @@
+/** The model behind `LanguageModel`: where it comes from, and the progress of its load. */
+
+import type { LoadProgress } from "../load-progress.js";
+import type { AdapterModel, GenerateOptions } from "./core.js";
+
+/** Options for `load`. */
+export interface LoaderOptions {
+  /** Reports progress. */
+  readonly onProgress: (progress: LoadProgress) => void;
+}
+
+/** A loaded model, or a function that loads it when the first session is created. */
+export type ModelSource = AdapterModel | ((options: LoaderOptions) => Promise<AdapterModel>);
+
+/** Options of all sessions. */
+export type SessionDefaults = Omit<GenerateOptions, "signal" | "tools" | "toolChoice" | "responseFormat">;
+
+/** Whether a model can be had. */
+export type Availability = "unavailable" | "downloadable" | "downloading" | "available";
+
+/** One model for all sessions. */
+export class SharedModel {
+  readonly #source: ModelSource;
+  readonly defaults: SessionDefaults;
+  readonly #listeners = new Set<(share: number) => void>();
+  #loading: Promise<AdapterModel> | undefined;
+  #loaded: AdapterModel | undefined;
+
+  constructor(source: ModelSource, defaults: SessionDefaults) {
+    this.#source = source;
+    this.defaults = defaults;
+    if (typeof source !== "function") this.#loaded = source;
+  }
+
+  get loaded(): AdapterModel | undefined {
+    return this.#loaded;
+  }
+
+  get availability(): Availability {
+    if (this.#loaded !== undefined) return "available";
+    return this.#loading === undefined ? "downloadable" : "downloading";
+  }
+
+  /** The model, loaded once. `listener` gets the share that is loaded. A failed load is tried again the next time. */
+  async load(listener: (share: number) => void): Promise<AdapterModel> {
+    if (this.#loaded !== undefined) return this.#loaded;
+    this.#listeners.add(listener);
+    try {
+      this.#loading ??= this.#start();
+      return await this.#loading;
+    } finally {
+      this.#listeners.delete(listener);
+    }
+  }
+
+  async #start(): Promise<AdapterModel> {
+    try {
+      const load = this.#source as Exclude<ModelSource, AdapterModel>;
+      this.#loaded = await load({ onProgress: (progress) => this.#report(progress) });
+      return this.#loaded;
+    } finally {
+      this.#loading = undefined;
+    }
+  }
+
+  #report({ phase, loadedBytes, totalBytes }: LoadProgress): void {
+    if (phase !== "downloading" || !totalBytes) return;
+    for (const listener of this.#listeners) listener(Math.min(1, loadedBytes / totalBytes));
+  }
+}
+
+/** The target of `downloadprogress` events while a session is created. */
+export class CreateMonitor extends EventTarget {
+  ondownloadprogress: ((event: Event) => void) | null = null;
+  #last = -1;
+
+  /** Shares grow; the first is 0 and the last 1. */
+  report(loaded: number): void {
+    if (loaded <= this.#last) return;
+    this.#last = loaded;
+    const event = new Event("downloadprogress"); // a ProgressEvent of older browsers has integers only
+    const fields = { lengthComputable: true, loaded, total: 1 };
+    for (const [name, value] of Object.entries(fields))
+      Object.defineProperty(event, name, { value, enumerable: true });
+    this.ondownloadprogress?.(event);
+    this.dispatchEvent(event);
+  }
+}

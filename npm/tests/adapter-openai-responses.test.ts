@@ -1,0 +1,113 @@
+import { describe, expect, it } from "vitest";
+import { createClient, type ResponseEvent } from "../src/adapters/openai.js";
+import { fakeModel } from "./fake-model.js";
+
+const tool = { type: "function", name: "weather", parameters: { type: "object" }, strict: true };
+const CALL = { name: "weather", pieces: ['{"city":', '"Oslo"}'] };
+
+describe("responses.create", () => {
+  it("takes instructions, messages, calls and their outputs", async () => {
+    const model = fakeModel([{ texts: ["rain"] }]);
+    await createClient(model).responses.create({
+      instructions: "Be brief",
+      input: [
+        { role: "developer", content: "d" },
+        { role: "user", content: [{ type: "input_text", text: "Weather?" }] },
+        { type: "reasoning" },
+        { type: "function_call", call_id: "c1", name: "weather", arguments: "{}" },
+        { type: "function_call", call_id: "c2", name: "weather", arguments: "{}" },
+        { type: "function_call_output", call_id: "c1", output: "wet" },
+      ],
+      max_output_tokens: 5,
+      tools: [tool],
+      tool_choice: { type: "function", name: "weather" },
+      text: { format: { type: "json_schema", name: "n", schema: { type: "string" } } },
+    });
+    const [{ prompt, options } = { prompt: 0, options: {} }] = model.asked;
+    const call = (id: string) => ({ id, type: "function", function: { name: "weather", arguments: "{}" } });
+    expect(prompt).toEqual([
+      { role: "system", content: "Be brief" },
+      { role: "system", content: "d" },
+      { role: "user", content: [{ type: "text", text: "Weather?" }] },
+      { role: "assistant", content: null, tool_calls: [call("c1"), call("c2")] },
+      { role: "tool", tool_call_id: "c1", content: "wet" },
+    ]);
+    expect(options).toMatchObject({
+      maxTokens: 5,
+      tools: [
+        { type: "function", function: { name: "weather", parameters: { type: "object" }, strict: true } },
+      ],
+      toolChoice: { type: "function", function: { name: "weather" } },
+      responseFormat: { type: "json_schema", schema: { type: "string" } },
+    });
+  });
+
+  it("answers with messages and calls", async () => {
+    const client = createClient(
+      fakeModel([{ texts: ["Let ", "me"], calls: [CALL], finishReason: "length" }]),
+    );
+    const answer = await client.responses.create({ input: "Weather?", tools: [tool] });
+    expect(answer).toMatchObject({
+      object: "response",
+      status: "incomplete",
+      incomplete_details: { reason: "max_output_tokens" },
+      output_text: "Let me",
+      output: [
+        { type: "message", status: "completed", content: [{ type: "output_text", text: "Let me" }] },
+        {
+          type: "function_call",
+          call_id: "call_0",
+          name: "weather",
+          arguments: '{"city":"Oslo"}',
+          status: "incomplete",
+        },
+      ],
+      usage: { output_tokens: 4, input_tokens_details: { cached_tokens: 1 } },
+    });
+  });
+
+  it("streams the events of the API in their order", async () => {
+    const client = createClient(fakeModel([{ texts: ["Let ", "me"], calls: [CALL, CALL] }]));
+    const events: ResponseEvent[] = [];
+    for await (const event of await client.responses.create({ input: "Weather?", stream: true }))
+      events.push(event);
+    const call = [
+      "response.output_item.added",
+      "response.function_call_arguments.delta",
+      "response.function_call_arguments.delta",
+      "response.function_call_arguments.done",
+      "response.output_item.done",
+    ];
+    expect(events.map(({ type }) => type)).toEqual([
+      "response.created",
+      "response.in_progress",
+      "response.output_item.added",
+      "response.content_part.added",
+      "response.output_text.delta",
+      "response.output_text.delta",
+      "response.output_text.done",
+      "response.content_part.done",
+      "response.output_item.done",
+      ...call,
+      ...call,
+      "response.completed",
+    ]);
+    expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, index) => index));
+    expect(events[2]).toMatchObject({ item: { content: [] } });
+    expect(events.at(-1)).toMatchObject({ response: { status: "completed", output: { length: 3 } } });
+  });
+
+  it.each([
+    [{ previous_response_id: "r" }, "previous_response_id"],
+    [{ conversation: "c" }, "conversation"],
+    [{ background: true }, "background"],
+    [{ reasoning: { effort: "low" } }, "reasoning"],
+    [{ truncation: "auto" }, "truncation"],
+    [{ include: ["file_search_call.results"] }, "include"],
+    [{ tools: [{ type: "web_search" }] }, "tools[0]"],
+    [{ input: [{ type: "item_reference" }] }, "input[0]"],
+  ])("refuses %j", async (params, param) => {
+    const create = createClient(fakeModel([{}])).responses.create({ input: "a", ...(params as object) });
+    await expect(create).rejects.toMatchObject({ status: 400, code: "bad-option", param });
+  });
+});
