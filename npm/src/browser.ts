@@ -1,6 +1,7 @@
 /** The browser platform. */
 
 import { buildFiles, initialSharedPages, version } from "setun:builds";
+import { CATALOG } from "./catalog-entries.js";
 import type { Connect } from "./connection.js";
 import { documentBase } from "./document-base.js";
 import { estimateOn } from "./estimate.js";
@@ -32,6 +33,7 @@ export const load: Load = loadOn(platform);
 
 export const models: Models = {
   ...modelsOn({ openStorage, withLock, baseUrl: platform.baseUrl }),
+  catalog: CATALOG,
   estimate: estimateOn(platform),
 };
 

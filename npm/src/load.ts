@@ -1,5 +1,6 @@
 /** `load`: choice of build and device, and the request to the host. */
 
+import { catalogNames } from "./catalog.js";
 import { checkLoadOptions, engineLimits } from "./check-options.js";
 import {
   type DeviceDecision,
@@ -25,6 +26,7 @@ import {
 } from "./pick-build.js";
 import type { ModelRequest } from "./protocol.js";
 import type { TabsRequest } from "./shared/load-tabs.js";
+import { nearestName } from "./shown.js";
 import { isDownload, type LoadSource, modelSource } from "./sources.js";
 import type { DeviceReport } from "./wasm.js";
 
@@ -74,7 +76,7 @@ export function loadOn(platform: Platform): Load {
       platform.requestPersistence?.();
     const all = { ...request, draft: draftRequest?.model, isBuiltIn: source === undefined };
     return loadRequest(platform, all, options).catch((thrown: unknown) => {
-      throw withHubName(thrown, source, platform.baseUrl());
+      throw withName(thrown, source, platform.baseUrl());
     });
   };
 }
@@ -94,16 +96,20 @@ async function loadRequest(platform: Platform, request: LoadRequest, options: Lo
   return new Model(connection, info, report, baseUrl);
 }
 
-/** The error of a folder that is not there, and whose name could be a model's of the Hub. */
-function withHubName(thrown: unknown, source: LoadSource | undefined, base: string): unknown {
+/** The error of a folder that is not there, and whose name could be a model's of the Hub or of the catalog. */
+function withName(thrown: unknown, source: LoadSource | undefined, base: string): unknown {
   if (!(thrown instanceof SetunError) || thrown.code !== "not-found") return thrown;
-  if (typeof source !== "string" || !/^\w[\w.-]*\/\w[\w.-]*$/.test(source)) return thrown;
+  if (typeof source !== "string" || !/^\w[\w.-]*(\/\w[\w.-]*)?$/.test(source)) return thrown;
+  const isOfHub = source.includes("/");
+  const meant = isOfHub ? `hf:${source}` : nearestName(source, catalogNames());
+  if (meant === undefined) return thrown;
   const folder = new URL(`${source}/`, base).href;
   const isFolder = [`${folder}config.json: `, `${folder} has no model: `].some((each) =>
     thrown.message.startsWith(each),
   );
   if (!isFolder) return thrown;
-  const message = `${thrown.message}; a model of the Hub is "hf:${source}"`;
+  const advice = isOfHub ? `a model of the Hub is "${meant}"` : `did you mean "${meant}"?`;
+  const message = `${thrown.message}; ${advice}`;
   return new SetunError(thrown.code, message, { cause: thrown.cause });
 }
 

@@ -3,6 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import { buildFiles, grammarFiles } from "setun:builds";
+import { CATALOG } from "./catalog-entries.js";
 import type { Connect } from "./connection.js";
 import { DiskFiles } from "./disk-files.js";
 import { estimateOn } from "./estimate.js";
@@ -32,6 +33,7 @@ export const models: Models = {
     withLock: (_model, _signal, work) => work(),
     baseUrl: () => "file:///",
   }),
+  catalog: CATALOG,
   estimate: estimateOn(platform),
 };
 

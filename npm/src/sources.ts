@@ -1,5 +1,6 @@
 /** Model sources, and their form in messages to the host. */
 
+import { catalogSource } from "./catalog.js";
 import { type DroppedItems, droppedFiles, entriesOf, isEntry, isHandle, isItem } from "./dropped-files.js";
 import { SetunError } from "./errors.js";
 import { type HubOptions, type HubSource, isHubName, parseHubName } from "./hub-name.js";
@@ -7,8 +8,10 @@ import { detectEntry, EXPECTED_MODEL, hasEnd, isModelFile, isPickle, PICKLE_ADVI
 import { shown } from "./shown.js";
 
 /**
- * A source of a model: the URL of a folder or file, a Hub name (`hf:owner/name`), files or folders that the user
- * chose or dropped, a file system handle, or bytes by file name.
+ * A source of a model: a short name of {@link Models.catalog}, the URL of a folder or file, a Hub name
+ * (`hf:owner/name`), files or folders that the user chose or dropped, a file system handle, or bytes by file name.
+ *
+ * A text that equals a short name is that model; a folder of the same name is `./name`.
  */
 export type LoadSource =
   | string
@@ -88,7 +91,7 @@ async function anySource(source: LoadSource, base: string, hub: HubOptions): Pro
 }
 
 /**
- * Resolves a URL or a Hub name.
+ * Resolves a URL, a Hub name or a short name of the catalog.
  *
  * @throws {SetunError} `bad-option` for any other text, `bad-checkpoint` for the URL of a pickle.
  */
@@ -97,8 +100,9 @@ export function addressSource(
   base: string,
   hub: HubOptions = {},
 ): UrlSource | HubSource {
-  if (typeof source === "string" && isHubName(source)) return parseHubName(source, hub);
-  return urlSource(source, base);
+  const named = catalogSource(source);
+  if (typeof named === "string" && isHubName(named)) return parseHubName(named, hub);
+  return urlSource(named, base);
 }
 
 /** Bytes without a name, from which the format would be known. */

@@ -21,13 +21,15 @@ use setun::{
 use crate::{
     destination::Identity,
     error::CliError,
+    offer::missing_model,
     output::{Progress, report},
     synth::Synthetic,
 };
 
 /// What a MODEL may be.
 const EXPECTED: &str = "a folder with config.json and model.safetensors, a .safetensors, .gguf, \
-                        .onnx or .setun file, or the name of a model that was pulled";
+                        .onnx or .setun file, or the name of a model that was pulled or is in `setun \
+                        models search`";
 
 /// Files of a model, with what a reader has to know of them.
 pub(crate) struct ModelFiles {
@@ -216,14 +218,16 @@ pub(crate) fn verify_stored(model: &str) -> Result<(), CliError> {
 }
 
 /// The path of a name in the store; `None` for a path, which comes first.
-fn named(model: &str) -> Result<Option<PathBuf>, Error> {
+fn named(model: &str) -> Result<Option<PathBuf>, CliError> {
     if Path::new(model).exists() {
         return Ok(None);
     }
-    match store().resolve(model) {
+    let store = store();
+    match store.resolve(model) {
         Ok(path) => Ok(Some(path)),
+        Err(missing @ hub::Error::NotFound { .. }) => missing_model(model, &store, missing),
         // It was meant as a path: what is there instead says more.
-        Err(hub::Error::NotFound { .. } | hub::Error::InvalidName { .. }) => Ok(None),
+        Err(hub::Error::InvalidName { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

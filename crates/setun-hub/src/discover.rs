@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::{
     atomic_files::read_regular,
-    file_selection::{INDEX, WEIGHTS, choose_stored, split_name},
+    file_selection::{INDEX, WEIGHT_FOLDERS, WEIGHTS, choose_stored, split_name},
     model_name::is_lone_name,
 };
 
@@ -165,9 +165,7 @@ fn of_snapshot(
     snapshot: &Path,
     file: Option<&str>,
 ) -> Option<DiscoveredModel> {
-    let (files, _) = entries(snapshot, &mut ENTRIES.clone());
-    let names: Vec<_> =
-        files.iter().filter_map(|file| Some(file.file_name()?.to_str()?.to_owned())).collect();
+    let names = names_in(snapshot);
     let model = format!("{owner}/{name}");
     let choice = choose_stored(&model, &snapshot.display().to_string(), &names, file).ok()?;
     // One whose weights are not all there is of no use.
@@ -178,4 +176,58 @@ fn of_snapshot(
         revision: snapshot.file_name().map(|name| name.to_string_lossy().into_owned()),
         bytes,
     })
+}
+
+/// Names of the files of a snapshot, and of those in its folders of weights.
+fn names_in(snapshot: &Path) -> Vec<String> {
+    let (mut files, folders) = entries(snapshot, &mut ENTRIES.clone());
+    let has_weights = |folder: &&PathBuf| WEIGHT_FOLDERS.iter().any(|name| folder.ends_with(name));
+    for folder in folders.iter().filter(has_weights) {
+        files.extend(entries(folder, &mut ENTRIES.clone()).0);
+    }
+    let name =
+        |file: &PathBuf| Some(file.strip_prefix(snapshot).ok()?.to_str()?.replace('\\', "/"));
+    files.iter().filter_map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A cache of Hugging Face's tools with one model of these files.
+    fn cache(files: &[&str]) -> tempfile::TempDir {
+        let cache = tempfile::tempdir().expect("a folder");
+        let model = cache.path().join("models--o--n");
+        for file in files {
+            let path = model.join("snapshots/c0ffee").join(file);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, file).expect("a file");
+        }
+        fs::create_dir_all(model.join("refs")).expect("a folder");
+        fs::write(model.join("refs/main"), "c0ffee").expect("a file");
+        cache
+    }
+
+    #[test]
+    fn a_model_is_found_in_the_folder_of_its_format() {
+        for (files, expected, bytes) in [
+            (&["m-i2_s.gguf"][..], "m-i2_s.gguf", 11),
+            (&["README.md", "gguf/m-f16.gguf", "gguf/m-i2_s.gguf"], "gguf/m-i2_s.gguf", 16),
+            (
+                &["config.json", "onnx/model_q2.onnx", "onnx/model_q2.onnx_data"],
+                "onnx/model_q2.onnx",
+                18 + 23,
+            ),
+        ] {
+            let cache = cache(files);
+            let found = in_hub_cache(cache.path(), "o", "n", None, None).expect("a model");
+            let snapshot = cache.path().join("models--o--n/snapshots/c0ffee");
+            assert_eq!((found.path, found.bytes), (snapshot.join(expected), bytes), "{files:?}");
+            assert_eq!(discover_hub_cache(cache.path()).len(), 1, "{files:?}");
+            let named = in_hub_cache(cache.path(), "o", "n", None, Some(expected));
+            assert_eq!(named.expect("the file").path, snapshot.join(expected));
+        }
+        let elsewhere = cache(&["config.json", "other/m-i2_s.gguf"]);
+        assert_eq!(in_hub_cache(elsewhere.path(), "o", "n", None, None), None);
+    }
 }

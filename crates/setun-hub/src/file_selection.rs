@@ -38,6 +38,12 @@ pub(crate) const BESIDE: [&str; 18] = [
 /// Types of GGUF that keep every code, the ones that setun reads best first.
 const GGUF: [&str; 4] = ["i2_s", "tq2_0", "tq1_0", "q2_0"];
 
+/// The type of ONNX that keeps every code.
+const ONNX: [&str; 1] = ["q2"];
+
+/// Folders in which a repository may have its weights, below its other files.
+pub(crate) const WEIGHT_FOLDERS: [&str; 2] = ["gguf", "onnx"];
+
 /// Files that are a model together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileSelection {
@@ -105,21 +111,26 @@ fn preferred(model: &str, names: &[&str]) -> Result<Option<Vec<String>>, Error> 
         let one = has(WEIGHTS).then(|| vec![WEIGHTS.to_owned()]);
         return Ok(Some(one.unwrap_or(set)));
     }
-    let files = ending(".gguf");
-    let preferred = GGUF.iter().find_map(|kind| {
-        let of_kind: Vec<&str> =
-            files.iter().copied().filter(|name| name.to_ascii_lowercase().contains(kind)).collect();
-        (!of_kind.is_empty()).then_some(of_kind)
-    });
-    if let Some(found) = one_of(preferred.unwrap_or(files))? {
-        return Ok(Some(found));
-    }
-    for end in [".safetensors", ".onnx"] {
-        if let Some(found) = one_of(ending(end))? {
+    let by_kind = [(".gguf", &GGUF[..]), (".safetensors", &[]), (".onnx", &ONNX)];
+    for (end, kinds) in by_kind {
+        let files = ending(end);
+        let preferred = kinds.iter().find_map(|kind| {
+            let of_kind: Vec<_> =
+                files.iter().copied().filter(|name| has_word(name, kind)).collect();
+            (!of_kind.is_empty()).then_some(of_kind)
+        });
+        if let Some(found) = one_of(preferred.unwrap_or(files))? {
             return Ok(Some(found));
         }
     }
     Ok(None)
+}
+
+/// Whether a name has a type in it that is not the end of another's: `q2_0` is not `pq2_0`.
+fn has_word(name: &str, kind: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.match_indices(kind)
+        .any(|(start, _)| !name[..start].ends_with(|before: char| before.is_ascii_alphanumeric()))
 }
 
 /// `model.safetensors`, or `model-00001-of-00002.safetensors`.
@@ -217,7 +228,7 @@ mod tests {
     #[test]
     fn the_files_that_a_model_needs_are_taken() {
         let shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"];
-        let cases: [(&[&str], Option<&str>, &[&str]); 9] = [
+        let cases: [(&[&str], Option<&str>, &[&str]); 12] = [
             (&["config.json", "m.setun", WEIGHTS], None, &["config.json", "m.setun", "m.setun"]),
             (
                 &["config.json", WEIGHTS, "pytorch_model.bin", "a.gguf"],
@@ -243,6 +254,31 @@ mod tests {
                 None,
                 &["config.json", "x.onnx", "x.onnx_data", "x.onnx"],
             ),
+            // As repositories of ONNX decoders are laid out.
+            (
+                &[
+                    "config.json",
+                    "tokenizer.json",
+                    "onnx/model.onnx",
+                    "onnx/model_q4.onnx",
+                    "onnx/model_q2f16.onnx",
+                    "onnx/model_q2f16.onnx_data",
+                ],
+                None,
+                &[
+                    "config.json",
+                    "onnx/model_q2f16.onnx",
+                    "onnx/model_q2f16.onnx_data",
+                    "tokenizer.json",
+                    "onnx/model_q2f16.onnx",
+                ],
+            ),
+            (
+                &["README.md", "gguf/a-F16.gguf", "gguf/a-I2_S.gguf"],
+                None,
+                &["gguf/a-I2_S.gguf", "gguf/a-I2_S.gguf"],
+            ),
+            (&["a-F16.gguf", "a-PQ2_0.gguf", "a-Q2_0.gguf"], None, &["a-Q2_0.gguf", "a-Q2_0.gguf"]),
         ];
         for (names, asked, expected) in cases {
             assert_eq!(chosen(names, asked).unwrap(), expected, "{names:?}");

@@ -15,6 +15,7 @@
 //! promises.
 
 mod atomic_files;
+pub mod catalog;
 mod digest;
 mod discover;
 mod download;
@@ -47,6 +48,7 @@ pub mod testing;
 mod url;
 mod url_source;
 
+pub use catalog::{CatalogEntry, catalog};
 pub use digest::Digest;
 pub use discover::{DiscoveredModel, discover};
 pub use error::{Error, ErrorKind};

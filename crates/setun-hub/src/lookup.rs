@@ -1,6 +1,7 @@
 //! Lookup of a stored model by its name.
 
 use crate::{
+    catalog::{self, CatalogEntry},
     error::Error,
     hub_source::DEFAULT_REVISION,
     model_name::{ModelId, ModelName, Source, folder_name},
@@ -13,15 +14,17 @@ use crate::{
 const MAX_ALIASES: usize = 8;
 
 impl ModelStore {
-    /// Takes a name apart, and puts what an alias stands for in its place.
+    /// Takes a name apart, and puts what an alias or a short name of the catalog stands for in its
+    /// place. An alias comes first.
     pub(crate) fn parse(&self, name: &str) -> Result<ModelName, Error> {
         let mut parsed = ModelName::parse(name)?;
         for _ in 0..MAX_ALIASES {
             let Source::Alias(alias) = &parsed.source else { return Ok(parsed) };
-            let aliases = self.layout.aliases()?;
-            let Some(target) = aliases.get(alias) else { return Ok(parsed) };
+            let listed = || catalog::find(alias).map(CatalogEntry::source);
+            let target = self.layout.aliases()?.remove(alias).or_else(listed);
+            let Some(target) = target else { return Ok(parsed) };
             let file = parsed.file.take();
-            parsed = ModelName::parse(target)?;
+            parsed = ModelName::parse(&target)?;
             parsed.file = file.or(parsed.file);
         }
         let expected = "an alias that ends in a model";
@@ -105,7 +108,7 @@ impl ModelStore {
     }
 
     fn alias_hint(&self, name: &str, alias: &str) -> String {
-        let none = "no alias has this name";
+        let none = "no alias and no model of the catalog has this name";
         match self.layout.look_for_aliases() {
             Ok(SmallFile::Damaged(reason)) => format!("{none}: the aliases are damaged: {reason}"),
             Err(error) => format!("{none}: {error}"),
@@ -113,7 +116,13 @@ impl ModelStore {
                 Some(target) => {
                     format!("it stands for `{target}`; `setun models pull {name}` brings that")
                 }
-                None => none.to_owned(),
+                None => match catalog::find(alias) {
+                    Some(entry) => format!("`setun models pull {name}` pulls {}", entry.repository),
+                    None => match catalog::suggest(alias) {
+                        Some(entry) => format!("{none}; did you mean `{}`?", entry.name),
+                        None => format!("{none}; `setun models search` lists the catalog"),
+                    },
+                },
             },
         }
     }

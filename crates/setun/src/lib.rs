@@ -81,4 +81,4 @@ pub use source::{EMBEDDED_NAME, ModelBytes, ModelFolder, ModelSource};
 #[cfg(not(target_family = "wasm"))]
 pub use source::{locate, other_than_file, read_file};
 #[cfg(not(target_family = "wasm"))]
-pub use system_memory::SystemMemory;
+pub use system_memory::{SystemMemory, available_memory};

@@ -66,6 +66,23 @@ impl MemoryMonitor for SystemMemory {
     }
 }
 
+/// Bytes of memory that this process can still take: of main memory, or of what a control group of
+/// it may have, whichever is less. None where the system does not report it; only Linux does.
+#[must_use]
+pub fn available_memory() -> Option<u64> {
+    available_bytes(Path::new("/"))
+}
+
+/// Of a system whose files are below this folder.
+fn available_bytes(root: &Path) -> Option<u64> {
+    let proc = root.join("proc");
+    let lines = fs::read_to_string(proc.join("meminfo")).ok()?;
+    let all = number_after(&lines, "MemAvailable:")?.saturating_mul(1024); // it is in KiB
+    let groups = groups(&proc, &root.join("sys/fs/cgroup"));
+    let of_groups = groups.iter().filter_map(|group| bytes_of(group)).map(|(free, _)| free);
+    Some(of_groups.fold(all, u64::min))
+}
+
 /// The folders of the process's control group and of those that have it.
 fn groups(proc: &Path, all: &Path) -> Vec<PathBuf> {
     let lines = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
@@ -84,12 +101,18 @@ fn available_to_all(proc: &Path) -> Option<f64> {
 /// None for a group without a limit. Pages of files that were not used lately count as available:
 /// the system takes them where it needs memory.
 fn available_to(group: &Path) -> Option<f64> {
+    let (free, most) = bytes_of(group)?;
+    share(free, most)
+}
+
+/// What is left for a group, and what it may have.
+fn bytes_of(group: &Path) -> Option<(u64, u64)> {
     let read = |name| fs::read_to_string(group.join(name)).ok();
     let number = |name| read(name)?.trim().parse::<u64>().ok();
     let most = [number("memory.max"), number("memory.high")].into_iter().flatten().min()?;
     let files = read("memory.stat").and_then(|lines| number_after(&lines, "inactive_file "));
     let used = number("memory.current")?.saturating_sub(files.unwrap_or(0));
-    share(most.saturating_sub(used), most)
+    Some((most.saturating_sub(used), most))
 }
 
 /// The number of a line; its unit, if it has one, is that of all lines.
@@ -130,6 +153,7 @@ mod tests {
     fn main_memory_is_watched() {
         let root = system(4_000_000);
         let mut watch = SystemMemory::below(root.path(), 0.2).expect("a watch");
+        assert_eq!(available_bytes(root.path()), Some(4_096_000_000));
         assert_eq!((watch.available(), watch.pressure()), (Some(0.25), None));
         watch.least = 0.3;
         assert_eq!(watch.pressure(), Some(Pressure::Moderate));
@@ -153,6 +177,7 @@ mod tests {
         }
         let watch = SystemMemory::below(root.path(), 0.2).expect("a watch");
         assert_eq!(watch.available(), Some(0.25));
+        assert_eq!(available_bytes(root.path()), Some(500));
         write(&root, "sys/fs/cgroup/user/memory.current", "1000\n");
         assert_eq!(watch.available(), Some(0.5));
         write(&root, "sys/fs/cgroup/user/app/memory.current", "5000\n");
@@ -167,6 +192,7 @@ mod tests {
             assert_eq!(error.code(), ErrorCode::BadOption, "{error}");
         }
         let silent = tempfile::tempdir().expect("a folder");
+        assert_eq!(available_bytes(silent.path()), None);
         let error = SystemMemory::below(silent.path(), 0.5).expect_err("refused");
         assert!(error.to_string().contains("does not report available memory"), "{error}");
     }

@@ -98,7 +98,10 @@ function byPreference(model: string, names: readonly string[]): string[] | undef
   };
   const set = names.filter(isDefaultSet);
   const gguf = ending(".gguf");
-  const kinds = GGUF_TYPES.map((kind) => gguf.filter((name) => name.toLowerCase().includes(kind)));
+  // Not the end of another type: q2_0 is not pq2_0.
+  const kinds = GGUF_TYPES.map((kind) =>
+    gguf.filter((name) => new RegExp(`(^|[^a-z0-9])${kind}`, "i").test(name)),
+  );
   const container = oneOf(ending(".setun"));
   if (container !== undefined) return container;
   // Shards beside a single file are the same weights.

@@ -1,5 +1,6 @@
 /** Lookup of stored models by the names that callers use. */
 
+import { catalogSource } from "../catalog.js";
 import { SetunError } from "../errors.js";
 import { DEFAULT_ENDPOINT, HUB_PREFIX, isHubName } from "../hub-name.js";
 import {
@@ -29,15 +30,16 @@ export interface ListedModel {
 }
 
 /**
- * The model that `source` names, stored or not; `undefined` for sources that are never stored.
+ * The model that `given` names, stored or not; `undefined` for sources that are never stored.
  *
  * @throws {SetunError} `bad-option` if it is no source, or is ambiguous among several Hubs.
  */
 export async function lookupModel(
   storage: Storage,
-  source: string | URL | ListedModel,
+  given: string | URL | ListedModel,
   base: string,
 ): Promise<ModelQuery | undefined> {
+  const source = catalogSource(given);
   if (typeof source === "string" && isHubName(source)) return lookupHub(storage, source);
   if (typeof source === "string" || source instanceof URL) return lookupUrl(source, base);
   return lookupListed(source);
@@ -78,7 +80,7 @@ function lookupListed(source: ListedModel): ModelQuery {
   const parts = typeof name === "string" ? name.split("/") : [];
   const [host = "", owner = "", last = ""] = parts;
   if (parts.length !== 3 || !parts.every(isSafeFolderName) || typeof revision !== "string") {
-    const expected = "an address, hf:owner/name, or a model that models.list() has given";
+    const expected = "an address, hf:owner/name, a short name, or a model that models.list() has given";
     throw new SetunError("bad-option", `source: expected ${expected}`);
   }
   return { id: { host, owner, name: last }, revision };

@@ -72,6 +72,15 @@ it("asks whether a missing folder is a model of the Hub", async () => {
   await expect(loadWith()("./owner/name")).rejects.toThrow(/check the path$/);
 });
 
+it("suggests a short name for a missing folder that is spelled like it", async () => {
+  await expect(loadWith()("bitnet-2b4t")).rejects.toMatchObject({
+    code: "not-found",
+    message: expect.stringMatching(/no model: .*; did you mean "bitnet-2b-4t"\?$/),
+  });
+  await expect(loadWith()("./bitnet-2b4t")).rejects.toThrow(/^((?!did you mean).)*$/s);
+  await expect(loadWith()("stories")).rejects.toThrow(/^((?!did you mean).)*$/s);
+});
+
 it("reads changed files again", async () => {
   const next = bytes(4 * CHUNK, 2);
   server.ruleAt("/a.safetensors", 2 * CHUNK, 1, { become: { bytes: next, etag: '"f"' } });

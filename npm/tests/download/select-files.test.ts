@@ -16,6 +16,9 @@ describe("file selection", () => {
       ["x-00002-of-00002.gguf", "x-00001-of-00002.gguf"],
       ["x-00001-of-00002.gguf", "x-00002-of-00002.gguf"],
     ],
+    [["a-F16.gguf", "a-PQ2_0.gguf", "a-Q2_0.gguf"], ["a-Q2_0.gguf"]],
+    [["README.md", "gguf/a-F16.gguf", "gguf/a-I2_S.gguf"], ["gguf/a-I2_S.gguf"]],
+    [["config.json", "onnx/model.onnx", "gguf/a.gguf"], ["gguf/a.gguf"]],
     [["other.safetensors", "README.md"], ["other.safetensors"]],
     [["model.safetensors"], ["model.safetensors"]],
   ])("selects the best: %j", (names, weights) => {
@@ -46,10 +49,9 @@ describe("file selection", () => {
       layout: "file",
       name: "model.safetensors",
     });
-    expect(entryOfSelection(chosen(["config.json", "a.gguf"]), "n")).toEqual({
-      layout: "file",
-      name: "a.gguf",
-    });
+    for (const name of ["a.gguf", "gguf/a.gguf"]) {
+      expect(entryOfSelection(chosen(["config.json", name]), "n")).toEqual({ layout: "file", name });
+    }
   });
 
   it("lists files if none is a model", () => {

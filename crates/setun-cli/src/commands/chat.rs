@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let engine = args.generate.engine(1)?;
     if !engine.has_chat_template() {
         let expected = "a chat_template in tokenizer_config.json, or chat_template.jinja; \
-            a model for chats: setun models pull microsoft/bitnet-b1.58-2B-4T";
+            a model for chats: setun models pull bitnet-2b-4t; more: setun models search chat";
         let (model, what) = (engine.model_name().to_owned(), "chat template");
         return Err(EngineError::Missing { model, what, expected }.into());
     }

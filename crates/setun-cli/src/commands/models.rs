@@ -2,6 +2,7 @@
 
 mod list;
 mod pull;
+mod search;
 mod verify;
 
 use std::path::PathBuf;
@@ -18,9 +19,9 @@ use crate::{
 
 /// Pull, list and remove models
 ///
-/// A NAME is a hub repository `owner/name` or `hf:owner/name`, with optional `@revision` and `:file`;
-/// the URL of a file or folder; or an alias. Models are stored in `SETUN_HOME`, by default in the
-/// system's data folder.
+/// A NAME is a short name that `search` lists; a hub repository `owner/name` or `hf:owner/name`, with
+/// optional `@revision` and `:file`; the URL of a file or folder; or an alias. Models are stored in
+/// `SETUN_HOME`, by default in the system's data folder.
 /// `HF_ENDPOINT`, `HF_TOKEN` and `HF_HUB_OFFLINE` are respected.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -30,6 +31,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Search(search::Args),
     List(list::Args),
     Pull(pull::Args),
     Path(PathArgs),
@@ -83,6 +85,7 @@ struct AliasArgs {
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     match &args.command {
+        Command::Search(args) => search::run(args),
         Command::List(args) => list::run(args),
         Command::Pull(args) => pull::run(args),
         Command::Path(args) => path(args),

@@ -96,5 +96,8 @@ fn a_model_without_template_says_so() {
     assert!(config.get("chat_template").is_none());
     let error = setun_reading(&["chat", "--model", &model(STORIES)], b"hello\n").failure();
     assert!(error.contains("has no chat template: expected a chat_template in"), "{error}");
-    assert!(error.contains("setun models pull microsoft/bitnet-b1.58-2B-4T"), "{error}");
+    assert!(
+        error.contains("setun models pull bitnet-2b-4t; more: setun models search chat"),
+        "{error}"
+    );
 }

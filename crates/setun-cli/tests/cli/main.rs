@@ -1,6 +1,7 @@
 //! The `setun` command as its users see it: arguments in, text, files and exit statuses out.
 
 mod bench;
+mod catalog;
 mod chat;
 mod convert;
 mod destinations;

@@ -40,7 +40,7 @@ pub(crate) fn bytes(count: u64) -> Vec<u8> {
 }
 
 /// The command, with a store of its own and nothing of the user's environment.
-fn in_store(home: &TempDir, args: &[&str]) -> Command {
+pub(crate) fn in_store(home: &TempDir, args: &[&str]) -> Command {
     let mut command = command(args);
     for name in [
         "HF_ENDPOINT",
@@ -58,7 +58,7 @@ fn in_store(home: &TempDir, args: &[&str]) -> Command {
     command
 }
 
-fn outcome(mut command: Command) -> Outcome {
+pub(crate) fn outcome(mut command: Command) -> Outcome {
     let output = command.output().expect("the command runs");
     Outcome {
         status: output.status.code(),

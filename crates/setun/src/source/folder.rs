@@ -20,7 +20,12 @@ use crate::error::Error;
 /// Files that are requested whole (configurations, tokenizers) are far smaller.
 const WHOLE_FILE_LIMIT: u64 = 256 << 20;
 
-/// A model's files in a folder. They stay open once read from, until they are closed.
+/// Folders of weights, whose configuration and tokenizer may be in the folder above.
+const WEIGHT_FOLDERS: [&str; 2] = ["gguf", "onnx"];
+
+/// A model's files in a folder. They stay open once read from, until they are closed. Of a folder
+/// that is named `onnx` or `gguf`, files that are missing are those of the folder above it, as
+/// repositories have them.
 #[derive(Debug)]
 pub struct ModelFolder {
     folder: PathBuf,
@@ -65,14 +70,24 @@ impl ModelFolder {
         {
             return Ok(true);
         }
-        let path = self.folder.join(&want.file);
+        let path = self.path(&want.file);
         self.read_from(&path, want, bytes).map_err(|source| Error::Io { path, source })
     }
 
     /// Size of a file; none where there is no such file.
     #[must_use]
     pub fn file_bytes(&self, file: &str) -> Option<u64> {
-        self.folder.join(file).metadata().ok().map(|found| found.len())
+        self.path(file).metadata().ok().map(|found| found.len())
+    }
+
+    fn path(&self, file: &str) -> PathBuf {
+        let path = self.folder.join(file);
+        let has_weights = WEIGHT_FOLDERS.iter().any(|name| self.folder.ends_with(name));
+        if !has_weights || path.exists() {
+            return path;
+        }
+        let above = self.folder.parent().map(|folder| folder.join(file));
+        above.filter(|path| path.exists()).unwrap_or(path)
     }
 
     /// Closes all files; one that is read from again is opened again.

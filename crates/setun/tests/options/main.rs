@@ -1,9 +1,11 @@
-//! The option table against what is written from it: TypeScript, documents and test cases.
+//! The option table and the catalog of models against what is written from them: TypeScript,
+//! documents and test cases.
 //!
 //! With `SETUN_UPDATE_OPTIONS` in its environment the first test writes the files anew, which is
 //! what `cargo xtask options` does.
 
 mod cases;
+mod catalog;
 mod markdown;
 mod toml_files;
 mod typescript;
@@ -16,6 +18,7 @@ const UPDATE: &str = "SETUN_UPDATE_OPTIONS";
 #[test]
 fn files_made_from_the_table_are_current() {
     let configuration = read("docs/configuration.md");
+    let (hub, models) = (read("docs/hub.md"), read("crates/setun-hub/catalog.json"));
     for (file, made) in [
         ("npm/src/generate-options.ts", typescript::generate_options()),
         ("npm/src/generate-rules.ts", typescript::generate_rules()),
@@ -23,6 +26,8 @@ fn files_made_from_the_table_are_current() {
         ("npm/src/engine-limits.ts", typescript::engine_limits()),
         ("crates/setun/tests/options/cases.json", cases::json()),
         ("docs/configuration.md", markdown::with_tables(&configuration)),
+        ("npm/src/catalog-entries.ts", catalog::typescript(&models)),
+        ("docs/hub.md", catalog::with_table(&hub, &models)),
     ] {
         if std::env::var_os(UPDATE).is_some() {
             fs::write(path(file), made).expect(file);

@@ -1,7 +1,5 @@
 //! `setun models pull`: download of a model.
 
-mod progress;
-
 use std::{
     path::PathBuf,
     time::{Duration, Instant},
@@ -10,8 +8,7 @@ use std::{
 use serde::Serialize;
 use setun::hub::PullOptions;
 
-use crate::{error::CliError, output::Output, source::store};
-use progress::PullProgress;
+use crate::{error::CliError, output::Output, pull_progress::PullProgress, source::store};
 
 /// Largest chunk, in MB.
 const MAX_CHUNK: i64 = 1000;

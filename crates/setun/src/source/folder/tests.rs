@@ -91,3 +91,28 @@ fn a_model_that_ends_early_is_the_same_error_and_a_whole_one_has_the_same_weight
     let [plain, ahead] = [0, 1 << 20].map(|prefetch| read(whole.len(), prefetch).expect("a model"));
     assert!(plain.weights.data == ahead.weights.data);
 }
+
+#[test]
+fn a_folder_of_weights_has_the_files_above_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
+    for name in ["onnx", "gguf", "other"] {
+        fs::create_dir(folder.path().join(name)).expect("a folder");
+    }
+    write("config.json", "above");
+    write("tokenizer.json", "above");
+    write("onnx/tokenizer.json", "beside");
+    let mut bytes = vec![];
+    let mut read = |below: &str, file: &str| {
+        let mut files = ModelFolder::new(folder.path().join(below));
+        let want = ReadRequest { file: file.into(), range: None, required: false };
+        let is_there = files.read(&want, &mut bytes).expect("no failure");
+        assert_eq!(files.file_bytes(file), is_there.then_some(bytes.len() as u64));
+        is_there.then(|| String::from_utf8(bytes.clone()).expect("a text"))
+    };
+    assert_eq!(read("onnx", "config.json").as_deref(), Some("above"));
+    assert_eq!(read("onnx", "tokenizer.json").as_deref(), Some("beside"));
+    assert_eq!(read("gguf", "config.json").as_deref(), Some("above"));
+    assert_eq!(read("other", "config.json"), None);
+    assert_eq!(read("onnx", "none.json"), None);
+}

@@ -14,12 +14,12 @@ use crate::{output::report, terminal::escaped};
 const TICK: Duration = Duration::from_millis(200);
 
 /// A bar on a terminal; elsewhere only what a user has to know.
-pub(super) struct PullProgress {
+pub(crate) struct PullProgress {
     bar: Option<ProgressBar>,
 }
 
 impl PullProgress {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let bar = io::stderr().is_terminal().then(|| {
             // No length yet: indicatif shows a bar of 0 bytes as full.
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -35,7 +35,7 @@ impl PullProgress {
     }
 
     /// Shows an event.
-    pub(super) fn show(&self, event: PullEvent) {
+    pub(crate) fn show(&self, event: PullEvent) {
         match event {
             PullEvent::Connecting { address } => {
                 self.bar(|bar| bar.set_message(format!("connecting to {}", escaped(&address))));
@@ -86,7 +86,7 @@ impl PullProgress {
     }
 
     /// Removes the bar.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.bar(ProgressBar::finish_and_clear);
     }
 

@@ -1,0 +1,93 @@
+//! `setun models search`, and what is said of a model that is not pulled.
+
+use serde_json::Value;
+use setun::hub::catalog;
+
+use crate::{
+    models::{in_store, outcome},
+    support::Outcome,
+};
+
+fn run(args: &[&str]) -> Outcome {
+    let home = tempfile::tempdir().expect("a folder");
+    let mut command = in_store(&home, args);
+    command.env("HF_ENDPOINT", "http://127.0.0.1:9");
+    outcome(command)
+}
+
+#[test]
+fn all_models_are_listed_with_size_and_licence() {
+    let listed = run(&["models", "search"]).text();
+    let mut lines = listed.lines();
+    let title = lines.next().expect("a title");
+    for column in ["name", "parameters", "download", "memory", "context", "licence"] {
+        assert!(title.contains(column), "{title}");
+    }
+    assert_eq!(lines.clone().count(), catalog().len());
+    let line = lines.find(|line| line.starts_with("bitnet-2b-4t ")).expect("the model");
+    for cell in ["2.4 B", "1.18 GB", "4096", "mit", "chat"] {
+        assert!(line.contains(cell), "{line}");
+    }
+    assert!(!listed.contains("pulled"), "{listed}");
+}
+
+#[test]
+fn words_choose_models_and_json_has_each_field() {
+    let found: Value =
+        serde_json::from_str(&run(&["models", "search", "falcon3", "--json"]).text())
+            .expect("JSON");
+    let found = found.as_array().expect("a list");
+    assert_eq!(found.len(), 4);
+    for entry in found {
+        assert_eq!(entry["family"], "falcon3");
+        assert_eq!(entry["pulled"], false);
+        assert!(entry["memory"].as_u64() > entry["bytes"].as_u64(), "{entry}");
+    }
+    assert_eq!(run(&["models", "search", "no-such-model"]).text(), "");
+}
+
+#[test]
+fn a_model_that_is_not_pulled_says_how_to_pull_it() {
+    for (args, command) in [
+        (&["run", "--model", "bitnet-2b-4t", "Hi"][..], "setun models pull bitnet-2b-4t"),
+        (&["chat", "--model", "falcon3-1b"], "setun models pull falcon3-1b"),
+        (&["inspect", "llama3-8b-1.58"], "setun models pull llama3-8b-1.58"),
+        (
+            &["run", "--model", "microsoft/bitnet-b1.58-2B-4T", "Hi"],
+            "setun models pull microsoft/bitnet-b1.58-2B-4T",
+        ),
+    ] {
+        let failure = run(args).failure();
+        assert!(failure.contains("[not-found]") && failure.contains(command), "{failure}");
+    }
+}
+
+#[test]
+fn a_misspelled_name_suggests_one() {
+    for args in [
+        &["run", "--model", "bitnet-2b4t", "Hi"][..],
+        &["models", "pull", "bitnet-2b4t"],
+        &["models", "path", "bitnet-2b4t"],
+    ] {
+        let failure = run(args).failure();
+        assert!(failure.contains("did you mean `bitnet-2b-4t`?"), "{failure}");
+    }
+    let failure = run(&["run", "--model", "stories.gguf", "Hi"]).failure();
+    assert!(!failure.contains("did you mean"), "{failure}");
+}
+
+#[test]
+fn a_chat_without_a_template_names_models_of_the_catalog() {
+    let failure = run(&["chat"]).failure();
+    assert!(failure.contains("setun models pull bitnet-2b-4t"), "{failure}");
+    assert!(catalog::find("bitnet-2b-4t").is_some_and(|entry| entry.chat_template));
+}
+
+#[test]
+fn an_alias_comes_before_the_catalog() {
+    let home = tempfile::tempdir().expect("a folder");
+    let run = |args: &[&str]| outcome(in_store(&home, args));
+    run(&["models", "alias", "falcon3-1b", "o/n"]).text();
+    let failure = run(&["models", "path", "falcon3-1b"]).failure();
+    assert!(failure.contains("it stands for `o/n`"), "{failure}");
+}

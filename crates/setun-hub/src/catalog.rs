@@ -1,0 +1,197 @@
+//! Catalog of public ternary models, each with a short name.
+//!
+//! `catalog.json` is the only place that lists them: the command, the npm package and the table in
+//! `docs/hub.md` are made from it. A test compares sizes and memory with each model's
+//! configuration.
+
+use std::sync::LazyLock;
+
+use serde::{Deserialize, Serialize};
+
+const TABLE: &str = include_str!("../catalog.json");
+
+/// Letters by which a misspelled name may differ from the one that is meant.
+const MAX_ERRORS: usize = 2;
+
+static CATALOG: LazyLock<Vec<CatalogEntry>> =
+    LazyLock::new(|| parse(TABLE).expect("a catalog that the tests have read"));
+
+/// Positions that [`CatalogEntry::memory`] holds, of models with a longer context.
+pub const MEMORY_CONTEXT: u64 = 4096;
+
+/// A public model.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct CatalogEntry {
+    /// Short name, which stands for the repository wherever a name is accepted.
+    pub name: String,
+    /// Name to show.
+    pub title: String,
+    /// Series that the model belongs to.
+    pub family: String,
+    /// Number of parameters.
+    pub parameters: u64,
+    /// `owner/name` on the hub.
+    pub repository: String,
+    /// File to pull, where the repository has several models.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub file: Option<String>,
+    /// Format of the weights: `safetensors` or `gguf`.
+    pub format: String,
+    /// Bytes of the weights in the repository.
+    pub bytes: u64,
+    /// Peak memory on a CPU, in bytes, with a context of at most [`MEMORY_CONTEXT`] positions.
+    pub memory: u64,
+    /// Licence as the repository names it, or that of the model it was made from.
+    pub licence: String,
+    /// Most positions of a text, where a public source states them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub context_length: Option<u64>,
+    /// Whether the model has a chat template.
+    pub chat_template: bool,
+    /// Sampling that `generation_config.json` recommends, if it does.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sampling: Option<RecommendedSampling>,
+}
+
+/// Sampling options that a model's authors recommend.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct RecommendedSampling {
+    /// Temperature.
+    pub temperature: f64,
+    /// Probability mass of nucleus sampling.
+    pub top_p: f64,
+}
+
+impl CatalogEntry {
+    /// The name that a short name stands for: `owner/name` or `owner/name:FILE`.
+    #[must_use]
+    pub fn source(&self) -> String {
+        match &self.file {
+            Some(file) => format!("{}:{file}", self.repository),
+            None => self.repository.clone(),
+        }
+    }
+
+    /// Whether name, title, family, repository or licence has each of some words, in any case.
+    #[must_use]
+    pub fn matches(&self, words: &[String]) -> bool {
+        let Self { name, title, family, repository, licence, .. } = self;
+        let chat = if self.chat_template { "chat" } else { "" };
+        let text = [name, title, family, repository, licence, chat].join("\n").to_lowercase();
+        words.iter().all(|word| text.contains(&word.to_lowercase()))
+    }
+}
+
+/// All models, those of a family together.
+#[must_use]
+pub fn catalog() -> &'static [CatalogEntry] {
+    &CATALOG
+}
+
+/// The model with a short name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static CatalogEntry> {
+    catalog().iter().find(|entry| entry.name == name)
+}
+
+/// The model whose short name a misspelled one is nearest to, if it is near and the only one.
+#[must_use]
+pub fn suggest(name: &str) -> Option<&'static CatalogEntry> {
+    let name = name.to_lowercase();
+    let most = MAX_ERRORS.min(name.len() / 3);
+    let apart = |entry: &'static CatalogEntry| (distance(&name, &entry.name), entry);
+    let mut near: Vec<_> =
+        catalog().iter().map(apart).filter(|(distance, _)| *distance <= most).collect();
+    near.sort_by_key(|(distance, _)| *distance);
+    match near[..] {
+        [(best, entry), (next, _), ..] if best < next => Some(entry),
+        [(_, entry)] => Some(entry),
+        _ => None,
+    }
+}
+
+/// Letters to insert, remove or replace to make one text of another (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (above, letter) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = above + 1;
+        for (column, expected) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *expected);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+fn parse(table: &str) -> Result<Vec<CatalogEntry>, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Table {
+        models: Vec<CatalogEntry>,
+    }
+    Ok(serde_json::from_str::<Table>(table)?.models)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::model_name::{ModelName, Source};
+
+    #[test]
+    fn each_entry_has_a_name_of_its_own_and_names_a_repository() {
+        let entries = parse(TABLE).expect("valid JSON");
+        let names: BTreeSet<_> = entries.iter().map(|entry| &entry.name).collect();
+        assert_eq!(names.len(), entries.len());
+        assert!(entries.len() > 20, "{} models", entries.len());
+        for entry in &entries {
+            let name = ModelName::parse(&entry.name).expect("a name");
+            assert_eq!(name.source, Source::Alias(entry.name.clone()), "{}", entry.name);
+            let source = ModelName::parse(&entry.source()).expect("a repository");
+            assert!(matches!(source.source, Source::Hub { host: None, .. }), "{}", entry.name);
+            assert_eq!(source.file, entry.file);
+            assert!(["safetensors", "gguf"].contains(&entry.format.as_str()), "{}", entry.name);
+            // A GGUF repository can have several; a folder is taken whole.
+            assert_eq!(entry.file.is_some(), entry.format == "gguf", "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_field_is_refused() {
+        let table = TABLE.replacen("\"title\"", "\"headline\"", 1);
+        assert!(parse(&table).expect_err("refused").to_string().contains("headline"));
+    }
+
+    #[test]
+    fn a_misspelled_name_suggests_the_nearest() {
+        let suggested = |name| suggest(name).map(|entry| entry.name.as_str());
+        assert_eq!(suggested("bitnet-2b-4t"), Some("bitnet-2b-4t"));
+        assert_eq!(suggested("bitnet-2b4t"), Some("bitnet-2b-4t"));
+        assert_eq!(suggested("BitNet-2B-4T"), Some("bitnet-2b-4t"));
+        assert_eq!(suggested("falcon3-8b"), None); // 1b, 3b and 7b are as near
+        assert_eq!(suggested("ternary-bonsai8b"), Some("ternary-bonsai-8b"));
+        for far in ["", "stories", "gpt2", "a-model-of-mine"] {
+            assert_eq!(suggested(far), None, "{far}");
+        }
+    }
+
+    #[test]
+    fn all_words_must_be_in_an_entry() {
+        let found = |words: &[&str]| -> Vec<&str> {
+            let words: Vec<_> = words.iter().map(ToString::to_string).collect();
+            let entries = catalog().iter().filter(|entry| entry.matches(&words));
+            entries.map(|entry| entry.name.as_str()).collect()
+        };
+        assert_eq!(found(&[]).len(), catalog().len());
+        assert_eq!(found(&["Falcon3", "7B"]), ["falcon3-7b"]);
+        assert_eq!(found(&["microsoft", "gguf"]), ["bitnet-2b-4t-gguf"]);
+        assert_eq!(found(&["bonsai", "mit"]), [""; 0]);
+    }
+}
