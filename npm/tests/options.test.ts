@@ -190,7 +190,7 @@ describe("engineOptions", () => {
     expect(() => engineOptions({ max_tokens: 1 } as object)).toThrow(
       badOption("max_tokens: unknown option; did you mean maxTokens?"),
     );
-    expect(() => engineOptions({ tools: [] } as object)).toThrow(
+    expect(() => engineOptions({ penalties: [] } as object)).toThrow(
       badOption("expected one of parseSpecial, generatedTokens"),
     );
   });

@@ -6,6 +6,7 @@ mod context;
 mod filter;
 mod options;
 mod template;
+mod tools;
 
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,7 @@ use filter::ContentFilterArgs;
 use options::OptionArgs;
 pub(crate) use options::{help, value};
 pub(crate) use template::TemplateArgs;
+pub(crate) use tools::ToolArgs;
 
 use crate::{
     error::CliError,

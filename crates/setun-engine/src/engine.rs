@@ -18,6 +18,7 @@ mod slots_tests;
 mod start;
 #[cfg(all(test, not(target_family = "wasm")))]
 mod test_support;
+mod tools;
 mod weak;
 
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub use embed::Embedding;
 pub use lists::ChatCompletion;
 pub use score::{Classification, Score};
 pub use session::Session;
+pub(crate) use tools::ToolUse;
 pub use weak::WeakEngine;
 
 use chat_prompt::Reading;
@@ -293,7 +295,11 @@ impl Engine {
     }
 
     /// The same for a request that says how its prompt is read.
-    pub(crate) fn read_prompt(&self, prompt: Prompt, reading: Reading) -> Result<Vec<u32>, Error> {
+    pub(crate) fn read_prompt(
+        &self,
+        prompt: Prompt,
+        reading: Reading<'_>,
+    ) -> Result<Vec<u32>, Error> {
         let tokens = match prompt {
             Prompt::Tokens(tokens) => tokens,
             Prompt::Text(text) => self.encode(&text, true, reading.must_fit)?,

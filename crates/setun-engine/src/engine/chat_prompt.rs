@@ -1,6 +1,6 @@
 //! Tokens of conversations.
 
-use setun_text::{CivilTime, Interrupt, MarkedMessages, Message, RenderOptions};
+use setun_text::{CivilTime, Interrupt, Message, RenderOptions, Tool};
 use web_time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::Engine;
@@ -8,22 +8,25 @@ use crate::{error::Error, options::GenerateOptions};
 
 /// How the prompt of a request is read.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Reading {
+pub(crate) struct Reading<'a> {
     /// Whether special tokens that messages spell are tokens.
     pub(super) parse_special: bool,
     /// Whether it is refused where it is far beyond the context.
     pub(super) must_fit: bool,
     /// The template is stopped then.
     pub(super) deadline: Option<Instant>,
+    /// What a conversation offers the model.
+    pub(super) tools: &'a [Tool],
 }
 
-impl Reading {
+impl<'a> Reading<'a> {
     /// As the options of a request say that has arrived at this time.
-    pub(super) fn of(options: &GenerateOptions, arrival_time: Instant) -> Self {
+    pub(super) fn of(options: &'a GenerateOptions, arrival_time: Instant) -> Self {
         Self {
             parse_special: options.parse_special.unwrap_or_default(),
             must_fit: options.context_overflow.is_none(),
             deadline: options.timeout.and_then(|time| arrival_time.checked_add(time)),
+            tools: &options.tools,
         }
     }
 }
@@ -40,33 +43,48 @@ impl Engine {
         messages: &[Message],
         parse_special: bool,
     ) -> Result<Vec<u32>, Error> {
-        self.read_chat(messages, Reading { parse_special, ..Reading::default() })
+        self.tokenize_tools(messages, &[], parse_special)
+    }
+
+    /// The same of a conversation that offers the model tools.
+    ///
+    /// # Errors
+    ///
+    /// As [`tokenize_chat`](Self::tokenize_chat).
+    pub fn tokenize_tools(
+        &self,
+        messages: &[Message],
+        tools: &[Tool],
+        parse_special: bool,
+    ) -> Result<Vec<u32>, Error> {
+        self.read_chat(messages, Reading { parse_special, tools, ..Reading::default() })
     }
 
     /// The same, where the template is stopped at a deadline.
     pub(super) fn read_chat(
         &self,
         messages: &[Message],
-        reading: Reading,
+        reading: Reading<'_>,
     ) -> Result<Vec<u32>, Error> {
-        let Reading { parse_special, must_fit, deadline } = reading;
-        let options = render_options(deadline);
+        let Reading { parse_special, must_fit, deadline, tools } = reading;
         let template = self.shared.template.as_ref().ok_or_else(|| {
             let expected = "a chat_template in tokenizer_config.json, or chat_template.jinja";
             self.missing("chat template", expected)
         })?;
         let tokenizer = self.tokenizer()?;
-        template.check(messages, &options)?; // before marks change a role
-        if !parse_special
-            && let Some(marked) = MarkedMessages::new(messages, &tokenizer.special_tokens())?
-        {
-            let text = template.render(&marked.messages, &options)?;
+        let mut prepared = template.prepare_tools(messages, tools)?;
+        let mut options =
+            RenderOptions { tools: prepared.tools.clone(), ..render_options(deadline) };
+        template.check(&prepared.messages, &options)?; // before marks change a role
+        if !parse_special && let Some(mark) = prepared.mark(&tokenizer.special_tokens())? {
+            options.tools = prepared.tools;
+            let text = template.render(&prepared.messages, &options)?;
             if must_fit {
-                self.check_length(&text.replace(marked.mark, ""))?;
+                self.check_length(&text.replace(mark, ""))?;
             }
-            return Ok(tokenizer.encode_marked(&text, marked.mark)?);
+            return Ok(tokenizer.encode_marked(&text, mark)?);
         }
-        self.encode(&template.render(messages, &options)?, false, must_fit)
+        self.encode(&template.render(&prepared.messages, &options)?, false, must_fit)
     }
 }
 

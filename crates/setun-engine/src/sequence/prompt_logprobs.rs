@@ -143,5 +143,5 @@ impl PromptLogprobs {
 pub(super) fn token_logprobs(logits: &[f32], token: u32, top: usize) -> TextDelta {
     let logprobs = Logprobs::new(logits);
     let top_logprobs = logprobs.top(top).into_iter().map(Into::into).collect();
-    TextDelta { text: String::new(), token, logprob: Some(logprobs.of(token)), top_logprobs }
+    TextDelta { token, logprob: Some(logprobs.of(token)), top_logprobs, ..TextDelta::default() }
 }
