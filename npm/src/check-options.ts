@@ -19,6 +19,7 @@ import type { EstimateOptions, LoadOptions } from "./options.js";
 import type { ChatMessage } from "./protocol.js";
 import { grammarSource, type RequestOptions } from "./response-format.js";
 import { nearestName, shown } from "./shown.js";
+import { sentTools } from "./tools.js";
 
 const isCount = integer(1, 65536);
 const BOOLEAN = [isBoolean, "true or false"] as const;
@@ -77,11 +78,14 @@ export function checkEstimateOptions(options: EstimateOptions): void {
  */
 export function engineOptions(options: GenerateOptions): RequestOptions {
   check(options, GENERATE);
-  const { signal: _, logitsProcessors: __, responseFormat, speculative, onPromptProgress, ...rest } = options;
+  const { tools: given, toolChoice, parallelToolCalls, ...others } = options;
+  const { signal: _, logitsProcessors: __, responseFormat, speculative, onPromptProgress, ...rest } = others;
   check(speculative ?? {}, SPECULATIVE, "speculative.");
   const grammar = responseFormat && grammarSource(responseFormat);
+  const tools = sentTools({ tools: given, toolChoice, parallelToolCalls });
+  if (tools && grammar) throw new SetunError("bad-option", "responseFormat: expected none beside tools");
   const promptProgress = onPromptProgress && true;
-  const sent = { ...rest, ...speculative, promptProgress, ...(grammar && { grammar }) };
+  const sent = { ...rest, ...speculative, promptProgress, tools, ...(grammar && { grammar }) };
   const set = Object.entries(sent).filter(([, value]) => value !== undefined);
   return Object.fromEntries(
     set.map(([name, value]) => [name, isOneOfStrings(name, value) ? [value] : value]),

@@ -7,6 +7,7 @@
 import type { FilterRule } from "./filter.js";
 import type { LogitsProcessorInput } from "./processors.js";
 import type { ResponseFormat } from "./response-format.js";
+import type { Tool, ToolChoice } from "./tools.js";
 import type { ContextStrategy, PromptProgress } from "./wasm.js";
 
 /** The sampling steps in their default order. */
@@ -412,6 +413,29 @@ export interface GenerateOptions {
    * @defaultValue none
    */
   responseFormat?: ResponseFormat;
+  /**
+   * Tools: functions that the model may call, for conversations.
+   *
+   * Each call that it writes has arguments that are valid under the function's schema.
+   *
+   * @defaultValue none
+   */
+  tools?: readonly Tool[];
+  /**
+   * Tools: whether the model calls them.
+   *
+   * It decides itself (`"auto"`), is offered none (`"none"`), has to call one (`"required"`) or the named
+   * one.
+   *
+   * @defaultValue auto
+   */
+  toolChoice?: ToolChoice;
+  /**
+   * Tools: whether an answer may have several calls. Takes one of true, false.
+   *
+   * @defaultValue true
+   */
+  parallelToolCalls?: boolean;
   /**
    * Content filter: replaces words in the text, or ends it before them.
    *

@@ -21,10 +21,12 @@ import {
   isStringOrStrings,
   MAX_FLOAT,
   number,
+  oneOf,
   type Rules,
 } from "./option-checks.js";
 import { isProcessor } from "./processors.js";
 import { grammarSource, RESPONSE_FORMATS } from "./response-format.js";
+import { isTool, isToolChoice } from "./tools.js";
 
 /** The check of each option. */
 export const GENERATE: Rules<GenerateOptions> = {
@@ -76,6 +78,12 @@ export const GENERATE: Rules<GenerateOptions> = {
   topLogprobs: [integer(0), "an integer of 0 or more"],
   promptLogprobs: [isBoolean, "true or false"],
   responseFormat: [(value) => grammarSource(value) !== undefined, RESPONSE_FORMATS],
+  tools: [
+    arrayOf(isTool),
+    'an array of {type: "function", function: {name, description?, parameters?, strict?}}',
+  ],
+  toolChoice: [isToolChoice, '"auto", "none", "required" or {type: "function", function: {name}}'],
+  parallelToolCalls: [oneOf([true, false]), "one of true, false"],
   filter: [
     arrayOf(isFilterRule),
     "an array of {word, wholeWord?, ignoreCase?} with either replace or stop: true",

@@ -7,6 +7,7 @@ import type { Build } from "./pick-build.js";
 import { type ProcessorContext, toSentProcessors } from "./processors.js";
 import type { FromHost, KnownGeneration, ToHost } from "./protocol.js";
 import { textsOf, toStream } from "./readable-stream.js";
+import { joinCalls, type ToolCall } from "./tools.js";
 import type { DoneEvent, TextDelta, WasmEvent, WasmPrompt } from "./wasm.js";
 
 /** Result of a finished generation. */
@@ -15,6 +16,8 @@ export interface GenerationResult extends Omit<DoneEvent, "type"> {
   readonly text: string;
   /** Ids of the generated tokens, including an end token. */
   readonly tokens: readonly number[];
+  /** Calls of tools. Where the answer was cut off, the last one may be, too. */
+  readonly toolCalls: readonly ToolCall[];
   /** The WebAssembly build that ran. */
   readonly build: Build;
 }
@@ -117,6 +120,7 @@ class ConnectedGeneration implements Generation, Listener {
   #wake: (() => void) | undefined;
   #text: string;
   readonly #tokens: number[];
+  readonly #toolCalls: ToolCall[] = [];
   #iterated = false;
   #removeAbortListener = () => {};
 
@@ -222,6 +226,7 @@ class ConnectedGeneration implements Generation, Listener {
       turn.push(delta);
       this.#text += delta.text;
       this.#tokens.push(delta.token);
+      if (delta.toolCalls) joinCalls(this.#toolCalls, delta.toolCalls);
     }
     this.#turns.push(turn);
     this.#wake?.();
@@ -229,7 +234,8 @@ class ConnectedGeneration implements Generation, Listener {
 
   #finish({ type: _, ...done }: DoneEvent): void {
     this.#end({});
-    this.#finished.resolve({ ...done, text: this.#text, tokens: this.#tokens, build: this.#build });
+    const [text, tokens, toolCalls] = [this.#text, this.#tokens, this.#toolCalls];
+    this.#finished.resolve({ ...done, text, tokens, toolCalls, build: this.#build });
   }
 
   #end(ending: { readonly error?: unknown }): void {

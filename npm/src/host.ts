@@ -11,6 +11,7 @@ import { type OnProgress, ProgressReporter } from "./load-progress.js";
 import { ModelBytes, type ReadOperation } from "./model-bytes.js";
 import type { OpenSource } from "./open-model.js";
 import type { FromHost, ModelRequest, ToHost } from "./protocol.js";
+import { toolGrammar } from "./tools.js";
 import type { WasmEvent, WasmGenerateOptions, WasmGeneration, WasmLoader, WasmModel } from "./wasm.js";
 import { startWasm, type WasmBuild } from "./wasm-instance.js";
 
@@ -100,7 +101,7 @@ export class Host {
         return this.#send({ type: "classified", id, classification });
       }
       case "count-tokens": {
-        const { grammar: _, ...options } = message.options;
+        const { grammar: _, tools: __, ...options } = message.options;
         return this.#send({ type: "count", id, count: this.#model().countTokens(message.prompt, options) });
       }
       case "embed": {
@@ -267,15 +268,19 @@ export class Host {
   }
 
   async #generate({ id, prompt, options, processors, count, credit }: Message<"generate">): Promise<void> {
-    const { grammar: source, ...rest } = options;
+    const { grammar, tools, ...rest } = options;
     const all = new Map(Array.from({ length: count }, (_, index) => [id + index, new ActiveRequest(credit)]));
     for (const [each, running] of all) this.#running.set(each, running);
     try {
       // Without either there is no wait, so generations start in the order of their requests.
       const loaded = processors && (await LoadedProcessors.load(processors));
+      const source = tools ? toolGrammar(tools, this.#model().toolFormat) : grammar;
       const compiled = source && (await this.#grammars.grammar(source, this.#model(), rest.timeout));
-      const grammar = compiled && { grammar: compiled };
-      const whole = { ...rest, ...grammar };
+      const whole = {
+        ...rest,
+        ...(compiled && { grammar: compiled }),
+        ...(tools && source && { tools: source.text }),
+      };
       const generations = this.#model().generate(prompt, withProcessors(whole, loaded), count);
       const runs = [...all].map(([each, running], index) => {
         return this.#run(each, running, generations[index] as WasmGeneration, loaded);
@@ -307,7 +312,7 @@ export class Host {
 
   /** Runs a beam search to its end, or until it is stopped. */
   async #search({ id, prompt, beams, options, processors }: Message<"beam-search">): Promise<void> {
-    const { grammar: _, ...rest } = options; // beam search has no response format
+    const { grammar: _, tools: __, ...rest } = options; // beam search has neither
     const running = new ActiveRequest(0);
     this.#running.set(id, running);
     let loaded: LoadedProcessors | undefined;

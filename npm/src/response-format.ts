@@ -1,5 +1,6 @@
 /** Response formats of structured output, and the grammars that they compile to. */
 
+import type { SentTools } from "./tools.js";
 import type { WasmGenerateOptions } from "./wasm.js";
 
 /**
@@ -61,7 +62,7 @@ export interface ChoiceFormat {
 }
 
 /** Names of grammars in the grammar module: `crates/setun-grammar-wasm`. */
-export type GrammarKind = "json_object" | "json_schema" | "choice" | GrammarFormat["syntax"];
+export type GrammarKind = "json_object" | "json_schema" | "choice" | "tools" | GrammarFormat["syntax"];
 
 /** A grammar before it is compiled. Schemas and choices are JSON text. */
 export interface GrammarSource {
@@ -70,7 +71,10 @@ export interface GrammarSource {
 }
 
 /** Options of a generation on their way to the engine, before the grammar is compiled. */
-export type RequestOptions = Omit<WasmGenerateOptions, "grammar"> & { readonly grammar?: GrammarSource };
+export type RequestOptions = Omit<WasmGenerateOptions, "grammar" | "tools"> & {
+  readonly grammar?: GrammarSource;
+  readonly tools?: SentTools;
+};
 
 /** The accepted values in words. */
 export const RESPONSE_FORMATS =

@@ -10,6 +10,7 @@ import type { GenerateOptions } from "./generate-options.js";
 import type { Metrics } from "./metrics.js";
 import type { LogitsProcessor } from "./processors.js";
 import type { ChatMessage } from "./protocol.js";
+import type { ToolCallDelta } from "./tools.js";
 
 /** The source of a model's bytes. */
 export interface WasmFiles {
@@ -117,6 +118,8 @@ export interface WasmModel {
   ): Promise<(Float32Array<ArrayBuffer> | number)[]>;
   /** Tokens of a prompt in a request with these options. */
   countTokens(prompt: WasmPrompt, options: WasmGenerateOptions): number;
+  /** Name of the format of tool calls, for the grammar module. */
+  readonly toolFormat: string;
   /** Vocabulary table for the grammar module. */
   tokenTable(): Uint8Array;
   metrics(): Promise<Metrics>;
@@ -212,9 +215,18 @@ export interface SamplingDefaults {
 export interface WasmGenerateOptions
   extends Omit<
     GenerateOptions,
-    "signal" | "logitsProcessors" | "responseFormat" | "speculative" | "onPromptProgress"
+    | "signal"
+    | "logitsProcessors"
+    | "responseFormat"
+    | "speculative"
+    | "onPromptProgress"
+    | "tools"
+    | "toolChoice"
+    | "parallelToolCalls"
   > {
   lookahead?: number;
+  /** JSON text of `{tools, toolChoice}`; its `grammar` is that of the calls. */
+  tools?: string;
   promptProgress?: boolean;
   logitsProcessors?: readonly LogitsProcessor[];
   grammar?: WasmGrammar;
@@ -282,6 +294,8 @@ export interface TextDelta {
   readonly logprob?: number;
   /** The most likely tokens at this position, the most likely first; with `topLogprobs`. */
   readonly topLogprobs?: readonly TokenLogprob[];
+  /** Pieces of the calls that this token belongs to; with `tools`. They are no part of the text. */
+  readonly toolCalls?: readonly ToolCallDelta[];
 }
 
 /** A token with the natural logarithm of its probability. */
@@ -319,9 +333,9 @@ export interface DoneEvent {
   readonly type: "done";
   /**
    * `stop`: an end token or a stop string. `length`: `maxTokens` or a full context. `aborted`: {@link Generation.stop}.
-   * `timeout`: the time limit. `content_filter`: the content filter.
+   * `timeout`: the time limit. `content_filter`: the content filter. `tool_calls`: an end token after calls.
    */
-  readonly finishReason: "stop" | "length" | "aborted" | "content_filter" | "timeout";
+  readonly finishReason: "stop" | "length" | "tool_calls" | "aborted" | "content_filter" | "timeout";
   /** The stop string that ended the text, if one did. */
   readonly stop?: string;
   /** Numbers of tokens. */

@@ -39,6 +39,8 @@ export interface Log {
   counted: object[];
   /** Option `lookahead` of each generation. */
   lookaheads: (number | undefined)[];
+  /** Option `tools` of each generation that has it. */
+  tools: string[];
   /** Options of the latest beam search. */
   searched: BeamOptions | undefined;
 }
@@ -55,6 +57,7 @@ export const emptyLog = (): Log => ({
   embedded: [],
   counted: [],
   lookaheads: [],
+  tools: [],
   searched: undefined,
 });
 
@@ -222,6 +225,7 @@ function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): W
       log.asked.push({ prompt, count });
       log.lookaheads.push(options.lookahead);
       log.special.push(options.parseSpecial);
+      if (options.tools !== undefined) log.tools.push(options.tools);
       const text = textOf(prompt);
       return Array.from({ length: count }, () => fakeGeneration(text, options, log, files));
     },
@@ -248,6 +252,7 @@ function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): W
       log.counted.push(options);
       return textOf(prompt).length;
     },
+    toolFormat: "hermes",
     tokenTable: () => new Uint8Array(8),
     metrics: async () => ({ steps: log.turns, ...NO_METRICS }),
     resetPrefixCache: () => void log.freed.push("prefixes"),
@@ -315,6 +320,12 @@ function textOf(prompt: WasmPrompt): string {
   throw Object.assign(new Error("there is no chat template"), { code: "bad-option" });
 }
 
+/** A call in the first two tokens. */
+const CALL = [
+  { index: 0, id: "i", name: "now", arguments: "{" },
+  { index: 0, arguments: "}" },
+];
+
 /** The prompt "lost" loses its device after the first batch, and the model is read again. */
 function fakeGeneration(
   prompt: string,
@@ -356,7 +367,8 @@ function fakeGeneration(
         events.push({ type: "prompt", tokens: [...letters(prompt)].map(fakeDelta) });
       while (!stopped && token < maxTokens && events.length < 2) {
         process(options, [...letters(prompt), token]);
-        events.push({ type: "text", text: `${token} `, token });
+        const pieces = options.tools === undefined ? [] : CALL.slice(token, token + 1);
+        events.push({ type: "text", text: `${token} `, token, ...(pieces[0] && { toolCalls: pieces }) });
         token += 1;
       }
       over = stopped || token >= maxTokens;

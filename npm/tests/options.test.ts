@@ -191,7 +191,7 @@ describe("engineOptions", () => {
       badOption("max_tokens: unknown option; did you mean maxTokens?"),
     );
     expect(() => engineOptions({ xyzzy: 1 } as object)).toThrow(
-      badOption("expected one of parseSpecial, continueFinalMessage"),
+      badOption("expected one of parseSpecial, "),
     );
   });
 });

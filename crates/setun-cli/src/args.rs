@@ -7,6 +7,7 @@ mod filter;
 mod options;
 mod template;
 mod texts;
+mod tools;
 
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,7 @@ use options::OptionArgs;
 pub(crate) use options::{help, value};
 pub(crate) use template::TemplateArgs;
 pub(crate) use texts::{PromptArgs, ReaderArgs, with_lines};
+pub(crate) use tools::ToolArgs;
 
 use crate::{
     error::CliError,

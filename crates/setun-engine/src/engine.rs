@@ -18,6 +18,7 @@ mod slots_tests;
 mod start;
 #[cfg(all(test, not(target_family = "wasm")))]
 mod test_support;
+mod tools;
 mod weak;
 
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub use embed::Embedding;
 pub use lists::ChatCompletion;
 pub use score::{Classification, Score};
 pub use session::Session;
+pub(crate) use tools::ToolUse;
 pub use weak::WeakEngine;
 
 use chat_prompt::Reading;

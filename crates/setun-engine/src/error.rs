@@ -307,6 +307,8 @@ fn text_code(error: &TextError) -> ErrorCode {
         | TextError::NoTokenLeft
         | TextError::Message { .. }
         | TextError::NoFreeMark
+        | TextError::Tool { .. }
+        | TextError::ToolChoice { .. }
         | TextError::NeedsState { .. }
         | TextError::Processor { .. }
         | TextError::Filter { .. }

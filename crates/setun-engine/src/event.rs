@@ -1,6 +1,7 @@
 //! Events of a generation.
 
 use serde::Serialize;
+use setun_text::ToolCallDelta;
 
 use crate::device::DeviceKind;
 
@@ -34,6 +35,9 @@ pub struct TextDelta {
     /// The likeliest tokens in its place, as many as were requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub top_logprobs: Vec<TokenLogprob>,
+    /// Pieces of the calls that the token belongs to, with `tools`. They are no part of the text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCallDelta>,
 }
 
 /// A token and the natural logarithm of its probability.
@@ -94,6 +98,8 @@ pub enum FinishReason {
     Stop,
     /// The most tokens that were requested, or that fit the context.
     Length,
+    /// An end token after calls of tools.
+    ToolCalls,
     /// The caller. Text that was held back, because it might have become a stop string, was half
     /// a character or was held by a filter, is then not part of the answer.
     Aborted,
@@ -110,6 +116,7 @@ impl FinishReason {
         match self {
             Self::Stop => "stop",
             Self::Length => "length",
+            Self::ToolCalls => "tool_calls",
             Self::Aborted => "aborted",
             Self::Timeout => "timeout",
             Self::ContentFilter => "content_filter",

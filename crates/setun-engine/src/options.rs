@@ -8,8 +8,8 @@ mod table;
 use std::{collections::BTreeMap, time::Duration};
 
 use setun_text::{
-    Message, SamplingStep, SharedFilter, SharedProcessor, TemplateVariables, fill_default,
-    option_table, structured_options,
+    Message, SamplingStep, SharedFilter, SharedProcessor, TemplateVariables, Tool, ToolChoice,
+    fill_default, option_table, structured_options,
 };
 
 use crate::{constraint::SharedConstraint, context::SharedContextStrategy, error::Error};

@@ -12,6 +12,8 @@ use crate::{
     event::{Done, Event, TextDelta},
     event_queue::Queue,
 };
+use setun_text::ToolCall;
+
 use futures::{Stream, StreamExt, channel::mpsc::UnboundedSender, stream::FusedStream};
 
 /// A running generation: a stream of [`Event`]s, the last of which is [`Event::Done`].
@@ -45,6 +47,8 @@ pub struct Completion {
     pub tokens: Vec<u32>,
     /// Each of them with its part of the text, and its log-probabilities if requested.
     pub deltas: Vec<TextDelta>,
+    /// Its calls of tools. Where the text was cut, the last one may be, too.
+    pub tool_calls: Vec<ToolCall>,
     /// How it ended.
     pub done: Done,
 }
@@ -84,16 +88,20 @@ impl GenerationStream {
     pub async fn finish(mut self) -> Result<Completion, Error> {
         let (mut prompt, mut text, mut tokens, mut deltas) =
             (vec![], String::new(), vec![], vec![]);
+        let mut tool_calls = vec![];
         while let Some(event) = self.next().await {
             match event? {
                 Event::Progress(_) => {}
                 Event::Prompt(reported) => prompt = reported.tokens,
                 Event::Text(delta) => {
                     text.push_str(&delta.text);
+                    delta.tool_calls.iter().for_each(|call| ToolCall::join(&mut tool_calls, call));
                     tokens.push(delta.token);
                     deltas.push(delta);
                 }
-                Event::Done(done) => return Ok(Completion { prompt, text, tokens, deltas, done }),
+                Event::Done(done) => {
+                    return Ok(Completion { prompt, text, tokens, deltas, tool_calls, done });
+                }
             }
         }
         Err(Error::Disposed)

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use setun_grammar::{GrammarLimits, GrammarSpec, Interrupt};
+use setun_grammar::{GrammarLimits, GrammarSpec, Interrupt, ToolGrammar};
+use setun_text::{ToolChoice, ToolFormat};
 use wasm_bindgen::prelude::*;
 
 use crate::{
@@ -18,8 +19,9 @@ pub struct Grammar(setun_grammar::Grammar);
 #[wasm_bindgen]
 impl Grammar {
     /// Compiles a grammar. `kind` is `json_schema`, with the schema as JSON; `json_object`, with an
-    /// empty text; `regex`, `lark` or `gbnf`, with the expression or grammar; or `choice`, with a
-    /// JSON array of strings. `deadline` is the time that it may take, in milliseconds.
+    /// empty text; `regex`, `lark` or `gbnf`, with the expression or grammar; `choice`, with a JSON
+    /// array of strings; or `tools`, with the JSON object `{tools, toolChoice, parallelToolCalls,
+    /// format}`. `deadline` is the time that it may take, in milliseconds.
     ///
     /// # Errors
     ///
@@ -38,6 +40,7 @@ impl Grammar {
             "choice" => GrammarSpec::Choice(choices(&text)?),
             "lark" => GrammarSpec::Lark(text),
             "gbnf" => GrammarSpec::Gbnf(text),
+            "tools" => GrammarSpec::Tools(tools(&text)?),
             _ => return Err(bad_option(&format!("unknown kind of grammar `{kind}`"))),
         };
         let interrupt = deadline.map_or_else(Interrupt::new, within);
@@ -73,6 +76,14 @@ impl Grammar {
 )]
 fn within(milliseconds: f64) -> Interrupt {
     Interrupt::new().within(Duration::from_millis(milliseconds as u64))
+}
+
+fn tools(text: &str) -> Result<ToolGrammar, JsValue> {
+    let read = ToolChoice::read_request(text);
+    let (tools, choice, request) = read.map_err(|error| bad_option(&error.to_string()))?;
+    let format = request["format"].as_str().and_then(ToolFormat::named);
+    let format = format.ok_or_else(|| bad_option("unknown format of tool calls"))?;
+    Ok(ToolGrammar { tools, format, choice, parallel: request["parallelToolCalls"] != false })
 }
 
 fn choices(text: &str) -> Result<Vec<String>, JsValue> {

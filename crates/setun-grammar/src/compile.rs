@@ -27,7 +27,7 @@ impl Compilation<'_> {
     /// in it becomes an error.
     pub(crate) fn run(&self) -> Result<TokenParser, GrammarError> {
         self.interrupt.check()?;
-        let (source, refused) = source(self.spec, self.limits)?;
+        let (source, refused) = source(self.spec, self.vocabulary, self.limits)?;
         self.interrupt.check()?;
         caught(|| Ok(self.parser(source, refused)))
             .unwrap_or_else(|error| Err(compile_error(&error, refused)))
@@ -82,9 +82,15 @@ type Refusal = fn(String) -> GrammarError;
 /// A form in the parser's notation, within its bounds, and what its refusal is called.
 fn source(
     spec: &GrammarSpec,
+    vocabulary: &Vocabulary,
     limits: &GrammarLimits,
 ) -> Result<(TopLevelGrammar, Refusal), GrammarError> {
     Ok(match spec {
+        GrammarSpec::Tools(tools) => {
+            let text = tools.to_lark(vocabulary, limits)?;
+            lark::check(&text, limits)?;
+            (TopLevelGrammar::from_lark(text), schema_refusal)
+        }
         GrammarSpec::JsonSchema(schema) => {
             (TopLevelGrammar::from_json_schema(schema::prepare(schema, limits)?), schema_refusal)
         }

@@ -33,7 +33,7 @@ impl Constraint {
     #[must_use]
     pub fn new(grammar: &Grammar) -> Self {
         let parser = grammar.parser();
-        let scans = if grammar.is_json() { vec![Scan::default()] } else { Vec::new() };
+        let scans = grammar.scan().into_iter().collect();
         Self {
             grammar: grammar.clone(),
             parser,

@@ -91,6 +91,26 @@ pub enum GrammarError {
         found: String,
     },
 
+    /// The parameters of a tool cannot be followed.
+    #[error("parameters of the tool `{name}`: {error}")]
+    Tool {
+        /// Name of the tool.
+        name: String,
+        /// Why.
+        error: Box<GrammarError>,
+    },
+
+    /// A list of tools is not as it should be.
+    #[error("{reason}")]
+    Tools {
+        /// Which tool, and why.
+        reason: String,
+    },
+
+    /// There is no tool to call.
+    #[error("there is no tool to call, expected at least one, and the one that is chosen")]
+    NoTool,
+
     /// A list of choices is empty.
     #[error("the list of choices is empty, expected at least one")]
     NoChoice,

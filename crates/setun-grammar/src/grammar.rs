@@ -7,7 +7,8 @@ use llguidance::TokenParser;
 use setun_text::TokenMask;
 
 use crate::compile::Compilation;
-use crate::{GrammarError, GrammarLimits, GrammarSpec, Interrupt, Vocabulary};
+use crate::number_size::Scan;
+use crate::{GrammarError, GrammarLimits, GrammarSpec, Interrupt, ToolGrammar, Vocabulary};
 
 /// A form, compiled for a vocabulary. Cloning shares it; [`Constraint`](crate::Constraint) is the
 /// state of a sequence that follows it.
@@ -19,8 +20,8 @@ pub struct Grammar {
 struct Compiled {
     start: TokenParser,
     vocabulary: Arc<Vocabulary>,
-    /// Whether its texts are JSON, whose numbers are kept in range.
-    is_json: bool,
+    /// Where its texts are JSON, whose numbers are kept in range.
+    scan: Option<Scan>,
 }
 
 impl Grammar {
@@ -52,11 +53,22 @@ impl Grammar {
         limits: &GrammarLimits,
         interrupt: &Interrupt,
     ) -> Result<Self, GrammarError> {
+        if let GrammarSpec::Tools(tools) = spec {
+            tools.check(limits)?;
+        }
         crate::size::check(spec, limits)?;
         let start = compiled(spec, vocabulary, limits, interrupt)?;
         let vocabulary = Arc::clone(vocabulary);
-        let is_json = matches!(spec, GrammarSpec::JsonSchema(_) | GrammarSpec::JsonObject);
-        Ok(Self { compiled: Arc::new(Compiled { start, vocabulary, is_json }) })
+        let scan = match spec {
+            GrammarSpec::JsonSchema(_) | GrammarSpec::JsonObject => Some(Scan::default()),
+            // Text that begins otherwise than a call of the format is as any other.
+            GrammarSpec::Tools(ToolGrammar { format, choice, .. }) => {
+                let has_text = !format.at_start && !choice.begins_with_call();
+                Some(if has_text { Scan::Text(0) } else { Scan::default() })
+            }
+            _ => None,
+        };
+        Ok(Self { compiled: Arc::new(Compiled { start, vocabulary, scan }) })
     }
 
     /// The parser before the first token, for one sequence alone.
@@ -73,8 +85,9 @@ impl Grammar {
         &self.compiled.vocabulary
     }
 
-    pub(crate) fn is_json(&self) -> bool {
-        self.compiled.is_json
+    /// What keeps numbers in range from the start on.
+    pub(crate) fn scan(&self) -> Option<Scan> {
+        self.compiled.scan
     }
 
     pub(crate) fn end_tokens(&self) -> &TokenMask {

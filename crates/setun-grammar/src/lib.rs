@@ -2,7 +2,7 @@
 //!
 //! - [`Vocabulary`] is what a grammar needs of a tokenizer: each token as bytes.
 //! - [`GrammarSpec`] says the form: a JSON schema, any JSON object, a regular expression, a list
-//!   of choices, a grammar in Lark's notation or in GBNF.
+//!   of choices, a grammar in Lark's notation or in GBNF, calls of tools.
 //! - [`Grammar`] is that compiled for a vocabulary; sequences share it.
 //! - [`Constraint`] is the state of one sequence: [`Constraint::mask`] before a token is chosen,
 //!   [`Constraint::accept`] after.
@@ -33,6 +33,8 @@ mod pattern;
 mod schema;
 mod size;
 mod spec;
+mod tool_lark;
+mod tools;
 mod vocabulary;
 
 pub use constraint::Constraint;
@@ -42,4 +44,5 @@ pub use interrupt::Interrupt;
 pub use limits::GrammarLimits;
 pub use schema::{FORMATS, IGNORED_KEYWORDS, KEYWORDS};
 pub use spec::GrammarSpec;
+pub use tools::ToolGrammar;
 pub use vocabulary::Vocabulary;

@@ -3,7 +3,7 @@
 //! A number of hundreds of digits, or with an exponent of thousands, is JSON, but who reads it
 //! takes it for another number or for none. The parser has no bound for it.
 
-use setun_text::TokenMask;
+use setun_text::{TokenMask, ToolFormat};
 
 /// The most digits before the point.
 const MAX_DIGITS: u8 = 200;
@@ -14,6 +14,8 @@ const MAX_EXPONENT_DIGITS: u8 = 2;
 /// Where a JSON text is, as far as the size of numbers goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Scan {
+    /// Before a call, after this many bytes of its marker.
+    Text(u8),
     /// Between and in everything else.
     #[default]
     Outside,
@@ -36,6 +38,7 @@ impl Scan {
 
     fn after_byte(self, byte: u8) -> Option<Self> {
         Some(match (self, byte) {
+            (Self::Text(matched), _) => Self::in_text(usize::from(matched), byte),
             (Self::InString, b'"') => Self::Outside,
             (Self::InString, b'\\') => Self::Escaped,
             (Self::InString | Self::Escaped, _) | (_, b'"') => Self::InString,
@@ -52,6 +55,18 @@ impl Scan {
             }
             _ => Self::Outside,
         })
+    }
+
+    /// After a byte of a text. The marker's first byte is nowhere else in it.
+    fn in_text(matched: usize, byte: u8) -> Self {
+        let marker = ToolFormat::HERMES.marker.as_bytes();
+        let is_next = |matched: usize| marker.get(matched) == Some(&byte);
+        let matched = if is_next(matched) { matched + 1 } else { usize::from(is_next(0)) };
+        if matched == marker.len() {
+            Self::Outside
+        } else {
+            Self::Text(u8::try_from(matched).unwrap_or(0))
+        }
     }
 
     fn in_number(self) -> bool {
@@ -87,6 +102,9 @@ impl NumberTokens {
     /// A text is never left without a way on: a number may end, or go on after its point, where
     /// it may have no more digits.
     pub(crate) fn restrict(&self, mask: &mut TokenMask, scan: Scan) {
+        if matches!(scan, Scan::Text(_)) {
+            return;
+        }
         for &token in &self.large {
             mask.remove(token);
         }

@@ -3,24 +3,26 @@
 use serde_json::Value;
 
 use crate::limits::{Exceeded, at_most};
-use crate::{GrammarLimits, GrammarSpec};
+use crate::{GrammarError, GrammarLimits, GrammarSpec};
 
 /// How deep JSON values may lie in each other: four times as deep as the reader of JSON texts goes.
 const MAX_NESTING: usize = 512;
 
 /// Refuses a specification that is larger than its limit.
-pub(crate) fn check(spec: &GrammarSpec, limits: &GrammarLimits) -> Result<(), Exceeded> {
+pub(crate) fn check(spec: &GrammarSpec, limits: &GrammarLimits) -> Result<(), GrammarError> {
     match spec {
-        GrammarSpec::JsonSchema(schema) => check_json(schema, limits),
-        GrammarSpec::JsonObject => Ok(()),
+        GrammarSpec::Tools(_) => {} // which `ToolGrammar::check` does
+        GrammarSpec::JsonSchema(schema) => check_json(schema, limits)?,
+        GrammarSpec::JsonObject => {}
         GrammarSpec::Choice(choices) => {
             let bytes = choices.iter().map(|choice| choice.len() + 1).sum::<usize>();
-            at_most("bytes of the choices", limits.text, bytes)
+            at_most("bytes of the choices", limits.text, bytes)?;
         }
         GrammarSpec::Regex(text) | GrammarSpec::Lark(text) | GrammarSpec::Gbnf(text) => {
-            at_most("bytes of the text", limits.text, text.len())
+            at_most("bytes of the text", limits.text, text.len())?;
         }
     }
+    Ok(())
 }
 
 /// Refuses a document that is too deep for recursion, or too large.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::GrammarError;
+use crate::{GrammarError, ToolGrammar};
 
 /// The structure that a text must have.
 ///
@@ -30,6 +30,8 @@ pub enum GrammarSpec {
     /// A grammar in the notation of llama.cpp, whose first rule is `root`. The supported subset
     /// is in `docs/structured-output.md`.
     Gbnf(String),
+    /// An answer that calls tools, or may do so.
+    Tools(ToolGrammar),
 }
 
 impl GrammarSpec {

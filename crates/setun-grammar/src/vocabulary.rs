@@ -80,10 +80,15 @@ impl Vocabulary {
         &self.number_tokens
     }
 
-    /// The bytes that a token adds to a text; none for special ones.
+    /// The bytes that a token adds to a text; of a special one those of its name.
     pub(crate) fn token_bytes(&self, token: u32) -> &[u8] {
         let bytes = self.factory.tok_env().tok_trie().token(token);
-        if bytes.first() == Some(&TokTrie::SPECIAL_TOKEN_MARKER) { &[] } else { bytes }
+        bytes.strip_prefix(&[TokTrie::SPECIAL_TOKEN_MARKER]).unwrap_or(bytes)
+    }
+
+    /// The special token of a name.
+    pub(crate) fn special_token(&self, name: &str) -> Option<u32> {
+        self.factory.tok_env().tok_trie().get_special_token(name)
     }
 }
 

@@ -146,12 +146,17 @@ impl ChatTemplate {
         continuation.cut(&render(&continuation.messages)?)
     }
 
-    /// How the model writes calls of functions, as far as its template shows; `None` if it does
-    /// not, or in no way that a [`ToolCallParser`](crate::ToolCallParser) knows.
+    /// How the model writes calls of functions, as far as its template shows; `None` if it has no
+    /// tools, or writes calls in no [`ToolFormat`].
     #[must_use]
     pub fn tool_format(&self) -> Option<ToolFormat> {
         let (_, program) = self.choose(true).ok()?;
         ToolFormat::of_template(program.source())
+    }
+
+    /// Whether the template for conversations without tools writes the calls in them.
+    pub(crate) fn writes_calls(&self) -> bool {
+        self.choose(false).is_ok_and(|(_, program)| program.source().contains("tool_calls"))
     }
 
     fn choose_for(&self, options: &RenderOptions) -> Result<&(String, Program), TextError> {

@@ -22,9 +22,7 @@ impl Draw {
     /// in one integer only are as unrelated as the outputs of that generator.
     #[must_use]
     pub fn uniform(self, number: u64) -> f64 {
-        let bits = [self.seed, self.sequence, self.index, number]
-            .into_iter()
-            .fold(0_u64, |state, part| scramble(state.wrapping_add(GOLDEN).wrapping_add(part)));
+        let bits = absorbed([self.seed, self.sequence, self.index, number]);
         #[expect(clippy::cast_precision_loss, reason = "53 bits fit an f64 exactly")]
         let fraction = (bits >> 11) as f64;
         fraction * STEP
@@ -36,6 +34,12 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// 2⁻⁵³, the distance between two results.
 const STEP: f64 = 1.0 / 9_007_199_254_740_992.0;
+
+/// A number that follows from these integers, taken one after the other.
+pub(crate) fn absorbed(parts: impl IntoIterator<Item = u64>) -> u64 {
+    let absorb = |state: u64, part| scramble(state.wrapping_add(GOLDEN).wrapping_add(part));
+    parts.into_iter().fold(0, absorb)
+}
 
 /// The finaliser of `SplitMix64`: a bijection in which every input bit moves about half of the
 /// output bits.

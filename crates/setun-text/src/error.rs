@@ -51,6 +51,26 @@ pub enum TextError {
         fault: MessageFault,
     },
 
+    /// A tool cannot be offered to a model.
+    #[error("tools[{index}].{field}: expected {expected}, found {found}")]
+    Tool {
+        /// Its place in the list, from 0.
+        index: usize,
+        /// The field at fault.
+        field: &'static str,
+        /// What should be there.
+        expected: &'static str,
+        /// What is there.
+        found: String,
+    },
+
+    /// A tool has to be called that the request does not have.
+    #[error("the tool choice `{found}` is no tool of the request")]
+    ToolChoice {
+        /// The choice.
+        found: String,
+    },
+
     /// Messages that spell a special token leave no character to mark it with.
     #[error("the messages have every noncharacter from U+FDD0 to U+FDEF, expected text")]
     NoFreeMark,

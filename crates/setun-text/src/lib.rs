@@ -15,7 +15,8 @@
 //! - [`LogitsProcessor`] is a custom sampling step, and [`Strategy`] the trait
 //!   of whatever chooses a token instead.
 //! - [`Logprobs`] is what the model itself thought of tokens.
-//! - [`ToolCallParser`] finds the calls of functions in what a model writes.
+//! - [`Tool`] is a function that a model may call, [`ToolFormat`] how a family writes calls, and
+//!   [`ToolCallReader`] takes them out of its text.
 //!
 //! This crate sees a model only as `&[f32]` logits, or pairs of tokens and logits. It does no IO, reads no clock, starts no
 //! thread and keeps no global state, and it gives the same bits natively and in WebAssembly:
@@ -47,7 +48,9 @@ mod token_bytes;
 mod token_mask;
 mod token_table;
 mod tokenizer;
+mod tool;
 mod tool_calls;
+mod tool_messages;
 
 pub use chat_template::{
     ChatTemplate, ChatTemplateFiles, Interrupt, PromptTemplate, RenderOptions, TemplateVariables,
@@ -77,4 +80,6 @@ pub use stream_decoder::StreamDecoder;
 pub use token_mask::TokenMask;
 pub use token_table::{TokenTable, TokenWord};
 pub use tokenizer::{HfTokenizer, Tokenizer};
-pub use tool_calls::{ToolCall, ToolCallParser, ToolFormat, ToolStep};
+pub use tool::{Tool, ToolChoice};
+pub use tool_calls::{ToolCall, ToolCallDelta, ToolCallReader, ToolFormat, ToolStep};
+pub use tool_messages::PreparedTools;

@@ -22,6 +22,13 @@ pub enum MessageFault {
         found: String,
     },
 
+    /// The arguments of a call are no JSON object.
+    #[error("`tool_calls[{call}].function.arguments` is no JSON object")]
+    Arguments {
+        /// Place of the call, from 0.
+        call: usize,
+    },
+
     /// Neither the usual roles nor the chat template have this one.
     #[error(
         "the role `{found}` is unknown, expected system, user, assistant, tool, or one that the \

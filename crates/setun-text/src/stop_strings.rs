@@ -61,7 +61,7 @@ impl StopStrings {
 }
 
 /// Where the string that is complete first begins, and which it is.
-fn first_match<'a>(stops: &'a [String], text: &str) -> Option<(usize, &'a str)> {
+pub(crate) fn first_match<'a>(stops: &'a [String], text: &str) -> Option<(usize, &'a str)> {
     stops
         .iter()
         .filter_map(|stop| text.find(stop.as_str()).map(|start| (start, stop.as_str())))
@@ -69,7 +69,7 @@ fn first_match<'a>(stops: &'a [String], text: &str) -> Option<(usize, &'a str)> 
 }
 
 /// Length in bytes of the longest end of `text` that is the beginning of a stop string.
-fn longest_beginning(stops: &[String], text: &str) -> usize {
+pub(crate) fn longest_beginning(stops: &[String], text: &str) -> usize {
     let beginning_of = |stop: &String| {
         stop.char_indices()
             .map(|(length, _)| length)

@@ -1,7 +1,9 @@
 //! Events with JavaScript names.
 
 use serde::Serialize;
-use setun::{DeviceKind, Done, FinishReason, PromptProgress, TextDelta, TokenLogprob};
+use setun::{
+    DeviceKind, Done, FinishReason, PromptProgress, TextDelta, TokenLogprob, text::ToolCallDelta,
+};
 use wasm_bindgen::JsValue;
 
 /// Largest integer below which a JavaScript number is exact.
@@ -42,12 +44,14 @@ pub(crate) struct Delta {
     logprob: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     top_logprobs: Vec<TokenLogprob>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ToolCallDelta>,
 }
 
 impl From<TextDelta> for Delta {
     fn from(delta: TextDelta) -> Self {
-        let TextDelta { text, token, logprob, top_logprobs } = delta;
-        Self { text, token, logprob, top_logprobs }
+        let TextDelta { text, token, logprob, top_logprobs, tool_calls } = delta;
+        Self { text, token, logprob, top_logprobs, tool_calls }
     }
 }
 

@@ -120,6 +120,13 @@ impl Model {
         Ok(streams.into_iter().map(Generation::new).collect())
     }
 
+    /// Name of the format of tool calls, for the grammar module.
+    #[wasm_bindgen(getter, js_name = toolFormat)]
+    #[must_use]
+    pub fn tool_format(&self) -> String {
+        self.0.tool_format().name.to_owned()
+    }
+
     /// The vocabulary table of the grammar module, as bytes.
     ///
     /// # Errors

@@ -2,7 +2,10 @@
 
 use js_sys::{Array, Object};
 use serde::de::DeserializeOwned;
-use setun::{BeamOptions, EngineConfig, GenerateOptions, text::OptionValue};
+use setun::{
+    BeamOptions, EngineConfig, GenerateOptions,
+    text::{OptionValue, ToolChoice},
+};
 use wasm_bindgen::{JsCast, JsValue};
 
 use crate::{
@@ -24,6 +27,11 @@ pub(crate) fn parse(given: &JsValue, vocabulary: usize) -> Result<GenerateOption
             "logitsProcessors" => options.logits_processors = processors::read(&value, vocabulary)?,
             "chatTemplateKwargs" => options.chat_template_kwargs = Some(read(&key, value)?),
             "timeout" => options.set("timeout", &seconds(read(&key, value)?)).map_err(to_js)?,
+            "tools" => {
+                let read = ToolChoice::read_request(&read::<String>(&key, value)?);
+                let (tools, choice, _) = read.map_err(|error| bad_option(&error.to_string()))?;
+                (options.tools, options.tool_choice) = (tools, Some(choice));
+            }
             _ => options.set(&snake_case(&key), &read(&key, value)?).map_err(to_js)?,
         }
     }

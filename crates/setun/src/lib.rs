@@ -71,7 +71,7 @@ pub use setun_model::{self as forward};
 pub use setun_ops as ops;
 pub use setun_text::{
     self as text, ContentFilter, LogitsProcessor, Message, PromptTemplate, SamplerOptions,
-    SamplingStep, SharedFilter,
+    SamplingStep, SharedFilter, Tool, ToolCall, ToolCallDelta, ToolChoice,
 };
 #[cfg(not(target_family = "wasm"))]
 pub use shared::open_shared;

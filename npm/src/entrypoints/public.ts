@@ -41,6 +41,7 @@ export type { Session } from "../session.js";
 export type { ResumableGeneration } from "../shared/kept-generations.js";
 export type { LoadSource } from "../sources.js";
 export type { StoredModel } from "../store/models.js";
+export type { NamedToolChoice, Tool, ToolCall, ToolCallDelta, ToolChoice } from "../tools.js";
 export type {
   BeamText,
   Classification,

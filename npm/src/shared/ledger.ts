@@ -180,8 +180,8 @@ function optionsAfter({ request, begun }: OpenGeneration): RequestOptions {
 }
 
 /** Whether the sampler has a state that the tokens do not tell, so that all of it is generated again. */
-function isRunAgain({ mirostatTau = 0 }: RequestOptions): boolean {
-  return mirostatTau > 0;
+function isRunAgain({ mirostatTau = 0, tools }: RequestOptions): boolean {
+  return mirostatTau > 0 || tools !== undefined;
 }
 
 /** A seed that a number holds exactly, as the engine's own. */

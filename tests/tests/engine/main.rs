@@ -13,6 +13,7 @@ mod schemas;
 mod scoring;
 mod screened_head;
 mod streams;
+mod tools;
 
 use std::{collections::BTreeMap, fs, time::Duration};
 

@@ -1,11 +1,14 @@
 //! `setun chat`: a conversation through the model's own chat template.
 
-use std::io::{self, BufRead, IsTerminal, Read};
+use std::io::{self, BufRead, IsTerminal, Read, StdinLock};
 
-use setun::{Engine, EngineError, Error, Event, GenerateOptions, Message, text::TemplateVariables};
+use setun::{
+    Engine, EngineError, Error, Event, FinishReason, GenerateOptions, Message,
+    text::{TemplateVariables, ToolCall, ToolCallDelta},
+};
 
 use crate::{
-    args::GenerateArgs,
+    args::{GenerateArgs, ToolArgs},
     error::CliError,
     interrupt,
     output::{Output, report},
@@ -22,12 +25,16 @@ const MAX_LINE: u64 = 1 << 24;
 /// Each line is a message. Ctrl-C stops an answer; at the prompt it ends the conversation, as does
 /// the end of input.
 ///
-/// When a conversation exceeds the context, its oldest messages are dropped, two at a time, until
+/// When a conversation exceeds the context, its oldest questions and answers are dropped, until
 /// --max-tokens or a quarter of the context is free for the answer. The system message stays. A
 /// message that is longer than the context, or is not UTF-8, is skipped. Standard error reports
 /// each.
 ///
 /// A special token that a message spells stays text, unless --parse-special is given.
+///
+/// With --tools the model may call functions. Each call is a line, `call NAME ARGUMENTS`; the next
+/// line of input is its result, which may be empty. Calls of one answer get their results in order.
+/// After the last result the model answers again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// System message
@@ -37,6 +44,9 @@ pub(crate) struct Args {
     /// More variables of the chat template, such as `{"enable_thinking": false}`
     #[arg(long, value_name = "JSON", value_parser = object)]
     chat_template_kwargs: Option<TemplateVariables>,
+
+    #[command(flatten)]
+    tools: ToolArgs,
 
     #[command(flatten)]
     generate: GenerateArgs<true>,
@@ -53,29 +63,83 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     }
     let mut options = args.generate.options(&engine)?;
     options.chat_template_kwargs.clone_from(&args.chat_template_kwargs);
+    args.tools.add_to(&mut options)?;
     let mut history = History::new(args.system.as_deref());
+    let mut lines = Lines::new();
     let mut output = Output::new();
-    let mut input = io::stdin().lock();
-    let is_terminal = input.is_terminal() && io::stdout().is_terminal();
-    loop {
-        if is_terminal {
-            output.write("> ")?;
+    while let Some(line) = lines.next("> ", &mut output)? {
+        if line.trim().is_empty() {
+            continue;
         }
-        let line = match read_line(&mut input).map_err(CliError::Input)? {
-            None => return if is_terminal { output.write("\n") } else { Ok(()) },
-            Some(Ok(line)) if line.trim().is_empty() => continue,
-            Some(Ok(line)) => line,
-            Some(Err(reason)) => {
-                report(&format!("setun: the message is skipped: {reason}\n"));
-                continue;
-            }
-        };
+        let begun = history.messages.len();
         history.messages.push(Message::user(line));
-        if history.make_room(&engine, &options)? {
-            let text = answer(&engine, &history.messages, options.clone(), &mut output)?;
+        if !history.make_room(&engine, &options)? {
+            history.messages.truncate(begun);
+        } else if !converse(&engine, &mut history, options.clone(), &mut lines, &mut output)? {
+            break;
+        }
+    }
+    if lines.is_terminal { output.write("\n") } else { Ok(()) }
+}
+
+/// Answers the last message, with the calls that the model makes before. False at the end of
+/// input.
+fn converse(
+    engine: &Engine,
+    history: &mut History,
+    mut options: GenerateOptions,
+    lines: &mut Lines,
+    output: &mut Output,
+) -> Result<bool, CliError> {
+    loop {
+        let Answer { text, calls, is_whole } =
+            answer(engine, &history.messages, options.clone(), output)?;
+        if !is_whole || calls.is_empty() {
             history.messages.push(Message::assistant(text));
-        } else {
-            history.messages.pop();
+            return Ok(true);
+        }
+        let begun = history.messages.len();
+        history.messages.push(Message::calls(text, &calls));
+        for call in &calls {
+            let prompt = format!("result of {}> ", call.name);
+            let Some(result) = lines.next(&prompt, output)? else { return Ok(false) };
+            history.messages.push(Message::tool(call, result));
+        }
+        if !history.make_room(engine, &options)? {
+            history.messages.truncate(begun);
+            return Ok(true);
+        }
+        // A choice that was forced again would never come to an answer.
+        options.tool_choice = options.tool_choice.filter(|choice| !choice.begins_with_call());
+    }
+}
+
+/// Standard input, line by line.
+struct Lines {
+    input: StdinLock<'static>,
+    is_terminal: bool,
+}
+
+impl Lines {
+    fn new() -> Self {
+        let input = io::stdin().lock();
+        let is_terminal = input.is_terminal() && io::stdout().is_terminal();
+        Self { input, is_terminal }
+    }
+
+    /// The next line that is text, which a terminal is asked for; none at the end.
+    fn next(&mut self, prompt: &str, output: &mut Output) -> Result<Option<String>, CliError> {
+        loop {
+            if self.is_terminal {
+                output.write(prompt)?;
+            }
+            match read_line(&mut self.input).map_err(CliError::Input)? {
+                None => return Ok(None),
+                Some(Ok(line)) => return Ok(Some(line)),
+                Some(Err(reason)) => {
+                    report(&format!("setun: the message is skipped: {reason}\n"));
+                }
+            }
         }
     }
 }
@@ -96,6 +160,12 @@ impl History {
         Self { kept: messages.len(), messages }
     }
 
+    /// Place of the second question from a place on, if there is one.
+    fn next_question(&self, first: usize) -> Option<usize> {
+        let is_question = |place: &usize| self.messages[*place].role == "user";
+        (first + 1..self.messages.len()).find(is_question)
+    }
+
     /// Forgets the oldest questions and answers until there is room for another answer, and
     /// says so. False where the last message does not fit even alone.
     fn make_room(&mut self, engine: &Engine, options: &GenerateOptions) -> Result<bool, Error> {
@@ -103,8 +173,8 @@ impl History {
         let room = (context / ROOM).min(options.max_tokens.unwrap_or(usize::MAX)).max(1);
         let mut first = self.kept;
         let mut tokens = engine.tokenize_chat(&self.messages, options)?.len();
-        while tokens + room > context && first + 2 < self.messages.len() {
-            first += 2;
+        while let Some(next) = self.next_question(first).filter(|_| tokens + room > context) {
+            first = next;
             let rest = [&self.messages[..self.kept], &self.messages[first..]].concat();
             tokens = engine.tokenize_chat(&rest, options)?.len();
         }
@@ -126,25 +196,57 @@ impl History {
     }
 }
 
-/// Prints an answer as it comes, and returns it: what there is of it, after Ctrl-C. Another signal
-/// ends the conversation.
+/// What the model said.
+struct Answer {
+    text: String,
+    calls: Vec<ToolCall>,
+    /// Whether it came to its end.
+    is_whole: bool,
+}
+
+/// Prints an answer as it comes, each call on a line, and returns it: what there is of it, after
+/// Ctrl-C. Another signal ends the conversation.
 fn answer(
     engine: &Engine,
     history: &[Message],
     options: GenerateOptions,
     output: &mut Output,
-) -> Result<String, CliError> {
+) -> Result<Answer, CliError> {
     let stream = engine.chat(history, options)?;
     let _guard = interrupt::cancels(vec![stream.cancel_handle()]);
-    let mut text = String::new();
+    let mut answer = Answer { text: String::new(), calls: vec![], is_whole: true };
     for event in stream.blocking() {
-        if let Event::Text(delta) = event.or_else(|error| output.fail(error))? {
-            output.write(&delta.text)?;
-            text.push_str(&delta.text);
+        match event.or_else(|error| output.fail(error))? {
+            Event::Text(delta) => {
+                output.write(&delta.text)?;
+                answer.text.push_str(&delta.text);
+                for piece in &delta.tool_calls {
+                    write_piece(piece, answer.text.is_empty(), output)?;
+                    ToolCall::join(&mut answer.calls, piece);
+                }
+            }
+            Event::Done(done) => {
+                answer.is_whole =
+                    answer.calls.is_empty() || done.finish_reason == FinishReason::ToolCalls;
+            }
+            _ => {}
         }
     }
     output.write("\n")?;
-    if interrupt::is_terminated() { Err(interrupt::interrupted()) } else { Ok(text) }
+    if interrupt::is_terminated() { Err(interrupt::interrupted()) } else { Ok(answer) }
+}
+
+/// Prints what comes next of a call.
+fn write_piece(
+    piece: &ToolCallDelta,
+    is_first_line: bool,
+    output: &mut Output,
+) -> Result<(), CliError> {
+    if let Some(name) = &piece.name {
+        let line = if piece.index == 0 && is_first_line { "" } else { "\n" };
+        output.write(&format!("{line}call {name} "))?;
+    }
+    output.write(&piece.arguments)
 }
 
 /// A line without its break, or why it is no message; none at the end of input.

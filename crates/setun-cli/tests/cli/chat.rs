@@ -101,3 +101,64 @@ fn a_model_without_template_says_so() {
         "{error}"
     );
 }
+
+/// A file with two tools.
+fn tools(folder: &str) -> String {
+    let sum = serde_json::json!({
+        "type": "object",
+        "properties": {"of": {"type": "array", "items": {"type": "integer"}, "maxItems": 2}},
+        "required": ["of"],
+        "additionalProperties": false,
+    });
+    let tool = |name: &str, parameters: Value| serde_json::json!({"type": "function", "function": {"name": name, "parameters": parameters}});
+    let empty = serde_json::json!({"type": "object", "additionalProperties": false});
+    let path = format!("{folder}/tools.json");
+    let list = Value::Array(vec![tool("sum", sum), tool("time", empty)]);
+    std::fs::write(&path, list.to_string()).expect("a file");
+    path
+}
+
+#[test]
+fn calls_are_lines_and_their_results_come_from_the_input() {
+    let (_keep, folder) = with_template();
+    let tools = tools(&folder);
+    let args = ["chat", "--model", &folder, "--seed", "1", "--temperature", "1"];
+    let args = [&args[..], &["--tools", &tools, "--max-tokens", "60"]].concat();
+    let named = [&args[..], &["--tool-choice", "time", "--parallel-tool-calls", "false"]].concat();
+    let outcome = setun_reading(&named, b"What time is it?\nnine\n").text();
+    let (call, answer) = outcome.split_once('\n').expect("a line and an answer");
+    assert_eq!(call, "call time {}");
+    assert!(!answer.trim().is_empty() && !answer.contains("call time"), "{answer}");
+    // Another result leads to another answer, and without one there is none.
+    let other = setun_reading(&named, b"What time is it?\nA dog and a cat were sad.\n").text();
+    assert_ne!(other, outcome);
+    assert_eq!(setun_reading(&named, b"What time is it?\n").text(), "call time {}\n");
+    let required = [&args[..], &["--tool-choice", "required", "--max-tokens", "200"]].concat();
+    let outcome = setun_reading(&required, b"Add 1 and 2.\n").text();
+    for line in outcome.lines() {
+        let (name, arguments) =
+            line.strip_prefix("call ").and_then(|line| line.split_once(' ')).expect(line);
+        assert!(["sum", "time"].contains(&name), "{line}");
+        serde_json::from_str::<Value>(arguments).expect(line);
+    }
+}
+
+#[test]
+fn tools_that_cannot_be_offered_are_wrong_usage() {
+    let (_keep, folder) = with_template();
+    let path = tools(&folder);
+    let chat = |more: &[&str]| {
+        let args = ["chat", "--model", &folder, "--max-tokens", "2"];
+        setun_reading(&[&args[..], more].concat(), b"Hi\n")
+    };
+    chat(&["--tool-choice", "required"]).wrong_usage("--tools");
+    let missing = "--tool-choice: the tool choice `x` is no tool of the request";
+    chat(&["--tools", &path, "--tool-choice", "x"]).wrong_usage(missing);
+    for (text, words) in [
+        ("{}", "it is no JSON list: "),
+        ("[{\"type\": \"function\"}]", "tools[0].function: expected an object, found nothing"),
+    ] {
+        std::fs::write(&path, text).expect("a file");
+        chat(&["--tools", &path]).wrong_usage(words);
+    }
+}

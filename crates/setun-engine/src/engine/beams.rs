@@ -51,7 +51,14 @@ impl Engine {
         let max_tokens = self.room(&prompt)?.min(options.max_tokens.unwrap_or(usize::MAX));
         let (reply, texts) = oneshot::channel();
         let task = TaskRequest::Beam(SearchRequest { options: beams, reply });
-        let input = RequestInput { arrival_time, prompt, shortened: None, max_tokens, task };
+        let input = RequestInput {
+            arrival_time,
+            prompt,
+            shortened: None,
+            max_tokens,
+            task,
+            tool_use: None,
+        };
         let stream = self.submit_one(input, options.lookahead(0))?;
         Ok(BeamGeneration::new(stream, texts))
     }
@@ -67,6 +74,9 @@ impl Engine {
             context_overflow: None,
             filter: None,
             generated_tokens: vec![],
+            tools: vec![],
+            tool_choice: None,
+            parallel_tool_calls: None,
             ..options.or(&self.shared.defaults)
         }
     }
@@ -78,6 +88,7 @@ fn not_in_beams(options: &GenerateOptions) -> Option<&'static str> {
         ("constraint", options.constraint.is_some()),
         ("context_overflow", options.context_overflow.is_some()),
         ("filter", options.filter.is_some()),
+        ("tools", !options.tools.is_empty()),
         ("logprobs", options.logprobs == Some(true)),
         ("top_logprobs", options.top_logprobs > Some(0)),
         ("prompt_logprobs", options.prompt_logprobs == Some(true)),

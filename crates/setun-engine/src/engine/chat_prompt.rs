@@ -1,6 +1,8 @@
 //! Tokens of conversations.
 
-use setun_text::{CivilTime, Interrupt, MarkedMessages, Message, RenderOptions, TemplateVariables};
+use setun_text::{
+    CivilTime, Interrupt, Message, RenderOptions, TemplateVariables, Tool, ToolChoice,
+};
 use web_time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::Engine;
@@ -22,6 +24,8 @@ pub(crate) struct Reading<'a> {
     pub(super) continues: bool,
     /// More variables of the template.
     pub(super) variables: Option<&'a TemplateVariables>,
+    /// What a conversation offers the model.
+    pub(super) tools: &'a [Tool],
 }
 
 impl<'a> Reading<'a> {
@@ -33,6 +37,10 @@ impl<'a> Reading<'a> {
             deadline: options.timeout.and_then(|time| arrival_time.checked_add(time)),
             continues: options.continue_final_message.unwrap_or_default(),
             variables: options.chat_template_kwargs.as_ref(),
+            tools: match options.tool_choice {
+                Some(ToolChoice::None) => &[],
+                _ => &options.tools,
+            },
         }
     }
 }
@@ -77,24 +85,25 @@ impl Engine {
         messages: &[Message],
         reading: Reading<'_>,
     ) -> Result<Vec<u32>, Error> {
-        let Reading { parse_special, must_fit, .. } = reading;
-        let options = render_options(&reading);
+        let Reading { parse_special, must_fit, tools, .. } = reading;
         let template = self.shared.template.as_ref().ok_or_else(|| {
             let expected = "a chat_template in tokenizer_config.json, or chat_template.jinja";
             self.missing("chat template", expected)
         })?;
         let tokenizer = self.tokenizer()?;
-        template.check(messages, &options)?; // before marks change a role
-        if !parse_special
-            && let Some(marked) = MarkedMessages::new(messages, &tokenizer.special_tokens())?
-        {
-            let text = template.render(&marked.messages, &options)?;
+        let mut prepared = template.prepare_tools(messages, tools)?;
+        let mut options =
+            RenderOptions { tools: prepared.tools.clone(), ..render_options(&reading) };
+        template.check(&prepared.messages, &options)?; // before marks change a role
+        if !parse_special && let Some(mark) = prepared.mark(&tokenizer.special_tokens())? {
+            options.tools = prepared.tools;
+            let text = template.render(&prepared.messages, &options)?;
             if must_fit {
-                self.check_length(&text.replace(marked.mark, ""))?;
+                self.check_length(&text.replace(mark, ""))?;
             }
-            return Ok(tokenizer.encode_marked(&text, marked.mark)?);
+            return Ok(tokenizer.encode_marked(&text, mark)?);
         }
-        self.encode(&template.render(messages, &options)?, false, must_fit)
+        self.encode(&template.render(&prepared.messages, &options)?, false, must_fit)
     }
 }
 

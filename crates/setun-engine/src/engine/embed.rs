@@ -49,7 +49,14 @@ impl Engine {
         let (reply, pooled) = oneshot::channel();
         let task = TaskRequest::Embed(Pool::new(pooling, reply));
         let arrival_time = Instant::now();
-        let input = RequestInput { arrival_time, prompt, shortened: None, max_tokens: 0, task };
+        let input = RequestInput {
+            arrival_time,
+            prompt,
+            shortened: None,
+            max_tokens: 0,
+            task,
+            tool_use: None,
+        };
         self.submit_one(input, self.prompt_only())?.finish().await?;
         let (sums, count) = pooled.await.map_err(|_| Error::Disposed)?;
         Ok(Embedding { values: finished(sums, count, normalised), tokens })

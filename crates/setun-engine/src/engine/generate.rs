@@ -5,7 +5,7 @@ use std::sync::Arc;
 use setun_text::{Message, SharedFilter, StopStrings, StreamDecoder, TextError};
 use web_time::{Instant, SystemTime, UNIX_EPOCH};
 
-use super::{Engine, Handle, Shared, chat_prompt::Reading, resume};
+use super::{Engine, Handle, Shared, ToolUse, chat_prompt::Reading, resume};
 use crate::{
     command::Command,
     error::Error,
@@ -28,6 +28,7 @@ pub(crate) struct RequestInput {
     pub(crate) shortened: Option<Vec<u32>>,
     pub(crate) max_tokens: usize,
     pub(crate) task: TaskRequest,
+    pub(crate) tool_use: Option<ToolUse>,
 }
 
 /// Tokens that a draft model proposes at once, by default.
@@ -45,9 +46,8 @@ impl Engine {
         prompt: impl Into<Prompt>,
         options: GenerateOptions,
     ) -> Result<GenerationStream, Error> {
-        let options = options.or(&self.shared.defaults);
-        options.check()?;
-        self.submit_one(self.request_input(prompt.into(), &options)?, options)
+        let (input, options) = self.request_input(prompt.into(), options)?;
+        self.submit_one(input, options)
     }
 
     /// Generates several times from one prompt, which is computed once. The first is what
@@ -63,9 +63,7 @@ impl Engine {
         options: GenerateOptions,
         n: usize,
     ) -> Result<Vec<GenerationStream>, Error> {
-        let options = options.or(&self.shared.defaults);
-        options.check()?;
-        let input = self.request_input(prompt.into(), &options)?;
+        let (input, options) = self.request_input(prompt.into(), options)?;
         let (first, others) = self.submit(input, options, n)?;
         Ok(std::iter::once(first).chain(others).collect())
     }
@@ -80,14 +78,17 @@ impl Engine {
         if self.shared.has_draft { DRAFT_LOOKAHEAD } else { 0 }
     }
 
-    /// What a prompt and options come to.
+    /// What a prompt and options come to, with the engine's defaults.
     fn request_input(
         &self,
         prompt: Prompt,
-        options: &GenerateOptions,
-    ) -> Result<RequestInput, Error> {
+        options: GenerateOptions,
+    ) -> Result<(RequestInput, GenerateOptions), Error> {
+        let mut options = options.or(&self.shared.defaults);
+        options.check()?;
         let arrival_time = Instant::now();
-        let prompt = self.read_prompt(prompt, Reading::of(options, arrival_time))?;
+        let tool_use = self.prepare_tools(&prompt, &mut options)?;
+        let prompt = self.read_prompt(prompt, Reading::of(&options, arrival_time))?;
         let mut max_tokens = options.max_tokens.unwrap_or(usize::MAX);
         let mut shortened = None;
         match (self.room(&prompt), &options.context_overflow) {
@@ -100,7 +101,7 @@ impl Engine {
             }
         }
         if !options.generated_tokens.is_empty() {
-            resume::check(options, max_tokens, self.shared.vocab_size)?;
+            resume::check(&options, max_tokens, self.shared.vocab_size)?;
             if let Some(strategy) = &options.context_overflow {
                 let seen = shortened.unwrap_or_else(|| prompt.clone());
                 shortened = Some(self.replay_context(seen, strategy, &options.generated_tokens)?);
@@ -109,7 +110,8 @@ impl Engine {
         let prompt_range = PromptRange { from: 0, decoder: None };
         let is_reported = options.prompt_logprobs == Some(true);
         let task = TaskRequest::Generate(is_reported.then_some(prompt_range));
-        Ok(RequestInput { arrival_time, prompt, shortened, max_tokens, task })
+        let input = RequestInput { arrival_time, prompt, shortened, max_tokens, task, tool_use };
+        Ok((input, options))
     }
 
     /// Starts one generation whose prompt is known to fit.
@@ -128,7 +130,8 @@ impl Engine {
         options: GenerateOptions,
         count: usize,
     ) -> Result<(GenerationStream, Vec<GenerationStream>), Error> {
-        let RequestInput { arrival_time, prompt, shortened, max_tokens, mut task } = input;
+        let RequestInput { arrival_time, prompt, shortened, max_tokens, .. } = input;
+        let (mut task, tool_use) = (input.task, input.tool_use);
         let most = self.shared.max_concurrent;
         if !(1..=most).contains(&count) {
             let expected = format!("1 to {most}, `max_concurrent` of the engine");
@@ -145,6 +148,7 @@ impl Engine {
         let seed = options.seed.unwrap_or_else(random_seed);
         let first_sample = options.sample_index.unwrap_or_default() as u64;
         let constraint = options.constraint.map(|form| form.after(&options.generated_tokens));
+        let calls = |sample| tool_use.as_ref().map(|tools| tools.reader(&prompt, [seed, sample]));
         let request = |sample, task, slot| Request {
             generated: options.generated_tokens.clone(),
             ended: None,
@@ -157,6 +161,7 @@ impl Engine {
             sample: first_sample + sample,
             samples: vec![],
             decoder: decoder.clone(),
+            calls: calls(first_sample + sample),
             stops: stops.clone(),
             filter: options.filter.as_ref().map(SharedFilter::begin),
             eos_tokens: end_tokens.clone(),

@@ -44,7 +44,7 @@ impl Engine {
     ) -> Vec<Result<ChatCompletion, Error>> {
         let prompts = dialogs.into_iter().map(|dialog| Prompt::Chat(dialog.into()));
         let answered = |completion: Completion| ChatCompletion {
-            message: Message::assistant(completion.text.clone()),
+            message: Message::calls(completion.text.clone(), &completion.tool_calls),
             completion,
         };
         let completions = self.text_completion(prompts, options).await;

@@ -119,7 +119,14 @@ impl Engine {
         let arrival_time = Instant::now();
         let range = from.map(|from| PromptRange { from, decoder: None });
         let task = TaskRequest::Score(range);
-        let input = RequestInput { arrival_time, prompt, shortened: None, max_tokens: 0, task };
+        let input = RequestInput {
+            arrival_time,
+            prompt,
+            shortened: None,
+            max_tokens: 0,
+            task,
+            tool_use: None,
+        };
         let stream = self.submit_one(input, self.prompt_only())?;
         Ok(stream.finish().await?.prompt)
     }

@@ -77,6 +77,21 @@ macro_rules! generate_options {
             with_flags("--json-schema, --json-object, --regex, --grammar, --choice"),
             with_key("responseFormat");
 
+        /// Tools: functions that the model may call, for conversations.
+        ///
+        /// Each call that it writes has arguments that are valid under the function's schema.
+        tools: Vec<Tool> as Structured("a list of tools") = "none", "", Output;
+
+        /// Tools: whether the model calls them.
+        ///
+        /// It decides itself (`"auto"`), is offered none (`"none"`), has to call one (`"required"`)
+        /// or the named one.
+        tool_choice: Option<ToolChoice> as Structured("a tool choice") = "auto", "", Output;
+
+        /// Tools: whether an answer may have several calls.
+        parallel_tool_calls: Option<bool> as Choice(&["true", "false"]) = "true", "", Output,
+            with_flags("");
+
         /// Content filter: replaces words in the text, or ends it before them.
         ///
         /// It sees the text behind the stop strings, and each text has a state of its own. Tokens,

@@ -68,6 +68,7 @@ pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
         samples: vec![],
         task: TaskRequest::default(),
         decoder: None,
+        calls: None,
         stops: StopStrings::new(vec![]).unwrap(),
         filter: None,
         eos_tokens: vec![],

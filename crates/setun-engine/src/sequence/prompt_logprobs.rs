@@ -154,5 +154,5 @@ pub(super) fn token_logprobs(
         TokenLogprob { token, text, logprob }
     };
     let top_logprobs = logprobs.top(top).into_iter().map(named).collect();
-    TextDelta { text: String::new(), token, logprob: Some(logprobs.of(token)), top_logprobs }
+    TextDelta { token, logprob: Some(logprobs.of(token)), top_logprobs, ..TextDelta::default() }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::channel::oneshot;
-use setun_text::{FilteredText, Sampler, StopStrings, StreamDecoder};
+use setun_text::{FilteredText, Sampler, StopStrings, StreamDecoder, ToolCallReader, ToolStep};
 use web_time::Instant;
 
 use super::Pool;
@@ -91,6 +91,8 @@ pub(crate) struct Request {
     /// Others of the same prompt, which begin where it ends.
     pub(crate) samples: Vec<Request>,
     pub(crate) decoder: Option<StreamDecoder>,
+    /// Takes the calls of tools out of the text.
+    pub(crate) calls: Option<ToolCallReader>,
     pub(crate) stops: StopStrings,
     pub(crate) filter: Option<FilteredText>,
     pub(crate) eos_tokens: Vec<u32>,
@@ -144,7 +146,12 @@ impl Request {
             let ends = self.eos_tokens.contains(&token);
             let is_last = ends || index + 1 == self.max_tokens;
             let (_, stopped) = self.decode(token, ends, is_last)?;
-            let reason = if ends { FinishReason::Stop } else { FinishReason::Length };
+            let has_calls = self.calls.as_ref().is_some_and(ToolCallReader::has_calls);
+            let reason = match ends {
+                true if has_calls => FinishReason::ToolCalls,
+                true => FinishReason::Stop,
+                false => FinishReason::Length,
+            };
             self.ended = stopped.or_else(|| is_last.then_some((reason, None)));
             if self.ended.is_some() {
                 break;
@@ -164,11 +171,19 @@ impl Request {
         token: u32,
         ends: bool,
         last: bool,
-    ) -> Result<(String, Option<TextEnd>), Error> {
-        let Some(decoder) = &mut self.decoder else { return Ok((String::new(), None)) };
+    ) -> Result<(ToolStep, Option<TextEnd>), Error> {
+        let Some(decoder) = &mut self.decoder else { return Ok((ToolStep::default(), None)) };
         let mut delta = if ends { String::new() } else { decoder.push(token)? };
         if last {
             delta.push_str(&decoder.finish()?);
+        }
+        let mut calls = vec![];
+        if let Some(reader) = &mut self.calls {
+            let step = reader.push(token, &delta);
+            (delta, calls) = (step.text, step.calls);
+            if last {
+                delta.push_str(&reader.finish());
+            }
         }
         let step = self.stops.push(&delta);
         let mut text = step.text;
@@ -176,10 +191,12 @@ impl Request {
             text.push_str(&self.stops.flush());
         }
         let stopped = step.stopped.map(|stop| (FinishReason::Stop, Some(stop)));
-        let Some(filter) = &mut self.filter else { return Ok((text, stopped)) };
+        let Some(filter) = &mut self.filter else {
+            return Ok((ToolStep { text, calls }, stopped));
+        };
         let step = filter.push(&text, last || stopped.is_some())?;
         let filtered = step.stopped.then_some((FinishReason::ContentFilter, None));
-        Ok((step.text, filtered.or(stopped)))
+        Ok((ToolStep { text: step.text, calls }, filtered.or(stopped)))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use setun_model::Row;
 use setun_ops::{argmax::NONE, top_logits::Ranked};
-use setun_text::{Choice, Draw, Step};
+use setun_text::{Choice, Draw, Step, ToolCallReader, ToolStep};
 use web_time::Instant;
 
 use super::{Request, Sequence, SequenceConstraint, Wait, prompt_logprobs::token_logprobs};
@@ -86,9 +86,16 @@ impl Sequence {
             Next::Continue
         };
         let is_last = matches!(next, Next::Finished(..));
-        let (text, stopped) = self.request.decode(token, ends, is_last)?;
-        self.queue().push(Ok(Event::Text(TextDelta { text, ..delta })));
-        Ok(stopped.map_or(next, |(reason, stop)| Next::Finished(reason, stop)))
+        let (step, stopped) = self.request.decode(token, ends, is_last)?;
+        let ToolStep { text, calls: tool_calls } = step;
+        self.queue().push(Ok(Event::Text(TextDelta { text, tool_calls, ..delta })));
+        let has_calls = self.request.calls.as_ref().is_some_and(ToolCallReader::has_calls);
+        Ok(match stopped.map_or(next, |(reason, stop)| Next::Finished(reason, stop)) {
+            Next::Finished(FinishReason::Stop, None) if has_calls => {
+                Next::Finished(FinishReason::ToolCalls, None)
+            }
+            next => next,
+        })
     }
 
     fn has_no_room(&self) -> bool {

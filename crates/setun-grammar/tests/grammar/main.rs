@@ -6,4 +6,5 @@ mod mutations;
 mod refusals;
 mod schema_suite;
 mod support;
+mod tools;
 mod walks;

@@ -1,151 +1,183 @@
 use proptest::prelude::*;
-use serde_json::json;
 
 use super::*;
 
-fn call(name: &str, arguments: &Value) -> ToolCall {
-    let arguments = arguments.as_object().expect("an object").clone();
-    ToolCall { name: name.to_owned(), arguments, id: None }
+const FORMATS: [ToolFormat; 3] = [ToolFormat::HERMES, ToolFormat::FALCON, ToolFormat::LLAMA];
+
+/// What calls are made of, with all that JSON may have in strings.
+const CALLS: [(&str, &str); 3] = [
+    ("f", r#"{"city": "Zürich {\"}\" </tool_call>\\", "list": [{"a": {}}, "]"]}"#),
+    ("g.h", "{}"),
+    ("f", r#"{"n": -1.5e+9}"#),
+];
+
+/// An answer as a family writes it.
+fn answer(format: ToolFormat, text: &str, calls: usize) -> String {
+    let mut answer = text.to_owned();
+    for (index, (name, arguments)) in CALLS[..calls].iter().enumerate() {
+        if index == 0 {
+            answer += format.marker;
+            answer += format.opening;
+        } else {
+            answer += format.separator.expect("a family of several calls");
+        }
+        answer += &[name, format.middle, arguments, format.after].concat();
+    }
+    answer + format.closing
 }
 
-/// Text and calls of a text that comes in pieces.
-fn parse<'a>(
+/// Text and calls of an answer that comes in pieces.
+fn read<'a>(
     format: ToolFormat,
+    begins_with_call: bool,
     pieces: impl IntoIterator<Item = &'a str>,
 ) -> (String, Vec<ToolCall>) {
-    let mut parser = ToolCallParser::new(format);
-    let mut steps: Vec<ToolStep> = pieces.into_iter().map(|piece| parser.push(piece)).collect();
-    steps.push(parser.finish());
-    let text = steps.iter().map(|step| step.text.as_str()).collect();
-    (text, steps.into_iter().flat_map(|step| step.calls).collect())
+    let mut reader = ToolCallReader::new(format, begins_with_call, &[1, 2], [3, 0]);
+    let (mut text, mut calls) = (String::new(), vec![]);
+    for piece in pieces {
+        let step = reader.push(0, piece);
+        text += &step.text;
+        step.calls.iter().for_each(|delta| ToolCall::join(&mut calls, delta));
+    }
+    assert_eq!(reader.has_calls(), !calls.is_empty());
+    (text + &reader.finish(), calls)
 }
 
-fn whole(format: ToolFormat, text: &str) -> (String, Vec<ToolCall>) {
-    parse(format, [text])
+fn parts(calls: &[ToolCall]) -> Vec<(&str, &str)> {
+    calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect()
 }
 
 #[test]
 fn each_family_writes_calls_its_way() {
-    let one = json!({"city": "Zürich {\"}\" </tool_call>"});
-    let (first, second) = (call("f", &one), call("g.h", &json!({})));
-    let f = json!({"name": "f", "arguments": one});
-    let body = one.to_string();
-    let cases = [
-        (
-            ToolFormat::Llama,
-            format!(
-                "<|python_tag|>{{\"name\": \"f\", \"parameters\": {body}}}; {{\"name\": \"g.h\", \"parameters\": {{}}}}\n"
-            ),
-        ),
-        (
-            ToolFormat::Hermes,
-            format!(
-                "<tool_call>\n{f}\n</tool_call>\n<tool_call>{{\"name\": \"g.h\", \"arguments\": \"{{}}\"}}</tool_call>"
-            ),
-        ),
-        (ToolFormat::Mistral, format!("[TOOL_CALLS] [{f}, {{\"name\": \"g.h\"}}]")),
-        (ToolFormat::Mistral, format!("[TOOL_CALLS]f[ARGS]{body}[TOOL_CALLS]g.h[ARGS]{{}}")),
-        (
-            ToolFormat::Functionary,
-            format!("<function=f>{body}</function><function=g.h>{{}}</function>"),
-        ),
+    let expected = [
+        "<tool_call>\n{\"name\": \"g.h\", \"arguments\": {}}\n</tool_call>",
+        "<tool_call>\n[\n  {\"name\": \"g.h\", \"arguments\": {}}\n]\n</tool_call>",
+        "{\"name\": \"g.h\", \"parameters\": {}}",
     ];
-    for (format, text) in cases {
-        assert_eq!(
-            whole(format, &text),
-            (String::new(), vec![first.clone(), second.clone()]),
-            "{text}"
-        );
+    for (format, text) in FORMATS.into_iter().zip(expected) {
+        let (shown, calls) = read(format, true, [text]);
+        assert_eq!((shown.as_str(), parts(&calls)), ("", vec![("g.h", "{}")]), "{text}");
+        assert_eq!(read(format, false, [text]), (shown, calls), "{text}");
+        assert_eq!(ToolFormat::named(format.name), Some(format));
     }
-    let (_, calls) = whole(ToolFormat::Mistral, "[TOOL_CALLS]f[CALL_ID]call12345[ARGS]{}");
-    assert_eq!(calls[0].id.as_deref(), Some("call12345"));
 }
 
 #[test]
-fn what_is_no_call_stays_text() {
-    for (format, text) in [
-        (ToolFormat::Llama, " {\"name\": \"f\"; no JSON} "),
-        (ToolFormat::Llama, "{\"a\": 1} is an object"),
-        (ToolFormat::Llama, "Say {\"name\": \"f\", \"parameters\": {}}"),
-        (ToolFormat::Hermes, "a <tool_call> is {\"name\": 1}</tool_call>  \n"),
-        (ToolFormat::Hermes, "<tool_call>{\"name\": \"f\", \"arguments\": [1]}</tool_call>"),
-        (ToolFormat::Hermes, "<tool_call>{\"name\": \"f\""),
-        (ToolFormat::Mistral, "[TOOL_CALLS][]"),
-        (ToolFormat::Mistral, "[TOOL_CALLS]no name[ARGS]{}"),
-        (ToolFormat::Functionary, "<function=>{}</function>"),
-        (ToolFormat::Functionary, "<function=f>{} and more"),
-    ] {
-        assert_eq!(whole(format, text), (text.to_owned(), Vec::new()));
+fn ids_are_of_the_request_and_the_place() {
+    let text = answer(ToolFormat::HERMES, "", 3);
+    let ids = |prompt: &[u32], seeds| {
+        let mut reader = ToolCallReader::new(ToolFormat::HERMES, true, prompt, seeds);
+        let deltas = reader.push(0, &text).calls;
+        deltas.into_iter().filter_map(|delta| delta.id).collect::<Vec<_>>()
+    };
+    let all = [ids(&[1], [1, 0]), ids(&[1], [2, 0]), ids(&[1], [1, 1]), ids(&[2], [1, 0])].concat();
+    assert_eq!(ids(&[1], [1, 0]), all[..3]);
+    let mut different = all.clone();
+    different.sort_unstable();
+    different.dedup();
+    assert_eq!(different.len(), 12);
+    for id in all {
+        assert_eq!(id.len(), 9);
+        assert!(id.chars().all(|letter| letter.is_ascii_alphanumeric()), "{id}");
     }
 }
 
 #[test]
 fn text_goes_out_as_soon_as_it_can_be_no_call() {
-    let mut parser = ToolCallParser::new(ToolFormat::Hermes);
+    let mut reader = ToolCallReader::new(ToolFormat::HERMES, false, &[], [0, 0]);
     let mut shown = |piece: &str| {
-        let step = parser.push(piece);
+        let step = reader.push(0, piece);
         (step.text, step.calls.len())
     };
-    assert_eq!(shown("Well, "), ("Well,".to_owned(), 0));
-    assert_eq!(shown("a <tool"), (" a".to_owned(), 0));
-    assert_eq!(shown("box> and"), (" <toolbox> and".to_owned(), 0));
-    assert_eq!(shown("\n<tool_call>{\"name\": \"f\", "), (String::new(), 0));
-    assert_eq!(shown("\"arguments\": {}}\n</tool_call"), (String::new(), 0));
-    assert_eq!(shown(">"), (String::new(), 1));
-    assert_eq!(shown("\nDone"), ("\nDone".to_owned(), 0));
+    assert_eq!(shown("Well, \n"), ("Well, ".to_owned(), 0));
+    assert_eq!(shown("a <tool"), ("\na ".to_owned(), 0));
+    assert_eq!(shown("box> and"), ("<toolbox> and".to_owned(), 0));
+    assert_eq!(shown("\n<tool_call>\n{\"name\": \"f"), (String::new(), 0));
+    assert_eq!(shown("\", \"arguments\": {\"a"), (String::new(), 1));
+    assert_eq!(shown("\": 1}}\n</tool_call"), (String::new(), 1));
+    assert_eq!(shown(">"), (String::new(), 0));
 }
 
 #[test]
-fn a_call_that_lacks_its_end_is_taken_at_the_end() {
-    let text = "Yes. <tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool";
-    assert_eq!(whole(ToolFormat::Hermes, text), ("Yes.".to_owned(), vec![call("f", &json!({}))]));
+fn a_call_of_llama_stands_at_the_start_alone() {
+    let text = "Say {\"name\": \"f\", \"parameters\": {}}";
+    assert_eq!(read(ToolFormat::LLAMA, false, [text]), (text.to_owned(), vec![]));
+    for text in ["{\"name\": 3}", "{\"na", "{", " {\"name\": \"f\""] {
+        assert_eq!(
+            read(ToolFormat::LLAMA, false, text.split_inclusive(' ')),
+            (text.to_owned(), vec![])
+        );
+    }
 }
 
-/// Parts of calls and of text, whose sequences are whole calls, broken ones and neither.
-fn parts() -> impl Strategy<Value = Vec<&'static str>> {
-    let parts = [
-        "<tool_call>",
-        "</tool_call>",
-        "{\"name\": \"f\", \"arguments\": {\"a\": [1, \"}\"]}}",
-        "{",
-        "\n",
-        "é",
-        "<tool",
-        "[TOOL_CALLS]",
-        "[{\"name\": \"f\", \"arguments\": {}}]",
-        "f",
-        "[ARGS]",
-        "{}",
-        "[CALL_ID]",
-        "<function=",
-        "f>",
-        "</function>",
-        ";",
-        "<|python_tag|>",
-        "x y ",
-    ];
-    prop::collection::vec(prop::sample::select(parts.to_vec()), 0..12)
+#[test]
+fn a_call_that_is_cut_keeps_what_there_is() {
+    let whole = answer(ToolFormat::HERMES, "Yes.\n", 1);
+    let (_, calls) = read(ToolFormat::HERMES, false, [&whole[..whole.len() - 30]]);
+    assert_eq!(calls[0].name, "f");
+    assert!(CALLS[0].1.starts_with(&calls[0].arguments), "{}", calls[0].arguments);
+    let (text, calls) = read(ToolFormat::HERMES, false, ["Yes.\n<tool_call>\n{\"name\": \"f"]);
+    assert_eq!((text.as_str(), calls), ("Yes.", vec![]));
+}
+
+#[test]
+fn a_conversation_goes_on_with_calls_and_results() {
+    let call = ToolCall { id: "123456789".into(), name: "f".into(), arguments: "{}".into() };
+    let messages = [Message::calls("", &[call.clone()]), Message::tool(&call, "sunny")];
+    let written = serde_json::to_value(messages).expect("JSON");
+    let expected = json!([
+        {"role": "assistant", "content": "", "tool_calls": [
+            {"id": "123456789", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+        ]},
+        {"role": "tool", "content": "sunny", "tool_call_id": "123456789", "name": "f"},
+    ]);
+    assert_eq!(written, expected);
+    assert_eq!(Message::calls("a", &[]), Message::assistant("a"));
+}
+
+#[test]
+fn special_tokens_of_calls_are_read_as_what_they_spell() {
+    let mut reader = ToolCallReader::new(ToolFormat::HERMES, false, &[], [0, 0])
+        .with_tags(vec![(7, "<tool_call>"), (8, "</tool_call>")]);
+    let mut calls = vec![];
+    for (token, text) in
+        [(1, "Yes"), (7, ""), (1, "\n{\"name\": \"f\", \"arguments\": {}}\n"), (8, "")]
+    {
+        let step = reader.push(token, text);
+        assert_eq!(step.text, if text == "Yes" { "Yes" } else { "" });
+        step.calls.iter().for_each(|delta| ToolCall::join(&mut calls, delta));
+    }
+    assert_eq!(parts(&calls), [("f", "{}")]);
 }
 
 proptest! {
-    /// However a text is cut, its text and calls are the same.
+    /// However an answer is cut, its text and calls are the same.
     #[test]
-    fn cuts_change_nothing(parts in parts(), cuts in prop::collection::vec(0_usize..200, 0..8)) {
-        let text = parts.concat();
-        let mut places: Vec<usize> = cuts.into_iter().filter(|&cut| text.is_char_boundary(cut)).collect();
-        places.extend([0, text.len()]);
-        places.sort_unstable();
-        let pieces: Vec<&str> = places.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
-        for format in [ToolFormat::Llama, ToolFormat::Hermes, ToolFormat::Mistral, ToolFormat::Functionary] {
-            prop_assert_eq!(parse(format, pieces.iter().copied()), whole(format, &text));
+    fn cuts_change_nothing(
+        text in "[<{a-z>_é\\n\"]{0,20}",
+        calls in 1_usize..4,
+        cuts in prop::collection::vec(0_usize..400, 0..12),
+    ) {
+        for format in FORMATS {
+            let text = if format.at_start { "" } else { text.as_str() };
+            let calls = if format.separator.is_some() { calls } else { 1 };
+            let answer = answer(format, text, calls);
+            let is_place = |&cut: &usize| answer.is_char_boundary(cut);
+            let mut places: Vec<usize> = cuts.iter().copied().filter(is_place).collect();
+            places.extend([0, answer.len()]);
+            places.sort_unstable();
+            let pieces = places.windows(2).map(|pair| &answer[pair[0]..pair[1]]);
+            let (shown, found) = read(format, false, pieces);
+            prop_assert_eq!(shown, text.strip_suffix('\n').unwrap_or(text));
+            prop_assert_eq!(parts(&found), &CALLS[..calls]);
         }
     }
 
     /// Without calls nothing is lost.
     #[test]
-    fn text_without_calls_is_unchanged(text in "[ <\\[{a-zé\\n\"]{0,40}") {
-        for format in [ToolFormat::Llama, ToolFormat::Hermes, ToolFormat::Mistral, ToolFormat::Functionary] {
-            prop_assert_eq!(whole(format, &text), (text.clone(), Vec::new()));
+    fn text_without_calls_is_unchanged(text in "[<\\[{a-zé\\n\"]{0,40}") {
+        for format in FORMATS {
+            prop_assert_eq!(read(format, false, [text.as_str()]), (text.clone(), vec![]));
         }
     }
 }

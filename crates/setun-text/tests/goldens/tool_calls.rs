@@ -1,47 +1,62 @@
-//! Calls as the templates of real models write them, found again.
+//! Calls as the templates of real models write them, read again.
 
 use std::collections::BTreeMap;
 
 use crate::chat_template::real_template;
 use crate::support::json as read_json;
-use setun_text::{ToolCallParser, ToolFormat};
+use setun_text::{Message, RenderOptions, Tool, ToolCall, ToolCallReader, ToolFormat};
+
+/// What a template writes for an answer with this call, behind the question.
+fn written(file: &str, messages: &[Message]) -> Option<String> {
+    let template = real_template(file);
+    let prepared = template.prepare_tools(messages, &[Tool::new("rain")]).expect("prepared");
+    let options = RenderOptions { tools: prepared.tools, ..RenderOptions::default() };
+    let text = template.render(&prepared.messages, &options).ok()?;
+    let question = messages[0].content.as_deref()?;
+    Some(text[text.rfind(question)? + question.len()..].to_owned())
+}
 
 #[test]
-fn calls_that_templates_write_are_found_again() {
+fn calls_that_templates_write_are_read_again() {
     let golden = read_json("chat-templates/rendered.json");
-    let messages = &golden["cases"]["tool call"]["messages"];
-    let expected = &messages[1]["tool_calls"][0]["function"];
-    let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for (file, cases) in golden["rendered"].as_object().expect("an object") {
+    let call = ToolCall {
+        id: "abcdefghi".to_owned(),
+        name: "rain".to_owned(),
+        arguments: r#"{"city": "Z {\"}\"", "days": [1, 2]}"#.to_owned(),
+    };
+    let messages = [Message::user("Will it rain?"), Message::calls("", &[call.clone()])];
+    let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for file in golden["rendered"].as_object().expect("an object").keys() {
         let Some(format) = real_template(file).tool_format() else { continue };
-        let Some(text) = cases["tool call"]["text"].as_str() else { continue };
-        // What the model wrote comes behind the question.
-        let question = messages[0]["content"].as_str().expect("a text");
-        let Some(asked) = text.rfind(question) else { continue };
-        let answer = &text[asked + question.len()..];
-        let begins = match format {
-            ToolFormat::Llama => answer.find("{\"name\""),
-            ToolFormat::Hermes => answer.find("<tool_call>"),
-            ToolFormat::Mistral => answer.find("[TOOL_CALLS]"),
-            _ => answer.find("<function="),
-        };
-        let Some(begins) = begins else { panic!("{file}: no call of {format:?} in {answer}") };
-        let written = &answer[begins..];
-        let mut parser = ToolCallParser::new(format);
+        let Some(answer) = written(file, &messages) else { continue };
+        let begins = answer.find(format.marker);
+        let begins = begins.unwrap_or_else(|| panic!("{file}: no {} in {answer}", format.name));
+        let mut reader = ToolCallReader::new(format, true, &[], [0, 0]);
         let mut calls = Vec::new();
-        for character in written.chars() {
-            let step = parser.push(character.encode_utf8(&mut [0; 4]));
-            assert_eq!(step.text, "", "{file}");
-            calls = step.calls;
-            if !calls.is_empty() {
-                break;
-            }
+        for character in answer[begins..].chars() {
+            let step = reader.push(0, character.encode_utf8(&mut [0; 4]));
+            step.calls.iter().for_each(|delta| ToolCall::join(&mut calls, delta));
         }
-        assert_eq!(calls.len(), 1, "{file}: {written}");
-        assert_eq!(expected["name"], calls[0].name, "{file}");
-        assert_eq!(expected["arguments"].as_object(), Some(&calls[0].arguments), "{file}");
-        found.entry(format!("{format:?}")).or_default().push(file);
+        assert_eq!(calls.len(), 1, "{file}: {answer}");
+        let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+        assert_eq!(calls[0].name, call.name, "{file}");
+        assert_eq!(value(&calls[0].arguments), value(&call.arguments), "{file}");
+        found.entry(format.name).or_default().push(file);
     }
-    assert!(found.values().map(Vec::len).sum::<usize>() >= 14, "{found:#?}");
-    assert_eq!(found.len(), 4, "{found:#?}");
+    assert!(found["hermes"].len() >= 6 && found["llama"].len() >= 3, "{found:#?}");
+}
+
+/// The families of the models that run here, by their real templates.
+#[test]
+fn formats_are_those_of_the_families() {
+    let format = |file: &str| real_template(file).tool_format();
+    assert_eq!(format("Qwen-Qwen3-0.6B.jinja"), Some(ToolFormat::HERMES));
+    assert_eq!(
+        format("NousResearch-Hermes-3-Llama-3.1-8B-tool_use.jinja"),
+        Some(ToolFormat::HERMES)
+    );
+    assert_eq!(format("meta-llama-Llama-3.2-3B-Instruct.jinja"), Some(ToolFormat::LLAMA));
+    for generic in ["google-gemma-2-2b-it.jinja", "Qwen3-Coder.jinja", "GLM-4.6.jinja"] {
+        assert_eq!(format(generic), None, "{generic}");
+    }
 }

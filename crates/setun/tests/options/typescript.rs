@@ -19,6 +19,7 @@ const OPTIONS_HEAD: &str = r#"/**
 import type { FilterRule } from "./filter.js";
 import type { LogitsProcessorInput } from "./processors.js";
 import type { ResponseFormat } from "./response-format.js";
+import type { Tool, ToolChoice } from "./tools.js";
 import type { ContextStrategy, PromptProgress } from "./wasm.js";
 
 "#;
@@ -46,10 +47,12 @@ import {
   isStringOrStrings,
   MAX_FLOAT,
   number,
+  oneOf,
   type Rules,
 } from "./option-checks.js";
 import { isProcessor } from "./processors.js";
 import { grammarSource, RESPONSE_FORMATS } from "./response-format.js";
+import { isTool, isToolChoice } from "./tools.js";
 
 /** The check of each option. */
 export const GENERATE: Rules<GenerateOptions> = {
@@ -96,8 +99,20 @@ export interface EngineLimits {
 "#;
 
 /// A structured option: its name, type, check and words.
-const STRUCTURED: [(&str, &str, &str, &str); 5] = [
+const STRUCTURED: [(&str, &str, &str, &str); 7] = [
     ("chat_template_kwargs", "Record<string, unknown>", "isObject", r#""an object of variables""#),
+    (
+        "tools",
+        "readonly Tool[]",
+        "arrayOf(isTool)",
+        r#"'an array of {type: "function", function: {name, description?, parameters?, strict?}}'"#,
+    ),
+    (
+        "tool_choice",
+        "ToolChoice",
+        "isToolChoice",
+        r#"'"auto", "none", "required" or {type: "function", function: {name}}'"#,
+    ),
     (
         "constraint",
         "ResponseFormat",

@@ -1,0 +1,106 @@
+//! Requests with tools.
+
+use setun_text::{Tool, ToolCallReader, ToolChoice, ToolFormat};
+
+use super::Engine;
+use crate::{
+    error::Error,
+    options::{GenerateOptions, Prompt},
+};
+
+/// How the answer to a request calls tools.
+#[derive(Clone, Debug)]
+pub(crate) struct ToolUse {
+    format: ToolFormat,
+    begins_with_call: bool,
+    /// The special tokens of the format, which have no text otherwise.
+    tags: Vec<(u32, &'static str)>,
+}
+
+impl ToolUse {
+    /// What takes the calls out of an answer.
+    pub(super) fn reader(&self, prompt: &[u32], seeds: [u64; 2]) -> ToolCallReader {
+        ToolCallReader::new(self.format, self.begins_with_call, prompt, seeds)
+            .with_tags(self.tags.clone())
+    }
+}
+
+impl Engine {
+    /// How the model writes calls of tools: as its chat template does, or in the generic format.
+    #[must_use]
+    pub fn tool_format(&self) -> ToolFormat {
+        let template = self.shared.template.as_ref();
+        template.and_then(|template| template.tool_format()).unwrap_or(ToolFormat::HERMES)
+    }
+
+    /// Checks the tools of a request, and adds the constraint on its calls. The options are left
+    /// with those that the model is offered.
+    pub(super) fn prepare_tools(
+        &self,
+        prompt: &Prompt,
+        options: &mut GenerateOptions,
+    ) -> Result<Option<ToolUse>, Error> {
+        let choice = options.tool_choice.clone().unwrap_or_default();
+        if choice.offered(&options.tools)?.is_empty() {
+            options.tools.clear();
+            return Ok(None);
+        }
+        if !matches!(prompt, Prompt::Chat(_)) {
+            let (found, expected) = ("given with a text".into(), "messages as the prompt".into());
+            return Err(Error::BadOption { option: "tools", found, expected });
+        }
+        Tool::check_all(&options.tools)?;
+        let format = self.tool_format();
+        self.constrain_calls(format, &choice, options)?;
+        let tokenizer = self.tokenizer()?;
+        let special = tokenizer.special_tokens();
+        let tags =
+            ToolFormat::tags().into_iter().filter(|tag| special.iter().any(|one| one == tag));
+        let tags = tags.filter_map(|tag| Some((tokenizer.token_to_id(tag)?, tag))).collect();
+        Ok(Some(ToolUse { format, begins_with_call: choice.begins_with_call(), tags }))
+    }
+
+    #[cfg(feature = "grammar")]
+    fn constrain_calls(
+        &self,
+        format: ToolFormat,
+        choice: &ToolChoice,
+        options: &mut GenerateOptions,
+    ) -> Result<(), Error> {
+        use setun_grammar::{GrammarSpec, Interrupt, ToolGrammar};
+
+        if options.constraint.is_some() {
+            let (found, expected) = ("given".into(), "none beside tools".into());
+            return Err(Error::BadOption { option: "constraint", found, expected });
+        }
+        let spec = GrammarSpec::Tools(ToolGrammar {
+            tools: options.tools.clone(),
+            format,
+            choice: choice.clone(),
+            parallel: options.parallel_tool_calls != Some(false),
+        });
+        let interrupt = Interrupt::new();
+        let interrupt = match options.timeout {
+            Some(time) => interrupt.within(time),
+            None => interrupt,
+        };
+        options.constraint = Some(self.compile_grammar(&spec, &interrupt)?);
+        Ok(())
+    }
+
+    /// Whoever has no grammars compiles the constraint elsewhere.
+    #[cfg(not(feature = "grammar"))]
+    #[expect(clippy::unused_self, reason = "as with grammars")]
+    fn constrain_calls(
+        &self,
+        _: ToolFormat,
+        _: &ToolChoice,
+        options: &mut GenerateOptions,
+    ) -> Result<(), Error> {
+        if options.constraint.is_some() {
+            return Ok(());
+        }
+        let (found, expected) = ("absent".into(), "that of the tools' calls".into());
+        Err(Error::BadOption { option: "constraint", found, expected })
+    }
+}

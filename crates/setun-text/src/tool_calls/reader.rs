@@ -1,0 +1,235 @@
+//! Calls taken out of a stream of text.
+
+use super::{ToolCallDelta, ToolFormat};
+use crate::{
+    draw::absorbed,
+    stop_strings::{first_match, longest_beginning},
+};
+
+/// Takes the calls out of the text of an answer.
+///
+/// The text is what a constraint allows that is made of the same format: free text, then calls and
+/// nothing else. Text goes out as soon as it cannot be part of a marker.
+#[derive(Clone, Debug)]
+pub struct ToolCallReader {
+    format: ToolFormat,
+    part: Part,
+    held: String,
+    index: usize, // of the call that comes or is read
+    has_calls: bool,
+    key: u64,
+    tags: Vec<(u32, &'static str)>,
+}
+
+/// Where in an answer the next byte belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Before the first call, or where there is none.
+    Text,
+    /// Text after which no call can come.
+    Free,
+    /// What is known to stand before the first name, and before the others.
+    Marker,
+    Opening,
+    Separator,
+    Name,
+    Middle,
+    Arguments(Json),
+    After,
+    /// Text that is none of the format's.
+    Other,
+}
+
+/// Where in an object a byte is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Json {
+    depth: usize,
+    in_string: bool,
+    is_escaped: bool,
+}
+
+/// What one piece of text led to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolStep {
+    /// Text that belongs to no call.
+    pub text: String,
+    /// Pieces of calls.
+    pub calls: Vec<ToolCallDelta>,
+}
+
+impl ToolCallReader {
+    /// Begins before an answer. Where it `begins_with_call` there is no text before the calls. The
+    /// ids of calls follow from the prompt, the seed and the sample.
+    #[must_use]
+    pub fn new(
+        format: ToolFormat,
+        begins_with_call: bool,
+        prompt: &[u32],
+        [seed, sample]: [u64; 2],
+    ) -> Self {
+        let key = absorbed(prompt.iter().map(|&token| token.into()).chain([seed, sample]));
+        let part = if begins_with_call { Part::Marker } else { Part::Text };
+        Self { format, part, held: String::new(), index: 0, has_calls: false, key, tags: vec![] }
+    }
+
+    /// Reads these special tokens, whose text is empty, as what they spell.
+    #[must_use]
+    pub fn with_tags(self, tags: Vec<(u32, &'static str)>) -> Self {
+        Self { tags, ..self }
+    }
+
+    /// Takes the next token and the text that it completes.
+    pub fn push(&mut self, token: u32, text: &str) -> ToolStep {
+        self.held.push_str(text);
+        let tag = self.tags.iter().find(|(tag, _)| *tag == token);
+        self.held.extend(tag.map(|(_, spelling)| *spelling));
+        let mut step = ToolStep::default();
+        if self.is_text() {
+            step.text = self.text();
+        }
+        while !self.is_text() && self.advance(&mut step.calls) {}
+        step
+    }
+
+    /// The text that is held back at the end of an answer.
+    pub fn finish(&mut self) -> String {
+        let held = std::mem::take(&mut self.held);
+        if self.is_text() { held } else { String::new() }
+    }
+
+    fn is_text(&self) -> bool {
+        matches!(self.part, Part::Text | Part::Free)
+    }
+
+    /// Whether there is a call.
+    #[must_use]
+    pub fn has_calls(&self) -> bool {
+        self.has_calls
+    }
+
+    /// Text that cannot be part of a marker.
+    fn text(&mut self) -> String {
+        let marker = self.format.marker;
+        if self.part == Part::Text && self.format.at_start {
+            if self.held.starts_with(marker) {
+                self.part = Part::Marker;
+            } else if !marker.starts_with(&self.held) {
+                self.part = Part::Free;
+            }
+        }
+        if self.part == Part::Free {
+            return std::mem::take(&mut self.held);
+        }
+        if self.part == Part::Marker || self.format.at_start {
+            return String::new();
+        }
+        // A line break before a call is the format's.
+        let markers = [format!("\n{marker}"), marker.to_owned()];
+        if let Some((start, _)) = first_match(&markers, &self.held) {
+            self.part = Part::Marker;
+            let text = self.held.drain(..start).collect();
+            self.held = self.held.trim_start_matches('\n').to_owned();
+            return text;
+        }
+        let certain = self.held.len() - longest_beginning(&markers, &self.held);
+        self.held.drain(..certain).collect()
+    }
+
+    /// Reads one part, if it is complete. Whether it was.
+    fn advance(&mut self, calls: &mut Vec<ToolCallDelta>) -> bool {
+        let ToolFormat { marker, opening, middle, after, separator, .. } = self.format;
+        match self.part {
+            Part::Marker => self.literal(marker, Part::Opening),
+            Part::Opening => self.literal(opening, Part::Name),
+            Part::Separator => {
+                separator.is_some_and(|separator| self.literal(separator, Part::Name))
+            }
+            Part::Name => self.name(calls),
+            Part::Middle => self.literal(middle, Part::Arguments(Json::default())),
+            Part::Arguments(json) => self.arguments(json, calls),
+            Part::After => {
+                let is_complete = self.literal(after, Part::Separator);
+                self.index += usize::from(is_complete);
+                is_complete
+            }
+            Part::Text | Part::Free | Part::Other => {
+                self.held.clear();
+                false
+            }
+        }
+    }
+
+    /// Goes over a known text.
+    fn literal(&mut self, text: &str, next: Part) -> bool {
+        if let Some(rest) = self.held.strip_prefix(text) {
+            self.held = rest.to_owned();
+            self.part = next;
+            return true;
+        }
+        if !text.starts_with(&self.held) {
+            self.part = Part::Other;
+        }
+        false
+    }
+
+    fn name(&mut self, calls: &mut Vec<ToolCallDelta>) -> bool {
+        let Some(end) = self.held.find('"') else { return false };
+        let name = self.held.drain(..end).collect();
+        let (index, id) = (self.index, Some(id(self.key, self.index)));
+        calls.push(ToolCallDelta { index, id, name: Some(name), arguments: String::new() });
+        self.part = Part::Middle;
+        self.has_calls = true;
+        true
+    }
+
+    fn arguments(&mut self, mut json: Json, calls: &mut Vec<ToolCallDelta>) -> bool {
+        let end = self.held.bytes().position(|byte| json.ends_with(byte)).map(|end| end + 1);
+        let arguments: String = self.held.drain(..end.unwrap_or(self.held.len())).collect();
+        match calls.last_mut().filter(|last| last.index == self.index) {
+            Some(last) => last.arguments.push_str(&arguments),
+            None if arguments.is_empty() => {}
+            None => {
+                calls.push(ToolCallDelta {
+                    index: self.index,
+                    arguments,
+                    ..ToolCallDelta::default()
+                });
+            }
+        }
+        self.part = if end.is_some() { Part::After } else { Part::Arguments(json) };
+        end.is_some()
+    }
+}
+
+impl Json {
+    /// Takes a byte. Whether it ends the object.
+    fn ends_with(&mut self, byte: u8) -> bool {
+        if self.in_string {
+            self.in_string = byte != b'"' || self.is_escaped;
+            self.is_escaped = byte == b'\\' && !self.is_escaped;
+            return false;
+        }
+        match byte {
+            b'"' => self.in_string = true,
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+        self.depth == 0
+    }
+}
+
+/// Nine letters and digits, which every template takes.
+fn id(key: u64, index: usize) -> String {
+    let mut bits = absorbed([key, index as u64]);
+    let digit = |_| {
+        let digit = (bits % 62) as u8;
+        bits /= 62;
+        char::from(match digit {
+            0..10 => b'0' + digit,
+            10..36 => b'A' + digit - 10,
+            _ => b'a' + digit - 36,
+        })
+    };
+    (0..9).map(digit).collect()
+}

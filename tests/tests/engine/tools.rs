@@ -1,0 +1,238 @@
+//! Calls of tools, on a model that has seen none.
+
+use std::{collections::BTreeMap, fs};
+
+use serde_json::{Value, json};
+use setun::{
+    Completion, Engine, ErrorCode, Event, FinishReason, GenerateOptions, GrammarSpec, Message,
+    Model, Source, Tool, ToolCall, ToolChoice,
+    text::{Candidates, LogitsProcessor, SharedProcessor, Step, TextError},
+};
+use setun_tests::fixture;
+
+use super::{MODEL, greedy};
+
+/// What templates of the families have of tools, and no more words than the context holds.
+const HERMES: &str = "{% for t in tools or [] %}{{ t.function.name }} {% endfor %}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function.arguments | tojson }}</tool_call>{% endfor %}\n{% endfor %}";
+const LLAMA: &str = "{% if tools %}Environment: ipython {\"parameters\": {}}{% endif %}{% for m in messages %}{{ m.content }}{% if m.tool_calls %}{{ m.tool_calls[0].function.arguments | tojson }}{% endif %}\n{% endfor %}";
+const FALCON: &str = "{{ '<tool_call>\\n[\\n {\"name\": \"f\", \"arguments\": {}}]' if tools else '' }}{% for m in messages %}{{ m.content }}\n{% endfor %}";
+const PLAIN: &str = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}";
+
+/// The story model with a chat template.
+fn engine(template: &str) -> Engine {
+    let read = |name| (name, fs::read(fixture(MODEL).join(name)).expect("a file"));
+    let files = ["config.json", "model.safetensors", "tokenizer.json"].map(read);
+    let mut files: BTreeMap<_, _> = files.iter().map(|(name, bytes)| (*name, &bytes[..])).collect();
+    files.insert("chat_template.jinja", template.as_bytes());
+    let model = Model::from_files(Source::Folder, "stories", &files).expect("the story model");
+    Engine::builder(model).build().expect("an engine")
+}
+
+fn object(value: &Value) -> serde_json::Map<String, Value> {
+    value.as_object().expect("an object").clone()
+}
+
+fn tools() -> Vec<Tool> {
+    let place = json!({
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "minLength": 1, "maxLength": 10},
+            "unit": {"enum": ["C", "F"]},
+        },
+        "required": ["city", "unit"],
+        "additionalProperties": false,
+    });
+    let sum = json!({
+        "type": "object",
+        "properties": {"of": {"type": "array", "items": {"type": "integer"}, "maxItems": 3}},
+        "required": ["of"],
+        "additionalProperties": false,
+    });
+    vec![
+        Tool::new("weather").description("Tells the weather").parameters(object(&place)),
+        Tool::new("sum").parameters(object(&sum)),
+        Tool::new("time"),
+    ]
+}
+
+fn options(choice: ToolChoice, seed: u64) -> GenerateOptions {
+    let options = GenerateOptions::new().temperature(1.0).seed(seed).max_tokens(120);
+    options.tools(tools()).tool_choice(choice)
+}
+
+fn ask(engine: &Engine, options: GenerateOptions) -> Completion {
+    let stream = engine.chat(vec![Message::user("Hi.")], options).expect("a stream");
+    stream.wait().expect("an answer")
+}
+
+/// Checks calls with an independent validator.
+fn check(calls: &[ToolCall]) {
+    for ToolCall { id, name, arguments } in calls {
+        assert_eq!(id.len(), 9, "{id}");
+        let tools = tools();
+        let tool = tools.iter().find(|tool| tool.name == *name).expect("a tool of the request");
+        let none = || object(&json!({"maxProperties": 0}));
+        let schema = Value::Object(tool.parameters.clone().unwrap_or_else(none));
+        let value: Value = serde_json::from_str(arguments).expect("JSON");
+        assert!(value.is_object(), "{arguments}");
+        jsonschema::validate(&schema, &value)
+            .unwrap_or_else(|error| panic!("{arguments}: {error}"));
+    }
+}
+
+#[test]
+fn every_family_calls_tools_with_valid_arguments() {
+    let mut several = 0;
+    for template in [HERMES, LLAMA, FALCON, PLAIN] {
+        let engine = engine(template);
+        let mut whole = 0;
+        for seed in 0..6 {
+            let found = ask(&engine, options(ToolChoice::Required, seed));
+            assert_eq!(found.text, "");
+            let mut calls = &found.tool_calls[..];
+            if found.done.finish_reason == FinishReason::Length {
+                calls = &calls[..calls.len().saturating_sub(1)];
+            } else {
+                assert_eq!(found.done.finish_reason, FinishReason::ToolCalls);
+                assert!(!calls.is_empty());
+                whole += 1;
+            }
+            check(calls);
+            several += usize::from(calls.len() > 1);
+        }
+        assert!(whole >= 2, "{whole} of 6 came to an end: {template}");
+    }
+    assert!(several > 0, "some answers have several calls");
+}
+
+#[test]
+fn pieces_come_as_they_are_written_and_join_to_the_calls() {
+    let engine = engine(HERMES);
+    let weather = |seed| options(ToolChoice::Function("weather".to_owned()), seed);
+    let stream = engine.chat(vec![Message::user("Hi.")], weather(3));
+    let (mut joined, mut pieces, mut named) = (vec![], 0, vec![]);
+    for event in stream.expect("a stream").blocking() {
+        if let Event::Text(delta) = event.expect("an event") {
+            pieces += usize::from(!delta.tool_calls.is_empty());
+            for piece in &delta.tool_calls {
+                assert_eq!(piece.id.is_some(), piece.name.is_some());
+                named.extend(piece.name.as_ref().map(|_| piece.index));
+                ToolCall::join(&mut joined, piece);
+            }
+        }
+    }
+    let again = ask(&engine, weather(3));
+    assert_eq!(joined, again.tool_calls, "ids are of the request");
+    assert_eq!(named, (0..joined.len()).collect::<Vec<_>>(), "each has its name once");
+    assert!(pieces > 0, "they come with tokens");
+    let other = ask(&engine, weather(4));
+    assert_ne!(joined[0].id, other.tool_calls[0].id);
+}
+
+#[test]
+fn a_named_tool_is_called_and_one_call_alone_if_so_requested() {
+    let engine = engine(HERMES);
+    for seed in 0..3 {
+        let choice = ToolChoice::Function("sum".to_owned());
+        let found = ask(&engine, options(choice, seed).parallel_tool_calls(false));
+        if found.done.finish_reason == FinishReason::ToolCalls {
+            check(&found.tool_calls);
+        }
+        let names: Vec<_> = found.tool_calls.iter().map(|call| call.name.as_str()).collect();
+        assert_eq!(names, ["sum"]);
+    }
+}
+
+/// Writes these tokens first.
+struct Begins(Vec<u32>);
+
+impl LogitsProcessor for Begins {
+    fn process(&self, candidates: &mut Candidates, step: &Step<'_>) -> Result<(), TextError> {
+        if let Some(&wanted) = self.0.get(step.generated().len()) {
+            candidates.retain(|token, _| token == wanted);
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn text_is_free_until_a_call_begins() {
+    let engine = engine(HERMES);
+    let story = ask(&engine, options(ToolChoice::Auto, 1));
+    assert!(!story.text.is_empty() && story.tool_calls.is_empty());
+    assert_ne!(story.done.finish_reason, FinishReason::ToolCalls);
+    let mut begin = engine.tokenize("Wait<tool\n<tool_call>").expect("tokens");
+    begin.retain(|&token| !engine.detokenize(&[token]).expect("text").is_empty());
+    for seed in 0..2 {
+        let begins: SharedProcessor = Begins(begin.clone()).into();
+        let found = ask(&engine, options(ToolChoice::Auto, seed).logits_processors([begins]));
+        assert_eq!(found.text.trim_start(), "Wait<tool");
+        assert_ne!(found.done.finish_reason, FinishReason::Stop);
+        if found.done.finish_reason == FinishReason::ToolCalls {
+            check(&found.tool_calls);
+        }
+    }
+}
+
+#[test]
+fn without_a_choice_of_tools_there_are_none() {
+    let engine = engine(HERMES);
+    let plain = options(ToolChoice::Auto, 5).tools(Vec::<Tool>::new());
+    let plain = ask(&engine, plain);
+    let none = ask(&engine, options(ToolChoice::None, 5));
+    assert_eq!((none.tokens, none.done.usage), (plain.tokens, plain.done.usage));
+    let offered = ask(&engine, options(ToolChoice::Auto, 5));
+    assert!(offered.done.usage.prompt_tokens > plain.done.usage.prompt_tokens);
+}
+
+#[test]
+fn calls_and_results_go_back_into_the_conversation() {
+    for template in [HERMES, PLAIN] {
+        let engine = engine(template);
+        let arguments = "{\"of\": [1, 2]}".to_owned();
+        let call = ToolCall { id: "123456789".to_owned(), name: "sum".to_owned(), arguments };
+        let messages = vec![
+            Message::user("Add."),
+            Message::calls("", &[call.clone()]),
+            Message::tool(&call, "3"),
+        ];
+        let tokens = engine
+            .tokenize_chat(&messages, &GenerateOptions::new().tools(tools()[2..].to_vec()))
+            .expect("tokens");
+        let prompt = engine.detokenize(&tokens).expect("text");
+        assert!(prompt.contains("\"of\":") && prompt.contains("time"), "{prompt}");
+        let shown = if template == PLAIN {
+            "<tool_response>\n3\n</tool_response>"
+        } else {
+            "</tool_call>3"
+        };
+        assert!(prompt.contains(shown), "{prompt}");
+        let found = engine.chat(messages, greedy(3)).expect("a stream").wait().expect("an answer");
+        assert_eq!(found.tokens.len(), 3);
+    }
+}
+
+#[test]
+fn what_does_not_fit_together_is_refused() {
+    let engine = engine(HERMES);
+    let user = || vec![Message::user("Hi.")];
+    let refused = |options: GenerateOptions, words: &str| {
+        let error = engine.chat(user(), options).expect_err(words);
+        assert_eq!(error.code(), ErrorCode::BadOption, "{error}");
+        assert!(error.to_string().contains(words), "{error}\nexpected {words}");
+    };
+    refused(GenerateOptions::new().tool_choice(ToolChoice::Required), "`required` is no tool");
+    refused(options(ToolChoice::Function("x".to_owned()), 0), "the tool choice `x` is no tool");
+    let form = engine.grammar(&GrammarSpec::JsonObject).expect("a grammar");
+    refused(options(ToolChoice::Auto, 0).constraint(form), "option `constraint` is given");
+    let twice = vec![Tool::new("f"), Tool::new("f")];
+    refused(options(ToolChoice::Auto, 0).tools(twice), "tools[1].function.name: expected a name");
+    let schema = object(&json!({"type": "object", "not": {}}));
+    let odd = vec![Tool::new("f").parameters(schema)];
+    refused(options(ToolChoice::Auto, 0).tools(odd), "tool `f`: keyword `not` at #");
+    let error = engine.generate("Hi.", options(ToolChoice::Auto, 0)).expect_err("a text");
+    assert!(error.to_string().contains("option `tools` is given with a text"), "{error}");
+    let beams =
+        engine.beams(user(), setun::BeamOptions::new(2), GenerateOptions::new().tools(tools()));
+    assert!(beams.is_err());
+}
