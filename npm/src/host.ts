@@ -1,7 +1,6 @@
 /** The model's end of the protocol, in a worker or on the page's thread. */
 
-import type { Credit } from "./active-request.js";
-import { ActiveRequest } from "./active-request.js";
+import { ActiveRequest, type Credit } from "./active-request.js";
 import { ModelAndDraftBytes, shareStoreFolder } from "./draft-bytes.js";
 import { asSetunError, SetunError, toWire } from "./errors.js";
 import { type GrammarBuild, GrammarCache } from "./grammar-cache.js";

@@ -13,7 +13,13 @@ import { countedModel, emptyLog, fakeBuild } from "./fake-wasm.js";
 const PAGE = readFileSync(new URL("../../docs/capabilities.md", import.meta.url), "utf8");
 
 /** The members of `models`, as its type has them. */
-const MODELS: Record<keyof Models, true> = { list: true, has: true, delete: true, estimate: true };
+const MODELS: Record<keyof Models, true> = {
+  list: true,
+  has: true,
+  delete: true,
+  estimate: true,
+  catalog: true,
+};
 
 /** The names in the column of JavaScript. */
 const NAMES = PAGE.split("\n")

@@ -190,9 +190,7 @@ describe("engineOptions", () => {
     expect(() => engineOptions({ max_tokens: 1 } as object)).toThrow(
       badOption("max_tokens: unknown option; did you mean maxTokens?"),
     );
-    expect(() => engineOptions({ xyzzy: 1 } as object)).toThrow(
-      badOption("expected one of parseSpecial, "),
-    );
+    expect(() => engineOptions({ xyzzy: 1 } as object)).toThrow(badOption("expected one of parseSpecial, "));
   });
 });
 

@@ -3,7 +3,8 @@
 use clap::CommandFactory;
 use setun::{
     BeamOptions, CancelHandle, Conversion, Engine, EngineBuilder, EngineConfig, GenerateOptions,
-    Inferencer, Message, Model, ModelHeader, PromptTemplate, Session, hub::ModelStore,
+    Inferencer, Message, Model, ModelHeader, PromptTemplate, Session,
+    hub::{self, ModelStore},
 };
 
 use super::Setun;
@@ -67,6 +68,7 @@ functions! {
     ModelStore::remove(any(), any(), any(), any());
     ModelHeader::estimate(any(), any());
     Conversion::new(any(), "", any(), "");
+    hub::catalog();
 }
 
 fn compiled<T>(_: T) {}

@@ -6,8 +6,11 @@ use crate::support::{STORIES, copy_without, model, setun_reading};
 
 /// The story model with a template of a few words.
 pub(crate) fn with_template() -> (tempfile::TempDir, String) {
+    with("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}")
+}
+
+fn with(template: &str) -> (tempfile::TempDir, String) {
     let (keep, folder) = copy_without(STORIES, &["tokenizer_config.json"]);
-    let template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}";
     let config = serde_json::json!({ "bos_token": "<s>", "chat_template": template });
     std::fs::write(folder.join("tokenizer_config.json"), config.to_string()).expect("a file");
     (keep, folder.to_string_lossy().into_owned())
@@ -102,6 +105,9 @@ fn a_model_without_template_says_so() {
     );
 }
 
+/// A template of few words with tools.
+const TOOLS: &str = "{% for t in tools or [] %}{{ t.function.name }} {% endfor %}{% for m in messages %}{{ m.role }}: {{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function.arguments | tojson }}</tool_call>{% endfor %}{{ '\n' }}{% endfor %}";
+
 /// A file with two tools.
 fn tools(folder: &str) -> String {
     let sum = serde_json::json!({
@@ -120,10 +126,10 @@ fn tools(folder: &str) -> String {
 
 #[test]
 fn calls_are_lines_and_their_results_come_from_the_input() {
-    let (_keep, folder) = with_template();
+    let (_keep, folder) = with(TOOLS);
     let tools = tools(&folder);
     let args = ["chat", "--model", &folder, "--seed", "1", "--temperature", "1"];
-    let args = [&args[..], &["--tools", &tools, "--max-tokens", "60"]].concat();
+    let args = [&args[..], &["--tools", &tools, "--max-tokens", "80"]].concat();
     let named = [&args[..], &["--tool-choice", "time", "--parallel-tool-calls", "false"]].concat();
     let outcome = setun_reading(&named, b"What time is it?\nnine\n").text();
     let (call, answer) = outcome.split_once('\n').expect("a line and an answer");
@@ -133,7 +139,9 @@ fn calls_are_lines_and_their_results_come_from_the_input() {
     let other = setun_reading(&named, b"What time is it?\nA dog and a cat were sad.\n").text();
     assert_ne!(other, outcome);
     assert_eq!(setun_reading(&named, b"What time is it?\n").text(), "call time {}\n");
-    let required = [&args[..], &["--tool-choice", "required", "--max-tokens", "200"]].concat();
+    let args = [&args[..7], &["--tools", &tools, "--max-tokens", "200"]].concat();
+    let required =
+        [&args[..], &["--tool-choice", "required", "--parallel-tool-calls", "false"]].concat();
     let outcome = setun_reading(&required, b"Add 1 and 2.\n").text();
     for line in outcome.lines() {
         let (name, arguments) =
