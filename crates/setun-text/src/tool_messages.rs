@@ -109,7 +109,9 @@ fn as_text(messages: Vec<Message>, tools: &[Value]) -> Vec<Message> {
         } else {
             if let Some(Value::Array(calls)) = message.fields.shift_remove("tool_calls") {
                 let content = message.content.get_or_insert_default();
-                calls.iter().for_each(|call| write_call(content, &call["function"]));
+                for call in calls {
+                    write_call(content, &call["function"]);
+                }
             }
             written.push(message);
         }
