@@ -11,9 +11,8 @@ const MAX_NESTING: usize = 512;
 /// Refuses a specification that is larger than its limit.
 pub(crate) fn check(spec: &GrammarSpec, limits: &GrammarLimits) -> Result<(), GrammarError> {
     match spec {
-        GrammarSpec::Tools(_) => {} // which `ToolGrammar::check` does
         GrammarSpec::JsonSchema(schema) => check_json(schema, limits)?,
-        GrammarSpec::JsonObject => {}
+        GrammarSpec::Tools(_) | GrammarSpec::JsonObject => {} // `ToolGrammar::check` looks at tools
         GrammarSpec::Choice(choices) => {
             let bytes = choices.iter().map(|choice| choice.len() + 1).sum::<usize>();
             at_most("bytes of the choices", limits.text, bytes)?;

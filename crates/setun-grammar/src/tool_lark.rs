@@ -31,7 +31,7 @@ impl ToolGrammar {
         vocabulary: &Vocabulary,
         limits: &GrammarLimits,
     ) -> Result<String, GrammarError> {
-        Tool::check_all(&self.tools).map_err(refused)?;
+        Tool::check_all(&self.tools).map_err(|error| refused(&error))?;
         let ToolFormat { marker, opening, separator, closing, .. } = self.format;
         let literal = |text: &str| literal(text, vocabulary);
         let mut grammar = String::new();
@@ -108,7 +108,7 @@ fn of_tool(tool: &Tool, error: GrammarError) -> GrammarError {
     GrammarError::Tool { name: tool.name.clone(), error: Box::new(error) }
 }
 
-fn refused(error: setun_text::TextError) -> GrammarError {
+fn refused(error: &setun_text::TextError) -> GrammarError {
     GrammarError::Tools { reason: error.to_string() }
 }
 

@@ -57,6 +57,7 @@ impl From<TextDelta> for Delta {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "the names of JavaScript")]
 pub(crate) struct Usage {
     prompt_tokens: usize,
     completion_tokens: usize,

@@ -198,7 +198,7 @@ fn calls_and_results_go_back_into_the_conversation() {
         let call = ToolCall { id: "123456789".to_owned(), name: "sum".to_owned(), arguments };
         let messages = vec![
             Message::user("Add."),
-            Message::calls("", &[call.clone()]),
+            Message::calls("", std::slice::from_ref(&call)),
             Message::tool(&call, "3"),
         ];
         let tokens = engine

@@ -123,7 +123,7 @@ fn a_call_that_is_cut_keeps_what_there_is() {
 #[test]
 fn a_conversation_goes_on_with_calls_and_results() {
     let call = ToolCall { id: "123456789".into(), name: "f".into(), arguments: "{}".into() };
-    let messages = [Message::calls("", &[call.clone()]), Message::tool(&call, "sunny")];
+    let messages = [Message::calls("", std::slice::from_ref(&call)), Message::tool(&call, "sunny")];
     let written = serde_json::to_value(messages).expect("JSON");
     let expected = json!([
         {"role": "assistant", "content": "", "tool_calls": [

@@ -43,7 +43,7 @@ fn rendered(source: &str, prepared: PreparedTools) -> String {
 #[test]
 fn a_template_without_tools_gets_them_as_text() {
     let tool = Tool::new("f").description("Weather of \"a\"");
-    let found = rendered(BITNET, prepared(BITNET, &[tool.clone()]));
+    let found = rendered(BITNET, prepared(BITNET, std::slice::from_ref(&tool)));
     let described = tool.to_json()["function"].to_string();
     let expected = [
         format!("System: {BEFORE_TOOLS}{described}\n{AFTER_TOOLS}"),

@@ -24,7 +24,8 @@ fn calls_that_templates_write_are_read_again() {
         name: "rain".to_owned(),
         arguments: r#"{"city": "Z {\"}\"", "days": [1, 2]}"#.to_owned(),
     };
-    let messages = [Message::user("Will it rain?"), Message::calls("", &[call.clone()])];
+    let messages =
+        [Message::user("Will it rain?"), Message::calls("", std::slice::from_ref(&call))];
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for file in golden["rendered"].as_object().expect("an object").keys() {
         let Some(format) = real_template(file).tool_format() else { continue };
