@@ -40,7 +40,7 @@ fn short() -> GenerateOptions {
 
 #[test]
 fn a_batch_is_as_large_and_gathered_as_long_as_it_says() {
-    let engine = engine("[batch]\nstreams = 2\nqueue = 1\nbatch_wait = 3600");
+    let engine = engine("[batch]\nmax_concurrent = 2\nqueue = 1\nbatch_wait = 3600");
     let error = engine.generate_many("Once", short(), 3).expect_err("too many");
     assert_eq!(error.code(), ErrorCode::BadOption);
     let long = || GenerateOptions::new().min_tokens(200).max_tokens(200);
@@ -152,7 +152,7 @@ fn a_stream_that_nobody_reads_pauses_or_ends() {
 
 #[test]
 fn a_generation_has_as_much_time_as_it_says() {
-    let engine = engine("[generation]\ndeadline = 0");
+    let engine = engine("[generation]\ntimeout = 0");
     let reason = |options| engine.complete("Once", options).expect("an end").done.finish_reason;
     assert_eq!(reason(short()), FinishReason::Timeout);
     assert_eq!(reason(short().timeout(Duration::from_hours(1))), FinishReason::Length);

@@ -73,7 +73,7 @@ fn devices_are_those_of_any_build() {
 #[test]
 fn what_is_wrong_is_reported_with_its_line() {
     for (text, words) in [
-        ("[batch]\nstreams = 4\nstream = 5\n", "line 3: unknown option `stream`"),
+        ("[batch]\nmax_concurrent = 4\nstream = 5\n", "line 3: unknown option `stream`"),
         ("\n[bach]\n", "line 2: unknown table `bach`"),
         (
             "[batch]\nmax_concurrent = 'four'\n",
@@ -91,7 +91,7 @@ fn what_is_wrong_is_reported_with_its_line() {
         ("[memory]\nmin_available = 1.0\n", "option `min_available` is 1"),
         ("[device]\nbackends = ['cpu', 'cdua']\n", "option `backends` is [`cpu`, `cdua`]"),
         ("[batch]\nbatch_wait = nan\n", "option `batch_wait` is NaN"),
-        ("[generation]\ndeadline = -1\n", "line 2: option `timeout` is -1"),
+        ("[generation]\ntimeout = -1\n", "line 2: option `timeout` is -1"),
         ("[generation]\ntop_p = 2.0\n", "line 2: option `top_p` is 2"),
         ("[generation]\nstop = ['']\n", "line 2: option `stop` is"),
     ] {
