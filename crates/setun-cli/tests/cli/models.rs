@@ -262,7 +262,8 @@ fn the_environment_is_respected() {
     assert_eq!(
         run("a b", &[]).failure(),
         "setun: [bad-option] `a b` is not a model name: expected owner/name, \
-        owner/name@revision, owner/name:file, an alias, or an address that begins with https://\n"
+        owner/name@revision, owner/name:file, each also with `hf:` before it, an alias, or an address \
+        that begins with https://\n"
     );
     assert_eq!(outcome(in_store(&home, &["models"])).status, Some(2));
 }

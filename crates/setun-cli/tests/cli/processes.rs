@@ -15,7 +15,7 @@ use std::{
 
 use crate::{
     destinations::{contents, convert},
-    signals::{STATUSES, send},
+    signals::{send, statuses},
     support::{command, model, setun},
 };
 
@@ -94,7 +94,7 @@ fn with_force(mut args: Vec<String>) -> Vec<String> {
 /// Signals that end a process remove what it has begun to write.
 #[test]
 fn a_signal_removes_what_is_not_whole() {
-    for (signal, status) in STATUSES {
+    for (signal, status) in statuses() {
         let keep = tempfile::tempdir().expect("a folder");
         let folder = keep.path().join("folder");
         let mut child = start(&synthesis("1", "hf")(&text(&folder)));

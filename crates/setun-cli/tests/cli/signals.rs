@@ -1,6 +1,7 @@
 //! Signals: they end a text, a conversation or the command, and the exit status names them.
 
 use std::{
+    fs,
     io::{Read, Write},
     process::{Child, Command, Stdio},
 };
@@ -11,7 +12,16 @@ use crate::{
 };
 
 /// Signals that end a process, and the statuses that shells have for them.
-pub(crate) const STATUSES: [(&str, i32); 3] = [("-INT", 130), ("-TERM", 143), ("-HUP", 129)];
+const STATUSES: [(&str, i32); 3] = [("-INT", 130), ("-TERM", 143), ("-HUP", 129)];
+
+/// Those that a child of this process does not ignore: under `nohup` it inherits that of SIGHUP.
+pub(crate) fn statuses() -> Vec<(&'static str, i32)> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    // Bit n of the mask is signal n + 1, and a shell's status 128 more than the signal.
+    STATUSES.into_iter().filter(|(_, status)| mask >> (status - 129) & 1 == 0).collect()
+}
 
 pub(crate) fn send(signal: &str, child: &Child) {
     let kill = Command::new("kill").args([signal, &child.id().to_string()]).status();
@@ -24,7 +34,7 @@ fn a_signal_ends_the_text() {
     let stories = model(STORIES);
     let args =
         ["run", "--backend", "scalar", "--model", &stories, "--temperature", "1", "Once upon a"];
-    for (signal, status) in STATUSES {
+    for (signal, status) in statuses() {
         let mut child = command(&args).spawn().expect("the command is built");
         let mut stdout = child.stdout.take().expect("a pipe");
         stdout.read_exact(&mut [0; 1]).expect("a byte");
