@@ -36,13 +36,16 @@ impl Bundled {
     }
 }
 
-/// The packages that the sources import, and what these depend on, as the lock file has them.
+/// The packages that the sources import, and what these depend on, as the lock file has them. Peers
+/// are left out: the user's project has them.
 pub(super) fn bundled() -> Result<Vec<Bundled>> {
     let lock: Value = serde_json::from_str(&read(LOCK)?).context(LOCK)?;
     let mut waiting = BTreeSet::new();
     for file in tracked()?.iter().filter(|file| file.starts_with(SOURCES)) {
         waiting.extend(imported(&read(file)?));
     }
+    let peers = &lock["packages"][""]["peerDependencies"];
+    waiting.retain(|name| peers[name].is_null());
     let mut found = vec![];
     while let Some(name) = waiting.pop_first() {
         let entry = &lock["packages"][format!("node_modules/{name}")];
