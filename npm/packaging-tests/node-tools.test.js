@@ -74,9 +74,12 @@ it.each(["hermes", "plain"])("writes valid calls, whose pieces join to the resul
   const { results, streamed } = await inNode(
     name,
     `
-    const options = { tools, toolChoice: "required", temperature: 1, maxTokens: 200 };
+    const options = { tools, toolChoice: "required", parallelToolCalls: false, temperature: 1, maxTokens: 200 };
     const results = [];
-    for (let seed = 0; seed < 6; seed += 1) results.push(await model.chat(messages, { ...options, seed }).result);
+    for (let seed = 0; seed < 6; seed += 1) {
+      const parallelToolCalls = seed > 3;
+      results.push(await model.chat(messages, { ...options, parallelToolCalls, seed }).result);
+    }
     const streamed = [];
     for await (const { text, toolCalls = [] } of model.chat(messages, { ...options, seed: 0 })) {
       for (const { index, id = "", name = "", arguments: json = "" } of toolCalls) {

@@ -72,9 +72,9 @@ describe("the package in Node", () => {
     expect(prompt.map((/** @type {any} */ { text }) => text).join("")).toContain("Once upon a time");
     expect(prompt.at(-1).logprob).toBeLessThan(0);
     expect(deltas.map((/** @type {any} */ { text }) => text).join("")).toBe(plain);
-    for (const { token, logprob, topLogprobs } of deltas) {
+    for (const { text, token, logprob, topLogprobs } of deltas) {
       expect(topLogprobs).toHaveLength(3);
-      expect(topLogprobs[0]).toEqual({ token, logprob });
+      expect(topLogprobs[0]).toEqual({ token, text, logprob });
     }
     expect(score.tokens.map((/** @type {any} */ { token }) => token)).toEqual(
       deltas.map((/** @type {any} */ { token }) => token),

@@ -35,7 +35,9 @@ export interface CatalogEntry {
 
 /** Sampling options that the authors of a model recommend. */
 export interface RecommendedSampling {
+  /** `temperature` of a request. */
   readonly temperature: number;
+  /** Option `topP` of a request. */
   readonly topP: number;
 }
 

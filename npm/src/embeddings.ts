@@ -28,7 +28,10 @@ export interface Embedding {
   /** The vector; its length is the model's hidden size. */
   readonly embedding: Float32Array<ArrayBuffer>;
   /** Numbers of tokens. */
-  readonly usage: { readonly promptTokens: number };
+  readonly usage: {
+    /** Tokens that were read, special ones included. */
+    readonly promptTokens: number;
+  };
 }
 
 /** The vectors of several texts, in their order. */
@@ -36,11 +39,17 @@ export interface Embeddings {
   /** A vector for each text. */
   readonly embeddings: readonly Float32Array<ArrayBuffer>[];
   /** Numbers of tokens of all texts together. */
-  readonly usage: { readonly promptTokens: number };
+  readonly usage: {
+    /** Tokens that were read, special ones included. */
+    readonly promptTokens: number;
+  };
 }
 
 /** Options of {@link Model.countTokens}, with the meaning that they have for a request. */
-export type CountOptions = Pick<GenerateOptions, (typeof COUNTED)[number]>;
+export type CountOptions = Pick<
+  GenerateOptions,
+  "parseSpecial" | "continueFinalMessage" | "chatTemplateKwargs"
+>;
 
 const EMBED: Rules<EmbedOptions> = {
   pooling: [oneOf(["last", "mean"]), '"last" or "mean"'],
@@ -48,7 +57,11 @@ const EMBED: Rules<EmbedOptions> = {
 };
 
 /** Options that change the tokens of a conversation. */
-const COUNTED = ["parseSpecial", "continueFinalMessage", "chatTemplateKwargs"] as const;
+const COUNTED = [
+  "parseSpecial",
+  "continueFinalMessage",
+  "chatTemplateKwargs",
+] as const satisfies (keyof CountOptions)[];
 
 const COUNT = Object.fromEntries(COUNTED.map((name) => [name, GENERATE[name]])) as Rules<CountOptions>;
 
