@@ -49,6 +49,7 @@ const ENDS: Record<GenerationResult["finishReason"], string> = {
   aborted: "Stopped",
   timeout: "Time limit reached",
   content_filter: "Ended by the content filter",
+  tool_calls: "Tools called",
 };
 
 /** Finish reason of a generation, in words. */
