@@ -16,6 +16,9 @@ const PROMPT = "Once upon a time";
 /** With penalties, which look back on all tokens, and a long text. */
 const OPTIONS = { maxTokens: 150, minTokens: 150, temperature: 0.9, topK: 40, frequencyPenalty: 0.4 };
 
+/** Token at which readers wait, before the end of every text. */
+const HOLD = 130;
+
 /** One thread, so that a model is one worker. */
 const LOAD = { shared: true, resume: true, threads: 1 };
 
@@ -80,26 +83,36 @@ async function openTab(load = LOAD) {
   return page;
 }
 
-/** Starts a text in a tab. @param {import("playwright-core").Page} page @param {number} seed */
-async function begin(page, seed) {
+/**
+ * Starts a text in a tab, whose reader waits at a token until it is released: a text that nobody reads does not end.
+ * @param {import("playwright-core").Page} page @param {number} seed @param {number} [hold]
+ */
+async function begin(page, seed, hold = 0) {
   await page.evaluate(
-    ({ prompt, options, seed }) => {
+    ({ prompt, options, seed, hold }) => {
       const all = /** @type {any} */ (globalThis);
       all.text = "";
       all.tokens = 0;
+      const released = new Promise((resolve) => {
+        all.release = resolve;
+      });
       all.end = (async () => {
         const generation = all.model.generate(prompt, { ...options, seed });
         for await (const { text } of generation) {
           all.text += text;
           all.tokens += 1;
+          if (all.tokens === hold) await released;
         }
         const { text, tokens } = await generation.result;
         return { read: all.text, text, tokens: tokens.length, events: all.tokens };
       })();
     },
-    { prompt: PROMPT, options: OPTIONS, seed },
+    { prompt: PROMPT, options: OPTIONS, seed, hold },
   );
 }
+
+/** @param {import("playwright-core").Page} page */
+const release = (page) => page.evaluate(() => /** @type {any} */ (globalThis).release());
 
 /** @param {import("playwright-core").Page} page */
 const end = (page) => page.evaluate(() => /** @type {any} */ (globalThis).end);
@@ -134,7 +147,7 @@ describe("four tabs", () => {
     const before = server.requests.filter((path) => path === MODEL).length;
     const pages = await Promise.all([0, 1, 2, 3].map(() => openTab()));
     expect(workersOf(pages)).toBe(1);
-    await Promise.all(pages.map(begin));
+    await Promise.all(pages.map((page, seed) => begin(page, seed)));
     expect(await Promise.all(pages.map(end))).toEqual(texts.map(whole));
     const requests = server.requests.filter((path) => path === MODEL).length - before;
     const alone = await requestsOfOneLoad();
@@ -206,12 +219,13 @@ describe("a leader that ends", () => {
   it.each(["closes", "crashes"])("changes no text: it %s", async (how) => {
     let pages = await Promise.all([0, 1, 2, 3].map(() => openTab()));
     for (let round = 0; round < ROUNDS; round += 1) {
-      await Promise.all(pages.map(begin));
+      await Promise.all(pages.map((page, seed) => begin(page, seed, HOLD)));
       const leader = leaderOf(pages);
-      const position = 1 + Math.floor(Math.random() * 120);
+      const position = 1 + Math.floor(Math.random() * (HOLD - 10));
       await hasTokens(leader, position);
       if (how === "closes") await leader.close();
       else await crash(leader);
+      await Promise.all(pages.filter((page) => page !== leader).map(release));
       const seeds = [0, 1, 2, 3].filter((seed) => pages[seed] !== leader);
       const ends = await Promise.all(seeds.map((seed) => end(/** @type {any} */ (pages[seed]))));
       const expected = seeds.map((seed) => whole(texts[seed]));
@@ -238,7 +252,7 @@ describe("a leader that ends", () => {
 
   it("by a freeze lets the next one lead, and goes on itself when it thaws", async () => {
     const pages = await Promise.all([0, 1].map(() => openTab()));
-    await Promise.all(pages.map(begin));
+    await Promise.all(pages.map((page, seed) => begin(page, seed)));
     const leader = leaderOf(pages);
     const session = await context.newCDPSession(leader);
     await hasTokens(leader, 20);
@@ -256,7 +270,7 @@ describe("a tab that is reloaded", () => {
     ["not shared", { ...LOAD, shared: false }],
   ])("continues its text: %s", async (_, load) => {
     const page = await openTab(load);
-    await begin(page, 2);
+    await begin(page, 2, HOLD);
     await hasTokens(page, 30);
     await page.reload();
     await page.waitForFunction(() => "setun" in window);
