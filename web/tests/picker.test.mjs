@@ -105,7 +105,7 @@ describe("the list of models", () => {
     models.rule(WEIGHTS, 4, { stall: 400_000 });
     await lookUp();
     await press(/^Download and use/);
-    await page.waitForSelector('.progress-words:text-matches("Downloading · 0\\\\.[1-9]")', PATIENCE);
+    await page.waitForSelector('.progress-words:text-matches("Downloading · (0\\\\.[1-9]|[1-9])")', PATIENCE);
     await press(/^Pause/);
     await page.waitForSelector('#models-status:text-matches("^Paused")', PATIENCE);
     await card()

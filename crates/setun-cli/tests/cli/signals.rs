@@ -14,6 +14,9 @@ use crate::{
 /// Signals that end a process, and the statuses that shells have for them.
 const STATUSES: [(&str, i32); 3] = [("-INT", 130), ("-TERM", 143), ("-HUP", 129)];
 
+/// Options of a text that is still being written when a signal arrives, however late.
+const LONG: [&str; 6] = ["--backend", "scalar", "--min-tokens", "200", "--max-tokens", "200"];
+
 /// Those that a child of this process does not ignore: under `nohup` it inherits that of SIGHUP.
 pub(crate) fn statuses() -> Vec<(&'static str, i32)> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -32,8 +35,7 @@ pub(crate) fn send(signal: &str, child: &Child) {
 #[test]
 fn a_signal_ends_the_text() {
     let stories = model(STORIES);
-    let args =
-        ["run", "--backend", "scalar", "--model", &stories, "--temperature", "1", "Once upon a"];
+    let args = [&["run"][..], &LONG, &["--model", &stories, "Once upon a"]].concat();
     for (signal, status) in statuses() {
         let mut child = command(&args).spawn().expect("the command is built");
         let mut stdout = child.stdout.take().expect("a pipe");
@@ -50,7 +52,7 @@ fn a_signal_ends_the_text() {
 #[test]
 fn a_conversation_goes_on_after_an_interrupt_and_ends_when_it_is_terminated() {
     let (_keep, folder) = with_template();
-    let args = ["chat", "--backend", "scalar", "--model", &folder, "--temperature", "1"];
+    let args = [&["chat"][..], &LONG, &["--model", &folder]].concat();
     let mut child = command(&args).stdin(Stdio::piped()).spawn().expect("the command is built");
     let mut stdin = child.stdin.take().expect("a pipe");
     let mut stdout = child.stdout.take().expect("a pipe");
@@ -67,10 +69,10 @@ fn a_conversation_goes_on_after_an_interrupt_and_ends_when_it_is_terminated() {
 #[test]
 fn a_hangup_that_is_ignored_ends_nothing_and_an_interrupt_does() {
     let stories = model(STORIES);
-    let command = [env!("CARGO_BIN_EXE_setun"), "run", "--backend", "scalar", "--temperature", "1"];
     let mut child = Command::new("sh")
         .args(["-c", "trap '' HUP INT; exec \"$@\"", "sh"])
-        .args(command)
+        .args([env!("CARGO_BIN_EXE_setun"), "run"])
+        .args(LONG)
         .args(["--model", &stories, "Once upon a"])
         .stdout(Stdio::piped())
         .spawn()
