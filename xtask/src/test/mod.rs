@@ -1,12 +1,12 @@
 //! `cargo xtask test`: set-up, every stage, a table of minutes, the totals.
 
-mod beside;
 mod cpu_time;
 mod cuda;
 mod dependencies;
 mod examples;
 mod fuzz;
 mod gpu;
+mod lanes;
 mod loom;
 mod memory;
 mod neon;
@@ -24,7 +24,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use self::beside::Beside;
 use self::stage::{Finished, Outcome, Stage};
 use self::totals::Totals;
 use crate::shell::in_ci;
@@ -50,12 +49,16 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let begun = Instant::now();
     let stages = chosen(stages::all(options.long, options.minutes)?, &options.only)?;
-    let finished = match options.results {
-        None => run_with_others_beside(stages)?,
-        Some(_) => stages.into_iter().map(Stage::run).collect(),
+    let finished = if options.only.is_empty() {
+        let names: Vec<String> = stages.into_iter().map(|stage| stage.name).collect();
+        let mut finished = lanes::run(&names, &passed_on(options))?;
+        finished.sort_by_key(|stage| names.iter().position(|name| *name == stage.name));
+        finished
+    } else {
+        stages.into_iter().map(Stage::run).collect()
     };
     match &options.results {
-        Some(results) => beside::write_results(results, &finished)?,
+        Some(results) => lanes::write_results(results, &finished)?,
         None => print!("{}", table(&finished, begun.elapsed())?),
     }
     let failures = finished.iter().filter(|stage| is_failure(&stage.outcome, in_ci())).count();
@@ -65,37 +68,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs the stages up to the last of [`beside::FIRST`], then the others, which need what those make. The
-/// results have the order of the stages.
-fn run_with_others_beside(mut stages: Vec<Stage>) -> Result<Vec<Finished>> {
-    let order: Vec<String> = stages.iter().map(|stage| stage.name.clone()).collect();
-    let is_first = |stage: &Stage| beside::FIRST.concat().contains(&stage.name.as_str());
-    let others = stages.split_off(stages.iter().rposition(is_first).map_or(0, |last| last + 1));
-    let mut finished = run_beside(stages, &beside::FIRST)?;
-    finished.extend(run_beside(others, &beside::LAST)?);
-    finished.sort_by_key(|stage| order.iter().position(|name| *name == stage.name));
-    Ok(finished)
-}
-
-/// Runs the stages of each list in a process of its own beside the others, unless there are no others.
-fn run_beside(stages: Vec<Stage>, processes: &[&[&str]]) -> Result<Vec<Finished>> {
-    let is_beside = |stage: &Stage| processes.concat().contains(&stage.name.as_str());
-    if stages.iter().all(is_beside) {
-        return Ok(stages.into_iter().map(Stage::run).collect());
-    }
-    let (beside, here): (Vec<_>, Vec<_>) = stages.into_iter().partition(is_beside);
-    let names = processes.iter().map(|names| {
-        let names = beside.iter().filter(|stage| names.contains(&stage.name.as_str()));
-        names.map(|stage| stage.name.clone()).collect::<Vec<_>>()
-    });
-    let names = names.enumerate().filter(|(_, names)| !names.is_empty());
-    let processes: Vec<_> =
-        names.map(|(number, names)| Beside::start(number, names)).collect::<Result<_>>()?;
-    let mut finished: Vec<Finished> = here.into_iter().map(Stage::run).collect();
-    for process in processes {
-        finished.extend(process.finish()?);
-    }
-    Ok(finished)
+/// What the process of a stage is told.
+fn passed_on(options: &Options) -> Vec<String> {
+    let long = options.long.then(|| "--long".to_owned());
+    let minutes = options.minutes.map(|minutes| format!("--minutes={minutes}"));
+    long.into_iter().chain(minutes).collect()
 }
 
 /// The stages of these names, or all where none is named.
