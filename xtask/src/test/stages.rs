@@ -106,7 +106,6 @@ fn format() -> Result<()> {
 
 fn lints() -> Result<()> {
     run(workspace::clippy().args(["--all-targets", "--quiet", "--", "-D", "warnings"]))?;
-    run(binding_tool(&["clippy", "--release", "--all-targets"]).args(["--", "-D", "warnings"]))?;
     wasm::lints()
 }
 
