@@ -22,21 +22,32 @@ const generatedBindings = {
   },
 };
 
-/** `setun:builds`: all URLs in it are literals, which bundlers look for. */
-const buildList = {
-  name: "build-list",
-  /** @param {string} source */
-  resolveId: (source) => (source === "setun:builds" ? "\0setun:builds" : null),
-  /** @param {string} id */
-  async load(id) {
-    if (id !== "\0setun:builds") return null;
-    const files = builds.map((build) => `${JSON.stringify(build)}: { ${filesOf(build)} }`);
-    return `export const buildFiles = { ${files.join(", ")} };
-      export const grammarFiles = { ${glueOf("grammar")} };
-      export const version = ${JSON.stringify(version)};
-      export const initialSharedPages = ${await initialSharedPages()};`;
-  },
+/** Modules that the build writes. All URLs in them are literals, which bundlers look for. */
+const GENERATED = {
+  "setun:builds": () => buildList(builds),
+  "setun:cpu-builds": () => buildList(builds.filter((build) => build !== "webgpu")),
+  "setun:model": () => 'export const model = () => new URL("../model/stories.safetensors", import.meta.url);',
+  "setun:package": async () => `export const grammarFiles = { ${glueOf("grammar")} };
+    export const version = ${JSON.stringify(version)};
+    export const initialSharedPages = ${await initialSharedPages()};`,
 };
+
+const generatedModules = {
+  name: "generated-modules",
+  /**
+   * Each importer has its own, so that an entry point is one file and a bundler sees no URL that it does not import.
+   * @param {string} source @param {string} [importer]
+   */
+  resolveId: (source, importer) => (source in GENERATED ? `\0${source}?${importer}` : null),
+  /** @param {string} id */
+  load: (id) => GENERATED[/** @type {keyof typeof GENERATED} */ (id.slice(1).split("?")[0])]?.() ?? null,
+};
+
+/** @param {string[]} builds */
+function buildList(builds) {
+  const files = builds.map((build) => `${JSON.stringify(build)}: { ${filesOf(build)} }`);
+  return `export const buildFiles = { ${files.join(", ")} };`;
+}
 
 /**
  * Unthreaded builds also run outside of a worker, where the page needs their files.
@@ -85,11 +96,12 @@ const output = /** @type {const} */ ({
 const pages = {
   ...base,
   input: {
-    index: "src/entrypoints/index.ts",
-    "service-worker": "src/entrypoints/service-worker.ts",
+    ...Object.fromEntries(
+      ["index", "cpu", "no-model", "service-worker"].map((name) => [name, `src/entrypoints/${name}.ts`]),
+    ),
     ...Object.fromEntries(workers),
   },
-  plugins: [generatedBindings, buildList, licences, importComments],
+  plugins: [generatedBindings, generatedModules, licences, importComments],
   output: {
     ...output,
     cleanDir: true,
@@ -105,7 +117,15 @@ const pages = {
 const node = {
   ...base,
   input: { node: "src/entrypoints/node.ts" },
-  plugins: [generatedBindings, buildList],
+  plugins: [generatedBindings, generatedModules],
+  output,
+};
+
+/** The entry point of Node without the model, which is the other one but for that. */
+const nodeWithoutModel = {
+  ...base,
+  external: "./node.js",
+  input: { "node-no-model": "src/entrypoints/node-no-model.ts" },
   output,
 };
 
@@ -123,4 +143,4 @@ const adapters = {
   },
 };
 
-export default defineConfig([pages, node, adapters]);
+export default defineConfig([pages, node, nodeWithoutModel, adapters]);

@@ -1,17 +1,17 @@
-/** The package in Node, and its types in TypeScript. */
+/** The package in Node. */
 
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { storyInNode } from "../test-support/node-story.js";
 import { STORY } from "../test-support/page.js";
-import { makeProject, npm, writeFiles } from "../test-support/project.js";
+import { makeProject, writeFiles } from "../test-support/project.js";
 
 /** @type {Awaited<ReturnType<typeof makeProject>>} */
 let project;
 
 beforeAll(async () => {
-  project = await makeProject({}, { typescript: "7.0.2" });
+  project = await makeProject({});
 });
 afterAll(() => project?.remove());
 
@@ -115,41 +115,5 @@ describe("the package in Node", () => {
       console.log(JSON.stringify(codes));
     `);
     expect(codes).toEqual(["not-found", "backend-unavailable", "bad-option", "truncated"]);
-  });
-
-  it.each(["bundler", "nodenext"])("has types for strict TypeScript: %s", async (moduleResolution) => {
-    const program = `
-      import { type BeamText, load, type GenerationResult, type LogitsProcessorFactory, SetunError } from "setun";
-      const model = await load("https://example.org/model/", { onProgress: ({ loadedBytes }) => loadedBytes.toFixed() });
-      for await (const { text, token } of model.generate("a", { maxTokens: 3 })) text.at(token);
-      export const result: GenerationResult = await model.chat([{ role: "user", content: "b" }]).result;
-      // @ts-expect-error there is no such option
-      model.generate("a", { temprature: 1 });
-      const factory: LogitsProcessorFactory = ({ window }: { window: number }) => (logits, tokens) => {
-        for (const token of tokens.subarray(-window)) logits[token] = -Infinity;
-      };
-      const own = { logitsProcessors: [new URL("https://example.org/a.js"), await factory({ window: 2 })] };
-      const [best]: readonly BeamText[] = await model.beamSearch("a", { numBeams: 2, earlyStopping: "never", ...own });
-      best?.score.toFixed();
-      // @ts-expect-error a search does not sample
-      await model.beamSearch("a", { temperature: 1 });
-      (await model.metrics()).timeToFirstToken.p99?.toFixed();
-      export const code = new SetunError("network", "m").code;
-      await model[Symbol.asyncDispose]();
-    `;
-    await writeFiles(project.folder, { "program.ts": program });
-    const module = moduleResolution === "bundler" ? "esnext" : "nodenext";
-    const options = ["--strict", "--noEmit", "--target", "es2022", "--lib", "es2023,esnext.disposable,dom"];
-    npm(project.folder, [
-      "exec",
-      "--",
-      "tsc",
-      ...options,
-      "--module",
-      module,
-      "--moduleResolution",
-      moduleResolution,
-      "program.ts",
-    ]);
   });
 });

@@ -17,6 +17,7 @@ import {
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { minifySync } from "rolldown/utils";
+import { adaptDeclarations } from "./declarations.js";
 
 process.chdir(join(dirname(fileURLToPath(import.meta.url)), ".."));
 
@@ -26,7 +27,7 @@ const builds = readBuilds();
 checkBindings();
 run("rolldown", ["--config", "rolldown.config.js"]);
 run("tsc", ["--project", "tsconfig.types.json"]);
-writeFileSync("dist/index.d.ts", 'export * from "./types/entrypoints/index.js";\n');
+writeDeclarations();
 copyBindings();
 copyModel();
 copyLicences();
@@ -55,6 +56,16 @@ bindings satisfies GrammarModule;
 `,
   );
   run("tsc", ["--project", "tsconfig.bindings.json"]);
+}
+
+/** Each entry point has a file of its own, and the main one stands beside its code. */
+function writeDeclarations() {
+  const { exports } = JSON.parse(readFileSync("package.json", "utf8"));
+  const entries = Object.values(exports).flatMap(
+    ({ types }) => types?.match(/types\/(.+)\.d\.ts$/)?.[1] ?? [],
+  );
+  adaptDeclarations("dist/types", ["entrypoints/index", ...entries]);
+  writeFileSync("dist/index.d.ts", 'export * from "./types/entrypoints/index.js";\n');
 }
 
 /** Runtime files of the generated bindings. */

@@ -1,44 +1,63 @@
 /** The browser platform. */
 
-import { buildFiles, initialSharedPages, version } from "setun:builds";
+import { initialSharedPages, version } from "setun:package";
+import { assetsAt } from "./assets-url.js";
 import { CATALOG } from "./catalog-entries.js";
 import type { Connect } from "./connection.js";
 import { documentBase } from "./document-base.js";
+import { SetunError } from "./errors.js";
 import { estimateOn } from "./estimate.js";
 import { connectLocal, connectWorker } from "./host-links.js";
 import { importBuild, importGrammars } from "./import-build.js";
 import { type Load, loadOn, type Platform } from "./load.js";
 import type { Models } from "./models.js";
+import { NO_MODEL } from "./no-model.js";
 import { openStreamed } from "./open-model.js";
-import { packageFiles } from "./package-files.js";
+import { type BuildList, packageFiles } from "./package-files.js";
 import { BUILDS, type Build } from "./pick-build.js";
 import { openStorage, withLock } from "./store/browser-storage.js";
 import { modelsOn } from "./store/models.js";
 import { requestPersistence } from "./store/quota.js";
 import { compileFrom } from "./wasm-instance.js";
 
-const platform: Platform = {
-  builds: BUILDS.filter((build) => buildFiles[build] !== undefined),
-  initialSharedPages,
-  hasWorkers: typeof Worker === "function",
-  takesAssetsUrl: true,
-  baseUrl: documentBase,
-  embeddedModel: (assetsUrl) => packageFiles(assetsUrl).model(),
-  connect,
-  requestPersistence: () => void requestPersistence(),
-  loadTabs: async (request) => (await import("./shared/load-tabs.js")).loadTabs({ ...request, version }),
-};
+/** What an entry point has of the package. */
+export interface Parts {
+  readonly builds: BuildList;
+  /** The address of the story model, if it is there. */
+  readonly model?: () => URL;
+}
 
-export const load: Load = loadOn(platform);
+/** The `load` and the `models` of an entry point. */
+export function inBrowser({ builds, model }: Parts): { readonly load: Load; readonly models: Models } {
+  const platform: Platform = {
+    builds: BUILDS.filter((build) => builds[build] !== undefined),
+    initialSharedPages,
+    hasWorkers: typeof Worker === "function",
+    takesAssetsUrl: true,
+    baseUrl: documentBase,
+    embeddedModel: (assetsUrl) => {
+      if (model === undefined) throw new SetunError("bad-option", NO_MODEL);
+      return assetsUrl === undefined ? model() : assetsAt(assetsUrl)("model/stories.safetensors");
+    },
+    connect: (build, inWorker, assetsUrl) => connect(builds, build, inWorker, assetsUrl),
+    requestPersistence: () => void requestPersistence(),
+    loadTabs: async (request) => (await import("./shared/load-tabs.js")).loadTabs({ ...request, version }),
+  };
+  const models: Models = {
+    ...modelsOn({ openStorage, withLock, baseUrl: platform.baseUrl }),
+    catalog: CATALOG,
+    estimate: estimateOn(platform),
+  };
+  return { load: loadOn(platform), models };
+}
 
-export const models: Models = {
-  ...modelsOn({ openStorage, withLock, baseUrl: platform.baseUrl }),
-  catalog: CATALOG,
-  estimate: estimateOn(platform),
-};
-
-async function connect(build: Build, inWorker: boolean, assetsUrl: string | undefined): Promise<Connect> {
-  const { build: filesOf, grammar } = packageFiles(assetsUrl);
+async function connect(
+  builds: BuildList,
+  build: Build,
+  inWorker: boolean,
+  assetsUrl: string | undefined,
+): Promise<Connect> {
+  const { build: filesOf, grammar } = packageFiles(builds, assetsUrl);
   const files = filesOf(build);
   if (inWorker && files !== undefined) return connectWorker(files.startWorker);
   const { glue, codeUrl } = await importBuild(build, files);

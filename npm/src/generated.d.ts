@@ -20,7 +20,6 @@ declare module "wasm:*/threads.js" {
 }
 
 declare module "setun:builds" {
-  import type { GrammarModule } from "./grammar-cache.js";
   import type { Build } from "./pick-build.js";
   import type { WasmModule } from "./wasm.js";
 
@@ -34,6 +33,21 @@ declare module "setun:builds" {
 
   /** The builds of this package. */
   export const buildFiles: Partial<Record<Build, BuildFiles>>;
+}
+
+declare module "setun:cpu-builds" {
+  /** Those without a GPU. */
+  export const buildFiles: typeof import("setun:builds").buildFiles;
+}
+
+declare module "setun:model" {
+  /** The address of the story model, beside the importing file. */
+  export const model: () => URL;
+}
+
+declare module "setun:package" {
+  import type { GrammarModule } from "./grammar-cache.js";
+
   /** Files of the grammar module. */
   export const grammarFiles: { importGlue(): Promise<GrammarModule>; codeUrl(): URL };
   /** Version of this package. */

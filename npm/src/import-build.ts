@@ -1,6 +1,7 @@
 /** Builds for the calling thread. */
 
-import type { BuildFiles, grammarFiles } from "setun:builds";
+import type { BuildFiles } from "setun:builds";
+import type { grammarFiles } from "setun:package";
 import { failedRequest } from "./download/answers.js";
 import { networkError } from "./download/errors.js";
 import { SetunError } from "./errors.js";

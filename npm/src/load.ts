@@ -62,6 +62,9 @@ export type Open = (options: LoadOptions, wrap?: (connect: Connect) => Connect) 
 /** Type of `load`. */
 export type Load = (source?: LoadSource, options?: LoadOptions) => Promise<Model>;
 
+/** Type of `load` without a built-in model. */
+export type LoadFrom = (source: LoadSource, options?: LoadOptions) => Promise<Model>;
+
 /** The `load` of a platform. */
 export function loadOn(platform: Platform): Load {
   return async (source, options = {}) => {

@@ -2,7 +2,8 @@
 
 import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
-import { buildFiles, grammarFiles } from "setun:builds";
+import { buildFiles } from "setun:builds";
+import { grammarFiles } from "setun:package";
 import { CATALOG } from "./catalog-entries.js";
 import type { Connect } from "./connection.js";
 import { DiskFiles } from "./disk-files.js";

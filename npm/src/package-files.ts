@@ -1,6 +1,7 @@
 /** Files of the package: beside its code, where bundlers put them, or at the option `assetsUrl`. */
 
-import { type BuildFiles, buildFiles, grammarFiles } from "setun:builds";
+import type { BuildFiles } from "setun:builds";
+import { grammarFiles } from "setun:package";
 import { assetsAt } from "./assets-url.js";
 import { type Build, isThreaded } from "./pick-build.js";
 import { startWorker, startWorkerAt } from "./start-worker.js";
@@ -11,25 +12,25 @@ export interface PackageFiles {
   build(build: Build): BuildFiles | undefined;
   /** The files of the grammar module. */
   readonly grammar: typeof grammarFiles;
-  /** The story model. */
-  model(): URL;
 }
+
+/** The files of the builds of an entry point. */
+export type BuildList = Partial<Record<Build, BuildFiles>>;
 
 /** The files as a bundler has placed them, or as the package's folders are served at `assetsUrl`. */
-export function packageFiles(assetsUrl: string | undefined): PackageFiles {
-  return assetsUrl === undefined ? BESIDE : filesAt(assetsAt(assetsUrl));
+export function packageFiles(builds: BuildList, assetsUrl: string | undefined): PackageFiles {
+  return assetsUrl === undefined ? filesBeside(builds) : filesAt(builds, assetsAt(assetsUrl));
 }
 
-const BESIDE: PackageFiles = {
-  build(build) {
-    const files = buildFiles[build];
+function filesBeside(builds: BuildList): PackageFiles {
+  const build = (build: Build) => {
+    const files = builds[build];
     return files && { ...files, startWorker: () => startWorker(files.startWorker) };
-  },
-  grammar: grammarFiles,
-  model: () => new URL("../model/stories.safetensors", import.meta.url),
-};
+  };
+  return { build, grammar: grammarFiles };
+}
 
-function filesAt(at: (path: string) => URL): PackageFiles {
+function filesAt(builds: BuildList, at: (path: string) => URL): PackageFiles {
   const glueOf = <Glue>(module: string) => ({
     importGlue: (): Promise<Glue> =>
       import(/* webpackIgnore: true */ /* @vite-ignore */ at(`dist/wasm/${module}/setun.js`).href),
@@ -37,11 +38,10 @@ function filesAt(at: (path: string) => URL): PackageFiles {
   });
   return {
     build: (build) =>
-      buildFiles[build] && {
+      builds[build] && {
         startWorker: () => startWorkerAt(at(`dist/worker-${build}.js`), `setun-${build}`),
         ...(!isThreaded(build) && glueOf(build)),
       },
     grammar: glueOf("grammar"),
-    model: () => at("model/stories.safetensors"),
   };
 }

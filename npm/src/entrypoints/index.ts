@@ -1,10 +1,14 @@
 /** Entry point for browsers, with or without a bundler. */
 
-import { load as loadInBrowser, models as modelsInBrowser } from "../browser.js";
+import { buildFiles } from "setun:builds";
+import { model } from "setun:model";
+import { inBrowser } from "../browser.js";
 import type { Load } from "../load.js";
 import type { Models } from "../models.js";
 
 export * from "./public.js";
+
+const browser = inBrowser({ builds: buildFiles, model });
 
 /**
  * Loads a model from a URL, a Hub name, files or bytes; without a source, the story model of this package.
@@ -16,7 +20,7 @@ export * from "./public.js";
  * const model = await load("https://example.org/models/bitnet/");
  * ```
  */
-export const load: Load = loadInBrowser;
+export const load: Load = browser.load;
 
 /**
  * The stored models of this origin, and estimates of others.
@@ -26,4 +30,4 @@ export const load: Load = loadInBrowser;
  * for (const model of await models.list()) if (!model.complete) await models.delete(model);
  * ```
  */
-export const models: Models = modelsInBrowser;
+export const models: Models = browser.models;

@@ -15,7 +15,7 @@ export {
   type SpeculativeOptions,
 } from "../generate-options.js";
 export type { Generation, GenerationResult } from "../generation.js";
-export type { Load } from "../load.js";
+export type { Load, LoadFrom } from "../load.js";
 export type { LoadPhase, LoadProgress } from "../load-progress.js";
 export type { MemoryByKind, Metrics, Summary } from "../metrics.js";
 export type { GenerateManyOptions, Model, ModelInfo } from "../model.js";

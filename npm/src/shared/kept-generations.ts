@@ -36,7 +36,11 @@ interface Kept {
 }
 
 /** The used part of `sessionStorage`. */
-export type TextStorage = Pick<Storage, "getItem" | "setItem" | "removeItem">;
+export interface TextStorage {
+  getItem(key: string): string | null;
+  setItem(key: string, text: string): void;
+  removeItem(key: string): void;
+}
 
 /** Milliseconds between two writes of a running generation. After a crash its last tokens are generated again. */
 const INTERVAL_MS = 1000;

@@ -1,0 +1,100 @@
+/** The kind of host that this code runs in, and remedies in its words. */
+
+/** A page, a worker that a page has started, a service worker, or a runtime without pages such as Node. */
+export type Environment = "page" | "worker" | "service-worker" | "node";
+
+/** The parts of hosts by which they differ. */
+interface Globals {
+  readonly document?: unknown;
+  readonly WorkerGlobalScope?: unknown;
+  readonly ServiceWorkerGlobalScope?: unknown;
+  readonly Deno?: unknown;
+  readonly Bun?: unknown;
+  readonly isSecureContext?: boolean;
+}
+
+/** The host of this code. */
+export function environment(globals: Globals = globalThis): Environment {
+  if (globals.document !== undefined) return "page";
+  if (globals.ServiceWorkerGlobalScope !== undefined) return "service-worker";
+  // Bun and Deno have workers, but no pages.
+  const isServer = globals.Deno !== undefined || globals.Bun !== undefined;
+  return globals.WorkerGlobalScope !== undefined && !isServer ? "worker" : "node";
+}
+
+/** The host as the subject of a sentence. */
+export function hostName(host: Environment = environment(), globals: Globals = globalThis): string {
+  if (host !== "node") return "this browser";
+  if (globals.Deno !== undefined) return "Deno";
+  return globals.Bun !== undefined ? "Bun" : "Node";
+}
+
+const ISOLATION = "Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp";
+
+const WASM_POLICY = "add 'wasm-unsafe-eval' to script-src of the Content-Security-Policy";
+
+const STORE_LESS = "load with `store: false`, which stores nothing";
+
+const SMALLER = "dispose of models that are no longer used, or take a smaller model";
+
+/** What to do about a failure, in each host. */
+const REMEDIES = {
+  /** No shared memory, and so no threads. */
+  isolation: {
+    page: `the page is not cross-origin isolated: serve it with ${ISOLATION}`,
+    worker: `the page is not cross-origin isolated: serve it, and the file of this worker, with ${ISOLATION}`,
+    "service-worker": "a service worker has no threads: load the model in a page",
+    node: "it runs one thread",
+  },
+  /** WebAssembly is not compiled. */
+  policy: {
+    page: `${WASM_POLICY} of the page`,
+    worker: `${WASM_POLICY} that the server sends with the page and with the files of setun`,
+    "service-worker": `${WASM_POLICY} that the server sends with the file of the service worker`,
+    node: "start it without flags that forbid WebAssembly, such as --jitless",
+  },
+  /** Memory is refused. */
+  memory: {
+    page: `${SMALLER}, or close other tabs`,
+    worker: `${SMALLER}, or close other tabs`,
+    "service-worker": `${SMALLER}, or load it in a page, whose memory is larger`,
+    node: `${SMALLER}, or give the process more memory`,
+  },
+  /** The storage refuses a file. */
+  storage: {
+    page: `a private window may have no storage: ${STORE_LESS}, or use an ordinary window`,
+    worker: `a private window may have no storage: ${STORE_LESS}, or use an ordinary window`,
+    "service-worker": STORE_LESS,
+    node: STORE_LESS,
+  },
+} as const satisfies Record<string, Record<Environment, string>>;
+
+/** What to do about a failure. */
+export function remedy(failure: keyof typeof REMEDIES, host: Environment = environment()): string {
+  return REMEDIES[failure][host];
+}
+
+/** Why there is no WebGPU. */
+export function noWebGpu(
+  host: Environment = environment(),
+  { isSecureContext }: Globals = globalThis,
+): string {
+  const orCpu = 'or take backend: "cpu"';
+  if (host === "node")
+    return `${hostName(host)} has no WebGPU: take backend: "cpu", or load the model in a browser`;
+  if (isSecureContext === false)
+    return `WebGPU needs a secure page: serve it over https or from localhost, ${orCpu}`;
+  const where = host === "page" ? "" : " in workers";
+  return `this browser has no WebGPU${where}: use a current browser, ${orCpu}`;
+}
+
+/** Why no GPU is found. */
+export function noAdapter(host: Environment = environment()): string {
+  const settings = host === "node" ? "" : "turn on graphics acceleration in its settings, or ";
+  return `${hostName(host)} finds no GPU for WebGPU: ${settings}update the driver`;
+}
+
+/** Why no build runs. */
+export function noSimd(host: Environment = environment()): string {
+  return `${hostName(host)} has no WebAssembly SIMD: use a current version`;
+}
