@@ -1,5 +1,6 @@
 /** Checks which builds can run a model: a pure function of its memory and of the browser's limits. */
 
+import { hostName, noSimd, remedy } from "./environment.js";
 import { BUILDS, type Build, type Features, isThreaded, whyNoGpu } from "./pick-build.js";
 
 /** Memory of a model on a device, in bytes. */
@@ -87,17 +88,18 @@ function checkProcessor(build: Build, memory: EstimatedMemory, features: Feature
 }
 
 function whyNoProcessor(build: Build, features: Features, { inWorker }: Limits): string | undefined {
-  if (!features.simd128) return "this browser has no WebAssembly SIMD";
-  if (build.startsWith("relaxed") && !features.relaxed) return "this browser has no relaxed SIMD";
+  const { host } = features;
+  if (!features.simd128) return noSimd(host);
+  if (build.startsWith("relaxed") && !features.relaxed) return `${hostName(host)} has no relaxed SIMD`;
   if (!isThreaded(build)) return undefined;
-  if (!inWorker) return "threads need a worker";
+  if (!inWorker && (host === "page" || host === "worker")) return "threads need a worker";
   if (features.cores < 2) return "there is one logical processor";
-  return features.sharedMemoryPages > 0 ? undefined : "the page is not cross-origin isolated";
+  return inWorker && features.sharedMemoryPages > 0 ? undefined : remedy("isolation", host);
 }
 
 /** Browsers report limits of buffers, but not the memory of a GPU. */
 function checkGpu(memory: EstimatedMemory, features: Features, maxBufferBytes: number | undefined): Fit {
-  const why = features.simd128 ? whyNoGpu(features) : "this browser has no WebAssembly SIMD";
+  const why = features.simd128 ? whyNoGpu(features) : noSimd(features.host);
   if (why !== "" || maxBufferBytes === undefined)
     return { fits: false, reason: why || "no GPU was looked for" };
   const host = 2 * memory.largestWeight + PROGRAM_BYTES;

@@ -10,7 +10,6 @@ interface Globals {
   readonly ServiceWorkerGlobalScope?: unknown;
   readonly Deno?: unknown;
   readonly Bun?: unknown;
-  readonly isSecureContext?: boolean;
 }
 
 /** The host of this code. */
@@ -46,6 +45,13 @@ const REMEDIES = {
     "service-worker": "a service worker has no threads: load the model in a page",
     node: "it runs one thread",
   },
+  /** No workers. */
+  worker: {
+    page: "this browser has no workers",
+    worker: "this browser has no workers in workers",
+    "service-worker": "a service worker cannot start workers; load the model in a page",
+    node: "the model runs on the calling thread, which may be a worker of yours",
+  },
   /** WebAssembly is not compiled. */
   policy: {
     page: `${WASM_POLICY} of the page`,
@@ -75,26 +81,27 @@ export function remedy(failure: keyof typeof REMEDIES, host: Environment = envir
 }
 
 /** Why there is no WebGPU. */
-export function noWebGpu(
-  host: Environment = environment(),
-  { isSecureContext }: Globals = globalThis,
-): string {
-  const orCpu = 'or take backend: "cpu"';
+export function noWebGpu(host: Environment): string {
   if (host === "node")
-    return `${hostName(host)} has no WebGPU: take backend: "cpu", or load the model in a browser`;
-  if (isSecureContext === false)
-    return `WebGPU needs a secure page: serve it over https or from localhost, ${orCpu}`;
+    return `${hostName(host)} has no WebGPU: take backend: "cpu", or load the model in a page`;
   const where = host === "page" ? "" : " in workers";
-  return `this browser has no WebGPU${where}: use a current browser, ${orCpu}`;
+  return `this browser has no WebGPU${where}: use a current one, or take backend: "cpu"`;
 }
 
-/** Why no GPU is found. */
-export function noAdapter(host: Environment = environment()): string {
+/** Why WebGPU finds no GPU. */
+export function noAdapter(host: Environment): string {
   const settings = host === "node" ? "" : "turn on graphics acceleration in its settings, or ";
   return `${hostName(host)} finds no GPU for WebGPU: ${settings}update the driver`;
 }
 
+/** Why an entry point has no build for WebGPU. */
+export function noGpuBuild(host: Environment): string {
+  return host === "service-worker"
+    ? "a service worker runs models on the CPU: load the model in a page"
+    : 'this entry point has no WebGPU build: import "setun" instead';
+}
+
 /** Why no build runs. */
-export function noSimd(host: Environment = environment()): string {
+export function noSimd(host: Environment): string {
   return `${hostName(host)} has no WebAssembly SIMD: use a current version`;
 }

@@ -1,5 +1,6 @@
 /** Errors, and their form in messages of workers. */
 
+import { remedy } from "./environment.js";
 import { thrownText } from "./shown.js";
 
 /** Error codes. `docs/errors.md` has the meaning of each and a remedy. */
@@ -68,8 +69,12 @@ export function asSetunError(thrown: unknown): unknown {
   if (thrown instanceof SetunError || !(thrown instanceof Error)) return thrown;
   const code = codeOf(thrown);
   if (code === undefined) return thrown;
-  const message = code === "bad-option" ? nameOption(thrown.message) : thrown.message;
-  return new SetunError(code, withoutTypes(message), { cause: thrown.cause ?? thrown });
+  return new SetunError(code, translated(code, thrown.message), { cause: thrown.cause ?? thrown });
+}
+
+function translated(code: ErrorCode, message: string): string {
+  if (code === "out-of-memory") return `${message}; ${remedy("memory")}`;
+  return withoutTypes(code === "bad-option" ? nameOption(message) : message);
 }
 
 /** Parsers of JSON name types of Rust. */

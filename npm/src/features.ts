@@ -1,6 +1,7 @@
 /** Feature detection for browsers and Node. */
 
 import { relaxedSimd, simd, threads } from "wasm-feature-detect";
+import { environment } from "./environment.js";
 import type { Build, Features, Gpu } from "./pick-build.js";
 
 /** Sizes of shared memory to try, in pages of 64 KiB: 4, 2 and 1 GiB. Phones refuse the larger ones. */
@@ -21,6 +22,7 @@ export async function detectFeatures(
   const gpu = lookForGpu ? detectGpu() : undefined;
   const [simd128, relaxed] = await Promise.all([simd(), relaxedSimd()]);
   return {
+    host: environment(),
     builds,
     simd128,
     relaxed,
@@ -32,7 +34,7 @@ export async function detectFeatures(
 
 async function detectGpu(): Promise<Pick<Features, "gpuName" | "gpuBufferBytes"> & { gpu: Gpu }> {
   const api = globalThis.navigator?.gpu;
-  if (api === undefined) return { gpu: "no-api" };
+  if (api === undefined) return { gpu: globalThis.isSecureContext === false ? "insecure" : "no-api" };
   const adapter = await api.requestAdapter({ powerPreference: "high-performance" }).catch(() => null);
   if (adapter === null) return { gpu: "no-adapter" };
   const { description = "", vendor = "", architecture = "" } = adapter.info ?? {};

@@ -3,6 +3,7 @@
 import type { Connect } from "./connection.js";
 import { SetunError } from "./errors.js";
 import { Host, type HostPlatform } from "./host.js";
+import { type PolicyWatch, watchPolicy } from "./policy-watch.js";
 import type { FromHost, ToHost } from "./protocol.js";
 import { startThreads, type ThreadsWanted } from "./threads.js";
 import { type LockHeld, watchWorker } from "./worker-end.js";
@@ -23,7 +24,8 @@ const STORING_MS = 10_000;
 /** A host in a module worker, with the thread workers that it requests. */
 export function connectWorker(startWorker: () => Worker): Connect {
   return (receive, fail) => {
-    const worker = startFirst(startWorker);
+    const policy = watchPolicy();
+    const worker = startFirst(startWorker, policy);
     const threads: Worker[] = [];
     let open = true;
     let hasStarted = false;
@@ -32,6 +34,7 @@ export function connectWorker(startWorker: () => Worker): Connect {
     let isStopped = false;
     worker.addEventListener("message", ({ data }: MessageEvent<FromHost | ThreadsWanted | LockHeld>) => {
       hasStarted = true;
+      policy.end();
       if ("id" in data && data.id === load && data.type !== "progress") {
         load = undefined;
         if (!open) end();
@@ -40,7 +43,7 @@ export function connectWorker(startWorker: () => Worker): Connect {
       if (data.type === "setun-start-threads") void startThreads(data, startWorker, threads);
       else receive(data);
     });
-    worker.addEventListener("error", (event) => fail(workerError(event, hasStarted)));
+    worker.addEventListener("error", (event) => fail(workerError(event, hasStarted, policy)));
     const unwatch = watchWorker(worker, () => fail(new SetunError("device-lost", WORKER_ENDED)));
     const end = () => {
       for (const each of [worker, ...threads]) each.terminate();
@@ -48,6 +51,7 @@ export function connectWorker(startWorker: () => Worker): Connect {
     const close = () => {
       open = false;
       unwatch();
+      policy.end();
       if (load === undefined || !isStopped) end();
       else setTimeout(end, STORING_MS);
     };
@@ -61,10 +65,11 @@ export function connectWorker(startWorker: () => Worker): Connect {
 }
 
 /** The worker of the host. Browsers refuse one of another origin at once. */
-function startFirst(startWorker: () => Worker): Worker {
+function startFirst(startWorker: () => Worker, policy: PolicyWatch): Worker {
   try {
     return startWorker();
   } catch (cause) {
+    policy.end();
     throw new SetunError("network", LEFT_OUT, { cause });
   }
 }
@@ -87,7 +92,7 @@ export function connectLocal(platform: HostPlatform): Connect {
 }
 
 /** A worker whose file is missing reports an event without a message. */
-function workerError({ message, error: cause }: ErrorEvent, hasStarted: boolean): Error {
+function workerError({ message, error: cause }: ErrorEvent, hasStarted: boolean, policy: PolicyWatch): Error {
   if (message && hasStarted) {
     const text = `the worker that ran the model has failed: ${message}; load the model again`;
     return new SetunError("device-lost", text, { cause });
@@ -95,6 +100,11 @@ function workerError({ message, error: cause }: ErrorEvent, hasStarted: boolean)
   if (message) {
     const text = `setun's worker could not start: ${message}; if a bundler has split its file, ${REMEDY}`;
     return new SetunError("network", text, { cause });
+  }
+  const way = policy.remedy();
+  if (way !== undefined) {
+    const text = `${NOT_LOADED}a Content-Security-Policy blocks it: ${way}, or pass worker: false`;
+    return new SetunError("network", text);
   }
   const isOffline = globalThis.navigator?.onLine === false;
   return new SetunError("network", isOffline ? `${NOT_LOADED}this browser is offline` : LEFT_OUT);

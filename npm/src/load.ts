@@ -11,6 +11,7 @@ import {
   reportGpu,
 } from "./choose-device.js";
 import { type Connect, Connection, requestWithProgress } from "./connection.js";
+import { hostName, remedy } from "./environment.js";
 import { SetunError } from "./errors.js";
 import { detectFeatures, reserveSharedMemory } from "./features.js";
 import { Model, type ModelInfo } from "./model.js";
@@ -127,9 +128,12 @@ export async function modelRequest(
   signal?.throwIfAborted();
   const inWorker = worker ?? platform.hasWorkers;
   if (inWorker && !platform.hasWorkers)
-    throw new SetunError("bad-option", "worker: expected false, there are no workers here");
+    throw new SetunError("bad-option", `worker: leave it out: ${remedy("worker")}`);
   if (assetsUrl !== undefined && !platform.takesAssetsUrl)
-    throw new SetunError("bad-option", "assetsUrl: here the files are read beside the code");
+    throw new SetunError(
+      "bad-option",
+      `assetsUrl: leave it out: ${hostName()} reads the files beside the code`,
+    );
   const source = await modelSource(
     given ?? platform.embeddedModel(assetsUrl),
     platform.baseUrl(),
@@ -199,8 +203,8 @@ class LoadOperation {
     // Threads block while they wait, which the page's own thread must not.
     const mayThread = this.#inWorker && initialSharedPages > 0 && threads !== 1 && backend !== "webgpu";
     const shared = mayThread ? await reserveSharedMemory(initialSharedPages) : undefined;
-    const lookForGpu =
-      backend === "auto" ? this.#comparesGpu && builds.includes("webgpu") : mayUseGpu(backend);
+    const mayRun = backend === "auto" ? this.#comparesGpu : mayUseGpu(backend);
+    const lookForGpu = mayRun && builds.includes("webgpu");
     const features = await detectFeatures(builds, shared, lookForGpu);
     const choice = pickBuild(features, { backend, threads });
     return { features, choice, memory: isThreaded(choice.build) ? shared?.memory : undefined };

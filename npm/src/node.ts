@@ -15,6 +15,7 @@ import type { Models } from "./models.js";
 import { openStreamed, StreamedModel } from "./open-model.js";
 import { BUILDS, type Build } from "./pick-build.js";
 import { modelsOn } from "./store/models.js";
+import { compiled } from "./wasm-instance.js";
 
 const platform: Platform = {
   builds: BUILDS.filter((build) => buildFiles[build] !== undefined),
@@ -40,7 +41,7 @@ export const models: Models = {
 
 async function connect(build: Build): Promise<Connect> {
   const { glue, codeUrl } = await importBuild(build, buildFiles[build]);
-  const compile = async (code: URL) => WebAssembly.compile(await readFile(code));
+  const compile = (code: URL) => compiled(code, async () => WebAssembly.compile(await readFile(code)));
   return connectLocal({
     build: { glue, compile: () => compile(codeUrl) },
     grammars: () => importGrammars(grammarFiles, compile),

@@ -1,5 +1,6 @@
 /** Choice of the WebAssembly build: a pure function of the browser's features. */
 
+import { type Environment, noAdapter, noGpuBuild, noSimd, noWebGpu } from "./environment.js";
 import { SetunError } from "./errors.js";
 
 /** The WebAssembly builds of the package. */
@@ -12,13 +13,14 @@ export type Build = (typeof BUILDS)[number];
 export const isThreaded = (build: Build): boolean => build.endsWith("-threads");
 
 /**
- * State of the GPU: `ready`, `software` for a software adapter, `no-api` without WebGPU, `no-adapter` without a
- * device.
+ * State of the GPU: `ready`, `software` for a software adapter, `insecure` on a page without https, `no-api` without
+ * WebGPU, `no-adapter` without a device.
  */
-export type Gpu = "ready" | "software" | "no-api" | "no-adapter";
+export type Gpu = "ready" | "software" | "insecure" | "no-api" | "no-adapter";
 
 /** Features of the machine, the browser and the package. */
 export interface Features {
+  readonly host: Environment;
   /** The builds of this package. */
   readonly builds: readonly Build[];
   readonly simd128: boolean;
@@ -59,10 +61,10 @@ type Level = "simd128" | "relaxed";
 const CPU_BACKENDS = ["cpu", "wasm", "simd128", "relaxed", "scalar"];
 
 /** Reasons and remedies. */
-const NO_GPU: Record<Exclude<Gpu, "ready" | "software">, string> = {
-  "no-api": "this browser has no WebGPU, or only on secure pages (https, localhost); use a current browser",
-  "no-adapter":
-    "this browser finds no GPU for WebGPU; turn on graphics acceleration in its settings, or update the driver",
+const NO_GPU: Record<Exclude<Gpu, "ready" | "software">, (host: Environment) => string> = {
+  insecure: () => "WebGPU needs a secure page: serve it over https or from localhost",
+  "no-api": noWebGpu,
+  "no-adapter": noAdapter,
 };
 
 /** Whether a backend may use a GPU. */
@@ -71,9 +73,9 @@ export function mayUseGpu(backend: string): boolean {
 }
 
 /** Why no GPU can run, with a remedy; empty if one can. */
-export function whyNoGpu({ gpu, builds }: Features): string {
-  if (!builds.includes("webgpu")) return "this package has no WebGPU build";
-  return gpu === "no-api" || gpu === "no-adapter" ? NO_GPU[gpu] : "";
+export function whyNoGpu({ host, gpu, builds }: Features): string {
+  if (!builds.includes("webgpu")) return noGpuBuild(host);
+  return gpu === undefined || gpu === "ready" || gpu === "software" ? "" : NO_GPU[gpu](host);
 }
 
 /**
@@ -93,7 +95,7 @@ export function pickBuild(features: Features, { backend, threads }: BuildRequest
     ? (levels.find((level) => level === backend) ?? levels.at(-1))
     : undefined;
   if (level === undefined) {
-    const found = names.length === 0 ? "none: this browser has no WebAssembly SIMD" : names.join(", ");
+    const found = names.length === 0 ? `none: ${noSimd(features.host)}` : names.join(", ");
     const reason = backend === "webgpu" ? whyNoGpu(features) : "";
     const why = reason === "" ? "" : `: ${reason}`;
     throw new SetunError(

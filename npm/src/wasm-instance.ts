@@ -2,6 +2,7 @@
 
 import { failedRequest, isMissing } from "./download/answers.js";
 import { networkError, noFileError } from "./download/errors.js";
+import { hostName, remedy } from "./environment.js";
 import { SetunError } from "./errors.js";
 import type { WasmModule } from "./wasm.js";
 
@@ -50,7 +51,8 @@ async function start(
   try {
     await build.glue.default({ module_or_path: module, ...(memory !== undefined && { memory }) });
   } catch (cause) {
-    throw new SetunError("out-of-memory", "the WebAssembly module could not be started", { cause });
+    const message = `the WebAssembly module could not be started; ${remedy("memory")}`;
+    throw new SetunError("out-of-memory", message, { cause });
   }
   return { threads: memory === undefined ? Promise.resolve() : startThreads(build, threads) };
 }
@@ -69,15 +71,28 @@ async function startThreads(build: Build, threads: number): Promise<void> {
 export async function compileFrom(url: URL): Promise<WebAssembly.Module> {
   const response = await fetchCode(url);
   const streamable = response.headers.get("content-type")?.startsWith("application/wasm") === true;
+  return compiled(url, async () =>
+    streamable ? WebAssembly.compileStreaming(response) : WebAssembly.compile(await response.arrayBuffer()),
+  );
+}
+
+/** Words of browsers for a policy that forbids WebAssembly. */
+const POLICY = /unsafe-eval|content security policy|\bcsp\b/i;
+
+/** Runs `compile`, and translates its errors. */
+export async function compiled(
+  url: URL,
+  compile: () => Promise<WebAssembly.Module>,
+): Promise<WebAssembly.Module> {
   try {
-    return await (streamable
-      ? WebAssembly.compileStreaming(response)
-      : WebAssembly.compile(await response.arrayBuffer()));
+    return await compile();
   } catch (cause) {
-    const hint = "a Content-Security-Policy needs script-src 'wasm-unsafe-eval'";
-    throw new SetunError("backend-unavailable", `${url}: this browser does not compile it (${hint})`, {
-      cause,
-    });
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const code = cause instanceof RangeError ? "out-of-memory" : "backend-unavailable";
+    const isForbidden = POLICY.test(reason);
+    const other = code === "out-of-memory" ? remedy("memory") : "install or copy the package again";
+    const way = isForbidden ? remedy("policy") : other;
+    throw new SetunError(code, `${url}: ${hostName()} does not compile it: ${reason}; ${way}`, { cause });
   }
 }
 

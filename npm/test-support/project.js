@@ -9,7 +9,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 /** The packed package, as `cargo xtask package` leaves it. */
-const TARBALL = fileURLToPath(new URL("../../target/npm/setun.tgz", import.meta.url));
+export const TARBALL = fileURLToPath(new URL("../../target/npm/setun.tgz", import.meta.url));
 
 /**
  * Makes a project of `files` with the package, and `dependencies`, installed.

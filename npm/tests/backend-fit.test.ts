@@ -7,7 +7,7 @@ const memory: DeviceMemory = {
   ...{ largestWeight: 3e8, largestBuffer: 2e8 },
 };
 const features: Features = {
-  ...{ builds: BUILDS, simd128: true, relaxed: true, sharedMemoryPages: 65_536, cores: 8 },
+  ...{ host: "page", builds: BUILDS, simd128: true, relaxed: true, sharedMemoryPages: 65_536, cores: 8 },
   ...{ gpu: "ready", gpuName: "a card" },
 };
 const limits: Limits = { inWorker: true, gpuBufferBytes: 2 ** 31 };

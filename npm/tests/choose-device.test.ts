@@ -77,7 +77,7 @@ describe("decideDevice", () => {
 
 describe("gpuUnavailable", () => {
   const features: Features = {
-    ...{ builds: BUILDS, simd128: true, relaxed: true, sharedMemoryPages: 0, cores: 1 },
+    ...{ host: "page", builds: BUILDS, simd128: true, relaxed: true, sharedMemoryPages: 0, cores: 1 },
     gpu: "ready",
   };
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { BUILDS, type Features, mayUseGpu, pickBuild } from "../src/pick-build.js";
 
 const everything: Features = {
+  host: "page",
   builds: BUILDS,
   simd128: true,
   relaxed: true,
@@ -55,7 +56,11 @@ describe("pickBuild", () => {
     ["avx2", { gpu: "ready" }, "auto, cpu, wasm, simd128, relaxed, scalar, webgpu"],
     ["avx2", {}, "auto, cpu, wasm, simd128, relaxed, scalar"],
     ["relaxed", { relaxed: false }, "auto, cpu, wasm, simd128, scalar"],
-    ["auto", { relaxed: false, simd128: false }, "none: this browser has no WebAssembly SIMD"],
+    [
+      "auto",
+      { relaxed: false, simd128: false },
+      "none: this browser has no WebAssembly SIMD: use a current version",
+    ],
   ] as const)("has no fallback: %s", (backend, less, available) => {
     const pick = () => pickBuild({ ...everything, ...less }, { backend, threads: undefined });
     const message = `backend "${backend}" is not available here; available: ${available}`;
@@ -77,7 +82,11 @@ describe("pickBuild", () => {
   it.each([
     [{ gpu: "no-api" }, /this browser has no WebGPU/],
     [{ gpu: "no-adapter" }, /finds no GPU .* turn on graphics acceleration/],
-    [{ gpu: "ready", builds: ["simd128"] }, /this package has no WebGPU build/],
+    [{ gpu: "insecure" }, /serve it over https/],
+    [{ gpu: "no-api", host: "worker" }, /this browser has no WebGPU in workers/],
+    [{ gpu: "no-api", host: "node" }, /: Node has no WebGPU: take backend: "cpu"/],
+    [{ gpu: "ready", builds: ["simd128"] }, /no WebGPU build: import "setun"/],
+    [{ builds: ["simd128"], host: "service-worker" }, /a service worker runs models on the CPU/],
   ] as const)("explains why there is no WebGPU: %j", (less, reason) => {
     const pick = () => pickBuild({ ...everything, ...less }, { backend: "webgpu", threads: undefined });
     const message = expect.stringMatching(reason);

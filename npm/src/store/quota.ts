@@ -54,7 +54,8 @@ export async function checkQuota(what: string, bytes: number): Promise<void> {
 
 /** The error of a full storage: `what` was to be written, `detail` says how much. */
 export function storageFull(what: string, detail: string, cause?: unknown): SetunError {
-  const way = "delete models (`models.list`, `models.delete`), or load with `store: false`";
+  const way =
+    "delete models (`models.list`, `models.delete`), leave a private window, which has less, or load with `store: false`";
   const message = `no room for ${what} in the browser's storage: ${detail}; stored files stay; ${way}`;
   return new SetunError("storage-full", message, cause === undefined ? undefined : { cause });
 }

@@ -1,5 +1,6 @@
 /** Translation of storage errors to {@link SetunError}. */
 
+import { remedy } from "../environment.js";
 import { SetunError } from "../errors.js";
 import { storageFull } from "./quota.js";
 
@@ -28,7 +29,7 @@ export async function translateErrors<Result>(
     if (thrown instanceof SetunError) throw thrown;
     if (FULL.includes(nameOf(thrown))) throw storageFull(path, `it refused to ${doing} it`, thrown);
     const reason = thrown instanceof Error ? thrown.message : String(thrown);
-    const message = `the browser's storage cannot ${doing} ${path}: ${reason}; load with \`store: false\``;
+    const message = `the browser's storage cannot ${doing} ${path}: ${reason}; ${remedy("storage")}`;
     throw new SetunError("io", message, { cause: thrown });
   }
 }
