@@ -47,3 +47,20 @@ describe.each([
     expect(fetched(server.requests).code).toHaveLength(1);
   });
 });
+
+it.each([
+  ["script-src 'self'; worker-src 'none'", "network", /add 'self' to worker-src, or pass worker: false$/],
+  ["script-src 'self'", "backend-unavailable", /add 'wasm-unsafe-eval' to script-src .* the files of setun$/],
+])("a policy that forbids something is told what it lacks: %s", async (policy, code, words) => {
+  const server = await startServer({ root: project.folder, policy: `default-src 'self'; ${policy}` });
+  const browser = await launchChromium();
+  const { page } = await openPage(browser, `${server.url}/index.html`);
+  const refused = await page.evaluate(() =>
+    /** @type {any} */ (globalThis).setun
+      .load()
+      .catch((/** @type {any} */ error) => [error.code, error.message]),
+  );
+  await browser.close();
+  await server.stop();
+  expect(refused).toEqual([code, expect.stringMatching(words)]);
+});

@@ -111,7 +111,6 @@ it.each(
     ["5.4", "page", "bundler"],
     ["5.4", "bare", "nodenext"],
     ["5.4", "node", "nodenext"],
-    ["newest", "page", "bundler"],
     ["newest", "page", "nodenext"],
     ["newest", "bare", "bundler"],
     ["newest", "node", "nodenext"],

@@ -1,16 +1,25 @@
-/** A fresh Vite project without any configuration. */
+/** A fresh Vite project without any configuration, and smaller ones by other entry points. */
 
+import { readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchChromium, openPage } from "../test-support/browsers.js";
 import { storyInNode } from "../test-support/node-story.js";
 import { BUNDLED_MAIN, fetched, INDEX_HTML, STORY, tellStory } from "../test-support/page.js";
 import { bannedTexts, PROCESSORS } from "../test-support/processors.js";
 import { makeProject, npm, startVite } from "../test-support/project.js";
+import { startServer } from "../test-support/server.js";
 
 const VITE = "8.3.8";
 
 /** As the package's readme has it. */
 const MAIN = `${BUNDLED_MAIN}window.ban = new URL("./ban.js", import.meta.url).href;\n`;
+
+/** Entry points without a part: its file in the output, a request for it, and the words of the refusal. */
+const PARTS = {
+  cpu: { file: /webgpu/, load: { backend: "webgpu" }, words: 'import "setun" instead' },
+  "no-model": { file: /stories/, load: {}, words: "give a source" },
+};
 
 /** @type {Awaited<ReturnType<typeof makeProject>>} */
 let project;
@@ -20,7 +29,12 @@ let browser;
 let expected;
 
 beforeAll(async () => {
-  project = await makeProject({ "index.html": INDEX_HTML, "main.js": MAIN, ...PROCESSORS }, { vite: VITE });
+  const smaller = Object.keys(PARTS).flatMap((entry) => [
+    [`${entry}/index.html`, INDEX_HTML],
+    [`${entry}/main.js`, BUNDLED_MAIN.replace('"setun"', `"setun/${entry}"`)],
+  ]);
+  const files = { "index.html": INDEX_HTML, "main.js": MAIN, ...PROCESSORS, ...Object.fromEntries(smaller) };
+  project = await makeProject(files, { vite: VITE });
   expected = (await storyInNode(project.folder)).result.text;
   browser = await launchChromium();
 });
@@ -73,4 +87,43 @@ describe("a Vite project with default configuration", () => {
     await checkPage(server.url);
     await server.stop();
   });
+});
+
+/** The files of a build and their bytes, without the maps of sources. @param {string} folder */
+function built(folder) {
+  const names = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(
+    (name) => !name.endsWith(".map"),
+  );
+  const bytes = names.reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
+  return { names, bytes };
+}
+
+describe("a smaller entry point", () => {
+  it.each(Object.entries(PARTS))(
+    "leaves a part out, and says so: setun/%s",
+    async (entry, { file, load, words }) => {
+      npm(project.folder, ["exec", "--", "vite", "build", entry, "--base", "./"]);
+      const whole = built(join(project.folder, "dist"));
+      const part = built(join(project.folder, entry, "dist"));
+      expect(whole.names.filter((name) => file.test(name))).not.toEqual([]);
+      expect(part.names.filter((name) => file.test(name))).toEqual([]);
+      expect(part.bytes).toBeLessThan(whole.bytes - 3_000_000);
+      const server = await startServer({ root: project.folder });
+      const { page, errors, close } = await openPage(browser, `${server.url}/${entry}/dist/index.html`);
+      const refused = await page.evaluate(
+        (load) =>
+          /** @type {any} */ (globalThis).setun
+            .load(undefined, load)
+            .catch((/** @type {any} */ error) => error.message),
+        load,
+      );
+      expect(refused).toContain(words);
+      const source = "/node_modules/setun/model/stories.safetensors";
+      const { result } = await page.evaluate(tellStory, { ...STORY, source, load: { backend: "cpu" } });
+      expect(result).toMatchObject({ text: expected, build: "relaxed" });
+      expect(errors).toEqual([]);
+      await close();
+      await server.stop();
+    },
+  );
 });
