@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     projects: [
-      { extends: true, test: { name: "unit", include: ["tests/**/*.test.ts"] } },
+      { extends: true, test: { name: "unit", include: ["tests/**/*.test.ts"], testTimeout: 60_000 } },
       slow("packaging", "packaging-tests/*.test.js", { maxWorkers: 1, sequence: { groupOrder: 1 } }),
       slow("browser", "browser-tests/*.test.js", { maxWorkers: 2, sequence: { groupOrder: 2 } }),
     ],

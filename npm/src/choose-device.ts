@@ -1,5 +1,6 @@
 /** Choice between GPU and CPU for the backend `auto`. */
 
+import { remedy } from "./environment.js";
 import { type BuildChoice, type Features, whyNoGpu } from "./pick-build.js";
 import type { DeviceReport, DeviceVerdict } from "./wasm.js";
 
@@ -78,6 +79,19 @@ export function reportCpu(
     found.verdict === "chosen" ? { ...found, ...measured } : found,
   );
   return { devices: [...devices, gpu] };
+}
+
+/** The report of a CPU, with the reason and a remedy if it has one thread and more would run. */
+export function explainThreads(
+  report: DeviceReport,
+  { host, cores, sharedMemoryPages }: Features,
+  { inWorker, threads = cores }: { readonly inWorker: boolean; readonly threads: number | undefined },
+): DeviceReport {
+  if (host === "node" || threads < 2 || sharedMemoryPages > 0) return report;
+  const why = inWorker || host === "service-worker" ? remedy("isolation", host) : "threads need a worker";
+  const explained = (found: DeviceVerdict): DeviceVerdict =>
+    found.verdict === "chosen" ? { ...found, reason: `${found.reason}; on one thread: ${why}` } : found;
+  return { devices: report.devices.map(explained) };
 }
 
 /** Speed of a CPU build relative to one thread of SIMD128. */

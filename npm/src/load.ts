@@ -5,6 +5,7 @@ import { checkLoadOptions, engineLimits } from "./check-options.js";
 import {
   type DeviceDecision,
   decideDevice,
+  explainThreads,
   gpuFailed,
   gpuUnavailable,
   reportCpu,
@@ -189,10 +190,13 @@ class LoadOperation {
   async run(): Promise<Opened> {
     const choices = await this.#selectFiles();
     const { choice, memory, features } = choices;
-    if (!this.#comparesGpu) return this.#open(choice, memory, (report) => report);
+    const explain = (report: DeviceReport) =>
+      explainThreads(report, features, { inWorker: this.#inWorker, threads: this.#options.threads });
+    if (choice.build === "webgpu") return this.#open(choice, memory, (report) => report);
+    if (!this.#comparesGpu) return this.#open(choice, memory, explain);
     const gpu = gpuUnavailable(features) ?? (await this.#tryGpu(choices));
     if ("connection" in gpu) return gpu;
-    const opened = await this.#open(choice, memory, (report) => reportCpu(report, gpu, choice));
+    const opened = await this.#open(choice, memory, (report) => explain(reportCpu(report, gpu, choice)));
     if (gpu.gpu.verdict === "failed") console.warn(`setun: the GPU is not used: ${gpu.gpu.reason}`);
     return opened;
   }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { decideDevice, gpuUnavailable, reportCpu, reportGpu } from "../src/choose-device.js";
+import { decideDevice, explainThreads, gpuUnavailable, reportCpu, reportGpu } from "../src/choose-device.js";
 import { SetunError } from "../src/errors.js";
 import { connectLocal } from "../src/host-links.js";
 import { loadOn } from "../src/load.js";
@@ -63,7 +63,12 @@ describe("decideDevice", () => {
     };
     const slower = reportCpu(engine, decideDevice(measured(110, 320), choice), choice);
     expect(slower.devices).toMatchObject([
-      { device: "cpu", verdict: "chosen", layerMicroseconds: 100, reason: /the fastest/ },
+      {
+        device: "cpu",
+        verdict: "chosen",
+        layerMicroseconds: 100,
+        reason: expect.stringMatching(/the fastest/),
+      },
       { device: "webgpu", verdict: "slower", layerMicroseconds: 110 },
     ]);
   });
@@ -87,13 +92,40 @@ describe("gpuUnavailable", () => {
       { gpu: "software", gpuName: "swift" },
       { verdict: "software", level: "swift" },
     ],
-    [{ gpu: "no-api" }, { verdict: "absent", reason: /no WebGPU/ }],
-    [{ gpu: "no-adapter" }, { verdict: "absent", reason: /finds no GPU/ }],
-    [{ builds: ["simd128"] }, { verdict: "absent", reason: /without its build/ }],
+    [{ gpu: "no-api" }, { verdict: "absent", reason: expect.stringMatching(/no WebGPU/) }],
+    [{ gpu: "no-adapter" }, { verdict: "absent", reason: expect.stringMatching(/finds no GPU/) }],
+    [{ builds: ["simd128"] }, { verdict: "absent", reason: expect.stringMatching(/no WebGPU build/) }],
   ] as const)("decides without a build: %j", (less, expected) => {
     const judgement = gpuUnavailable({ ...features, ...less });
     if (expected === undefined) expect(judgement).toBeUndefined();
     else expect(judgement).toMatchObject({ takesGpu: false, gpu: { device: "webgpu", ...expected } });
+  });
+});
+
+describe("explainThreads", () => {
+  const report: DeviceReport = {
+    devices: [{ device: "cpu", level: "relaxed", verdict: "chosen", reason: "alone" }],
+  };
+  const features = { builds: BUILDS, simd128: true, relaxed: true, sharedMemoryPages: 0, cores: 4 };
+
+  it.each([
+    ["page", true, /^alone; on one thread: the page is not cross-origin isolated: serve it with /],
+    ["worker", true, /; on one thread: the page is not .* and the file of this worker/],
+    ["page", false, /; on one thread: threads need a worker$/],
+    ["service-worker", false, /; on one thread: a service worker has no threads/],
+    ["node", false, /^alone$/],
+  ] as const)("names the remedy: %s, in a worker: %s", (host, inWorker, words) => {
+    const told = explainThreads(report, { ...features, host }, { inWorker, threads: undefined });
+    expect(told.devices[0]?.reason).toMatch(words);
+  });
+
+  it("says nothing about one thread that was asked for, or about several", () => {
+    const several = { ...features, host: "page", sharedMemoryPages: 9 } as const;
+    const wanted = { inWorker: true, threads: 4 };
+    expect(explainThreads(report, several, wanted)).toBe(report);
+    expect(explainThreads(report, { ...several, sharedMemoryPages: 0 }, { ...wanted, threads: 1 })).toBe(
+      report,
+    );
   });
 });
 

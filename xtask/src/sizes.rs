@@ -106,18 +106,21 @@ const GRAMMAR: &str = "wasm/grammar/setun_bg.wasm";
 /// What a page downloads when it is first used.
 const ON_DEMAND: [&str; 2] = [GRAMMAR, "load-tabs.js"];
 
+/// Entry points that a page takes in place of the main one, and that of service workers.
+const OTHER_ENTRIES: [&str; 3] = ["cpu.js", "no-model.js", "service-worker.js"];
+
 /// A page downloads what is named after its build, and what is named after no build, but for what it
-/// downloads on demand, and adapters. Scripts for Node and for service workers are no part of a page.
+/// downloads on demand, and adapters. Scripts for Node and other entry points are no part of it.
 fn is_downloaded(path: &Path, variant: Variant) -> bool {
     let path = path.to_string_lossy().replace('\\', "/");
     let named = Variant::ALL.into_iter().rev().find(|other| {
         path.split(['/', '.'])
             .any(|part| part == other.name() || part == format!("worker-{}", other.name()))
     });
-    let is_of_other_host =
-        path == "service-worker.js" || path.split(['/', '.', '-']).any(|part| part == "node");
+    let is_other_entry = OTHER_ENTRIES.contains(&path.as_str())
+        || path.split(['/', '.', '-']).any(|part| part == "node");
     let is_optional = ON_DEMAND.contains(&path.as_str()) || path.starts_with("adapters/");
-    !is_of_other_host && !is_optional && named.is_none_or(|named| named == variant)
+    !is_other_entry && !is_optional && named.is_none_or(|named| named == variant)
 }
 
 fn is_wasm(path: &Path) -> bool {
@@ -198,6 +201,9 @@ mod tests {
             ("index.js", Variant::Relaxed, true),
             ("node.js", Variant::Relaxed, false),
             ("service-worker.js", Variant::Relaxed, false),
+            ("cpu.js", Variant::Relaxed, false),
+            ("no-model.js", Variant::Relaxed, false),
+            ("node-no-model.js", Variant::Relaxed, false),
             ("load-tabs.js", Variant::Relaxed, false),
             ("adapters/openai.js", Variant::Relaxed, false),
             ("worker-relaxed.js", Variant::Relaxed, true),
