@@ -101,6 +101,8 @@ pub(crate) struct Shared {
     report: EngineInfo,
     #[cfg(feature = "grammar")]
     pub(crate) vocabulary: std::sync::OnceLock<Arc<setun_grammar::Vocabulary>>,
+    #[cfg(feature = "grammar")]
+    tool_grammars: grammar::ToolGrammars,
     /// The threads of the schedulers.
     #[cfg(not(target_family = "wasm"))]
     running: std::sync::Mutex<Vec<std::thread::JoinHandle<()>>>,

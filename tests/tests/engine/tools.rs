@@ -145,6 +145,13 @@ fn a_named_tool_is_called_and_one_call_alone_if_so_requested() {
     }
 }
 
+/// Tokens of a text, without special ones.
+fn beginning(engine: &Engine, text: &str) -> Vec<u32> {
+    let mut tokens = engine.tokenize(text).expect("tokens");
+    tokens.retain(|&token| !engine.detokenize(&[token]).expect("text").is_empty());
+    tokens
+}
+
 /// Writes these tokens first.
 struct Begins(Vec<u32>);
 
@@ -163,15 +170,37 @@ fn text_is_free_until_a_call_begins() {
     let story = ask(&engine, options(ToolChoice::Auto, 1));
     assert!(!story.text.is_empty() && story.tool_calls.is_empty());
     assert_ne!(story.done.finish_reason, FinishReason::ToolCalls);
-    let mut begin = engine.tokenize("Wait<tool\n<tool_call>").expect("tokens");
-    begin.retain(|&token| !engine.detokenize(&[token]).expect("text").is_empty());
     for seed in 0..2 {
-        let begins: SharedProcessor = Begins(begin.clone()).into();
+        let begins: SharedProcessor = Begins(beginning(&engine, "Wait<tool\n<tool_call>")).into();
         let found = ask(&engine, options(ToolChoice::Auto, seed).logits_processors([begins]));
         assert_eq!(found.text.trim_start(), "Wait<tool");
         assert_ne!(found.done.finish_reason, FinishReason::Stop);
         if found.done.finish_reason == FinishReason::ToolCalls {
             check(&found.tool_calls);
+        }
+    }
+}
+
+/// Text, pieces of calls and end are those of the undisturbed answer.
+#[test]
+fn answers_with_calls_go_on_after_any_token() {
+    let engine = engine(HERMES);
+    let begins: SharedProcessor = Begins(beginning(&engine, "Wait\n<tool_call>")).into();
+    let named = |name: &str| options(ToolChoice::Function(name.to_owned()), 1);
+    for (options, reason) in [
+        (named("time").parallel_tool_calls(false), FinishReason::ToolCalls),
+        (named("weather").max_tokens(30), FinishReason::Length),
+        (options(ToolChoice::Auto, 2).max_tokens(30).logits_processors([begins]), FinishReason::Length),
+    ] {
+        let whole = ask(&engine, options.clone());
+        assert_eq!(whole.done.finish_reason, reason);
+        assert!(!whole.tool_calls.is_empty());
+        for cut in 0..=whole.tokens.len() {
+            let known = whole.tokens[..cut].to_vec();
+            let rest = ask(&engine, options.clone().generated_tokens(known));
+            assert_eq!(rest.deltas, whole.deltas[cut..], "after {cut} tokens");
+            assert_eq!(rest.done.finish_reason, reason, "after {cut} tokens");
+            assert_eq!(rest.done.usage.completion_tokens, whole.tokens.len());
         }
     }
 }

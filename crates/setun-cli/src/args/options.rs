@@ -29,8 +29,11 @@ impl<const CHAT: bool> OptionArgs<CHAT> {
 /// What only events report, which a conversation does not print.
 const REPORTED: [&str; 4] = ["logprobs", "top_logprobs", "prompt_logprobs", "prompt_progress"];
 
-/// How messages are read; a prompt is always read so.
-const OF_MESSAGES: &str = "parse_special";
+/// How messages are read.
+const OF_MESSAGES: [&str; 2] = ["parse_special", CONTINUES];
+
+/// What a conversation needs that ends with an answer: lines are a user's.
+const CONTINUES: &str = "continue_final_message";
 
 impl<const CHAT: bool> Args for OptionArgs<CHAT> {
     fn augment_args(command: Command) -> Command {
@@ -39,7 +42,11 @@ impl<const CHAT: bool> Args for OptionArgs<CHAT> {
         let arguments = specs.map(|spec| {
             let is_in_events = REPORTED.contains(&spec.name) && spec.name != "prompt_logprobs";
             let argument = argument(spec);
-            if is_in_events { argument.requires("json") } else { argument }
+            match spec.name {
+                _ if is_in_events => argument.requires("json"),
+                CONTINUES => argument.requires("messages"),
+                _ => argument,
+            }
         });
         arguments.fold(command, Command::arg)
     }
@@ -69,7 +76,7 @@ impl<const CHAT: bool> FromArgMatches for OptionArgs<CHAT> {
 /// The options that are flags, of a conversation or of one prompt.
 fn offered(chat: bool) -> impl Iterator<Item = &'static OptionSpec> {
     let is_offered = move |spec: &&OptionSpec| match spec.name {
-        OF_MESSAGES => chat,
+        name if OF_MESSAGES.contains(&name) => chat,
         name => !(chat && REPORTED.contains(&name)),
     };
     let is_flag = |spec: &&OptionSpec| {

@@ -1,6 +1,6 @@
 //! `setun chat`: a conversation through the model's own chat template.
 
-use std::io::{self, BufRead, IsTerminal, Read, StdinLock};
+mod lines;
 
 use setun::{
     Engine, EngineError, Error, Event, FinishReason, GenerateOptions, Message,
@@ -8,17 +8,16 @@ use setun::{
 };
 
 use crate::{
-    args::{GenerateArgs, ToolArgs},
+    args::{GenerateArgs, MessageArgs, ToolArgs},
     error::CliError,
     interrupt,
     output::{Output, report},
 };
 
+use lines::Lines;
+
 /// Divisor of the context that gives the positions kept free for an answer.
 const ROOM: usize = 4;
-
-/// Most bytes of a message: more than any context holds.
-const MAX_LINE: u64 = 1 << 24;
 
 /// Chat with a model through its chat template
 ///
@@ -35,15 +34,20 @@ const MAX_LINE: u64 = 1 << 24;
 /// With --tools the model may call functions. Each call is a line, `call NAME ARGUMENTS`; the next
 /// line of input is its result, which may be empty. Calls of one answer get their results in order.
 /// After the last result the model answers again.
+///
+/// With --messages a conversation is read whole and answered once; calls are printed and not run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// System message
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "messages")]
     system: Option<String>,
 
     /// More variables of the chat template, such as `{"enable_thinking": false}`
     #[arg(long, value_name = "JSON", value_parser = object)]
     chat_template_kwargs: Option<TemplateVariables>,
+
+    #[command(flatten)]
+    messages: MessageArgs,
 
     #[command(flatten)]
     tools: ToolArgs,
@@ -54,6 +58,7 @@ pub(crate) struct Args {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    let messages = args.messages.read()?; // before the work of loading
     let engine = args.generate.engine(1)?;
     if !engine.has_chat_template() {
         let expected = "a chat_template in tokenizer_config.json, or chat_template.jinja; \
@@ -64,9 +69,13 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let mut options = args.generate.options(&engine)?;
     options.chat_template_kwargs.clone_from(&args.chat_template_kwargs);
     args.tools.add_to(&mut options)?;
+    let mut output = Output::new();
+    if let Some(messages) = messages {
+        let Answer { is_aborted, .. } = answer(&engine, &messages, options, &mut output)?;
+        return if is_aborted { Err(interrupt::interrupted()) } else { Ok(()) };
+    }
     let mut history = History::new(args.system.as_deref());
     let mut lines = Lines::new();
-    let mut output = Output::new();
     while let Some(line) = lines.next("> ", &mut output)? {
         if line.trim().is_empty() {
             continue;
@@ -92,7 +101,7 @@ fn converse(
     output: &mut Output,
 ) -> Result<bool, CliError> {
     loop {
-        let Answer { text, calls, is_whole } =
+        let Answer { text, calls, is_whole, .. } =
             answer(engine, &history.messages, options.clone(), output)?;
         if !is_whole || calls.is_empty() {
             history.messages.push(Message::assistant(text));
@@ -111,36 +120,6 @@ fn converse(
         }
         // A choice that was forced again would never come to an answer.
         options.tool_choice = options.tool_choice.filter(|choice| !choice.begins_with_call());
-    }
-}
-
-/// Standard input, line by line.
-struct Lines {
-    input: StdinLock<'static>,
-    is_terminal: bool,
-}
-
-impl Lines {
-    fn new() -> Self {
-        let input = io::stdin().lock();
-        let is_terminal = input.is_terminal() && io::stdout().is_terminal();
-        Self { input, is_terminal }
-    }
-
-    /// The next line that is text, which a terminal is asked for; none at the end.
-    fn next(&mut self, prompt: &str, output: &mut Output) -> Result<Option<String>, CliError> {
-        loop {
-            if self.is_terminal {
-                output.write(prompt)?;
-            }
-            match read_line(&mut self.input).map_err(CliError::Input)? {
-                None => return Ok(None),
-                Some(Ok(line)) => return Ok(Some(line)),
-                Some(Err(reason)) => {
-                    report(&format!("setun: the message is skipped: {reason}\n"));
-                }
-            }
-        }
     }
 }
 
@@ -202,6 +181,8 @@ struct Answer {
     calls: Vec<ToolCall>,
     /// Whether it came to its end.
     is_whole: bool,
+    /// Whether a signal ended it.
+    is_aborted: bool,
 }
 
 /// Prints an answer as it comes, each call on a line, and returns it: what there is of it, after
@@ -214,7 +195,8 @@ fn answer(
 ) -> Result<Answer, CliError> {
     let stream = engine.chat(history, options)?;
     let _guard = interrupt::cancels(vec![stream.cancel_handle()]);
-    let mut answer = Answer { text: String::new(), calls: vec![], is_whole: true };
+    let mut answer =
+        Answer { text: String::new(), calls: vec![], is_whole: true, is_aborted: false };
     for event in stream.blocking() {
         match event.or_else(|error| output.fail(error))? {
             Event::Text(delta) => {
@@ -228,6 +210,7 @@ fn answer(
             Event::Done(done) => {
                 answer.is_whole =
                     answer.calls.is_empty() || done.finish_reason == FinishReason::ToolCalls;
+                answer.is_aborted = done.finish_reason == FinishReason::Aborted;
             }
             _ => {}
         }
@@ -247,45 +230,4 @@ fn write_piece(
         output.write(&format!("{line}call {name} "))?;
     }
     output.write(&piece.arguments)
-}
-
-/// A line without its break, or why it is no message; none at the end of input.
-fn read_line(input: &mut impl BufRead) -> io::Result<Option<Result<String, String>>> {
-    let mut line = vec![];
-    let read = input.by_ref().take(MAX_LINE + 1).read_until(b'\n', &mut line)?;
-    if read == 0 {
-        return Ok(None);
-    }
-    if read as u64 > MAX_LINE && !line.ends_with(b"\n") {
-        input.skip_until(b'\n')?;
-        return Ok(Some(Err(format!("it has more than {MAX_LINE} bytes"))));
-    }
-    let line = String::from_utf8(line).map_err(|error| {
-        let offset = error.utf8_error().valid_up_to();
-        format!("it is not UTF-8: byte {offset} starts no character")
-    });
-    Ok(Some(line.map(|line| line.trim_end_matches(['\n', '\r']).to_owned())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_that_is_no_message_is_left_behind_and_the_next_is_read() {
-        let most = usize::try_from(MAX_LINE).expect("a small number");
-        let [whole, longer] = [most, most + 1].map(|length| "a".repeat(length));
-        let text = [b"\xc3\xa9\r\n\nab\xff\n", whole.as_bytes(), b"\n", longer.as_bytes()];
-        let text = [&text.concat(), &b"\nlast"[..]].concat();
-        let mut input = &text[..];
-        let mut next = || read_line(&mut input).expect("memory");
-        assert_eq!(next(), Some(Ok("é".into())));
-        assert_eq!(next(), Some(Ok(String::new())));
-        let reason = "it is not UTF-8: byte 2 starts no character";
-        assert_eq!(next(), Some(Err(reason.into())));
-        assert!(next() == Some(Ok(whole)), "as many bytes as may be");
-        assert_eq!(next(), Some(Err("it has more than 16777216 bytes".into())));
-        assert_eq!(next(), Some(Ok("last".into())));
-        assert_eq!(next(), None);
-    }
 }

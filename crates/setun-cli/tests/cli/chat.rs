@@ -87,6 +87,43 @@ fn special_tokens_that_are_typed_stay_text() {
 }
 
 #[test]
+fn messages_of_a_file_have_one_answer_and_the_last_one_is_continued() {
+    let (_keep, folder) = with(
+        "{% for m in messages %}{{ m.content }}{% if m.role == 'user' %}{{ '\n' }}{% endif %}{% endfor %}",
+    );
+    let args = ["chat", "--model", &folder, "--temperature", "0", "--max-tokens", "12"];
+    let read = |messages: &Value, more: &[&str]| {
+        let input = messages.to_string();
+        setun_reading(&[&args[..], &["--messages", "-"], more].concat(), input.as_bytes())
+    };
+    let message = |role, content| serde_json::json!({ "role": role, "content": content });
+    let user = message("user", "A cat sat.");
+    let asked = Value::Array(vec![user.clone()]);
+    let answer = setun_reading(&args, b"A cat sat.\n").text();
+    assert_eq!(read(&asked, &[]).text(), answer, "as the line is answered");
+    let path = format!("{folder}/messages.json");
+    std::fs::write(&path, asked.to_string()).expect("a file");
+    let of_file = [&args[..], &["--messages", &path]].concat();
+    assert_eq!(setun_reading(&of_file, b"not read").text(), answer);
+
+    // The beginning of the answer leads to its rest.
+    let cut = answer.match_indices(' ').nth(3).expect("a few words").0;
+    let begun = Value::Array(vec![user, message("assistant", &answer[..cut])]);
+    let rest = read(&begun, &["--continue-final-message"]).text();
+    assert!(rest.starts_with(answer[cut..].trim_end()), "{answer:?} is continued by {rest:?}");
+
+    let error = read(&asked, &["--continue-final-message"]).failure();
+    assert!(error.contains("message 0: the last message cannot be continued"), "{error}");
+    let odd = serde_json::json!([{ "role": "user", "content": 3 }]);
+    for (given, words) in [
+        (serde_json::json!({}), "--messages -: it is no JSON list of objects: "),
+        (odd, "--messages -: message 0: "),
+    ] {
+        read(&given, &[]).wrong_usage(words);
+    }
+}
+
+#[test]
 fn no_input_is_no_failure() {
     let (_keep, folder) = with_template();
     assert_eq!(setun_reading(&["chat", "--model", &folder], b"").text(), "");

@@ -47,17 +47,18 @@ impl<'a> Reading<'a> {
 
 impl Engine {
     /// Tokens that a conversation takes, with what the template puts before the answer, as the
-    /// options say how it is read: `parse_special` and what concerns the template.
+    /// options say how it is read: `parse_special`, tools, and what concerns the template.
     ///
     /// # Errors
     ///
-    /// If the model has no chat template or tokenizer, or one of them fails.
+    /// If the model has no chat template or tokenizer, one of them fails, or a tool is refused.
     pub fn tokenize_chat(
         &self,
         messages: &[Message],
         options: &GenerateOptions,
     ) -> Result<Vec<u32>, Error> {
         options.check()?;
+        Tool::check_all(&options.tools)?;
         let reading = Reading::of(options, Instant::now());
         self.read_chat(messages, Reading { must_fit: false, ..reading })
     }
@@ -213,6 +214,21 @@ mod tests {
         assert_eq!(error.code(), ErrorCode::BadOption);
         let expected = "message 0: the last message cannot be continued: its role";
         assert!(error.to_string().starts_with(expected), "{error}");
+    }
+
+    #[test]
+    fn tools_count_as_the_template_writes_them() {
+        let engine = engine_with(
+            "{# <tool_call> arguments #}{% for tool in tools or [] %}{{ tool.function.name }}\
+             {% endfor %}{{ messages[0].content }}",
+        );
+        let count = |options: GenerateOptions| engine.count_tokens(vec![Message::user("do")], &options);
+        let herd = || GenerateOptions::new().tools(vec![Tool::new("herd"), Tool::new("boat")]);
+        assert_eq!(count(GenerateOptions::new()).expect("a count"), "do".len());
+        assert_eq!(count(herd()).expect("a count"), "herdboatdo".len());
+        assert_eq!(count(herd().tool_choice(ToolChoice::None)).expect("a count"), "do".len());
+        let error = count(herd().tools(vec![Tool::new("herd"), Tool::new("herd")]));
+        assert_eq!(error.expect_err("one name").code(), ErrorCode::BadOption);
     }
 
     #[test]

@@ -14,8 +14,9 @@ impl Engine {
     /// It is done even if the future is dropped. Texts do not change: what is needed again
     /// is computed again, to the same bits.
     ///
-    /// [`Pressure::Moderate`] forgets what is kept for prompts that begin as others did, and gives
-    /// back all memory of the cache but what generations under way hold, and the buffers of steps.
+    /// [`Pressure::Moderate`] forgets what is kept for prompts that begin as others did and for
+    /// tools that come again, and gives back all memory of the cache but what generations under way
+    /// hold, and the buffers of steps.
     /// [`Pressure::Critical`] also has generations that nobody reads give up what they hold, and a
     /// draft all of its cache, which rests until what is under way has ended. A
     /// cache grows again as it is used; [`limit_cache`](Self::limit_cache) holds it to less.
@@ -30,6 +31,8 @@ impl Engine {
         &self,
         pressure: Pressure,
     ) -> impl Future<Output = Result<usize, Error>> + use<> {
+        #[cfg(feature = "grammar")]
+        self.shared.tool_grammars.clear();
         sum(self.tell(|reply| MaintenanceTask::ReleaseMemory { pressure, reply }))
     }
 

@@ -27,9 +27,6 @@ pub(super) fn check(
     if options.mirostat_tau.is_some_and(|tau| tau > 0.0) {
         return bad("given".into(), "no mirostat_tau beside them".into());
     }
-    if !options.tools.is_empty() {
-        return bad("given".into(), "no tools beside them".into());
-    }
     if options.prompt_logprobs == Some(true) {
         return bad("given".into(), "no prompt_logprobs beside them".into());
     }

@@ -202,6 +202,8 @@ fn shared(
         report,
         #[cfg(feature = "grammar")]
         vocabulary: std::sync::OnceLock::new(),
+        #[cfg(feature = "grammar")]
+        tool_grammars: super::grammar::ToolGrammars::default(),
         #[cfg(not(target_family = "wasm"))]
         running: std::sync::Mutex::default(),
     })

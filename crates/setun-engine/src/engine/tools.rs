@@ -67,24 +67,25 @@ impl Engine {
         choice: &ToolChoice,
         options: &mut GenerateOptions,
     ) -> Result<(), Error> {
-        use setun_grammar::{GrammarSpec, Interrupt, ToolGrammar};
+        use setun_grammar::{Interrupt, ToolGrammar};
 
         if options.constraint.is_some() {
             let (found, expected) = ("given".into(), "none beside tools".into());
             return Err(Error::BadOption { option: "constraint", found, expected });
         }
-        let spec = GrammarSpec::Tools(ToolGrammar {
+        let tools = ToolGrammar {
             tools: options.tools.clone(),
             format,
             choice: choice.clone(),
             parallel: options.parallel_tool_calls != Some(false),
-        });
+        };
         let interrupt = Interrupt::new();
         let interrupt = match options.timeout {
             Some(time) => interrupt.within(time),
             None => interrupt,
         };
-        options.constraint = Some(self.compile_grammar(&spec, &interrupt)?);
+        let compile = |spec: &_| self.compile_grammar(spec, &interrupt);
+        options.constraint = Some(self.shared.tool_grammars.grammar(tools, compile)?);
         Ok(())
     }
 

@@ -15,8 +15,7 @@ macro_rules! generate_options {
         ///
         /// The prompt then ends where its content ends. The text that is generated follows the
         /// content and does not repeat it.
-        continue_final_message: Option<bool> as Flag = "false", "", Prompt, with_beams,
-            with_flags("");
+        continue_final_message: Option<bool> as Flag = "false", "", Prompt, with_beams;
 
         /// More variables of the chat template, such as `enable_thinking`.
         ///
