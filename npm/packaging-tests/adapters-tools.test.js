@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { embeddedModel } from "../test-support/checkpoint.js";
 import { makeProject, writeFiles } from "../test-support/project.js";
 
-/** These declare Node 22 or newer, and run on 20. */
-const LIBRARIES = { ai: "7.0.173", "@ai-sdk/provider": "4.0.38", zod: "4.6.6" };
+/** Most declare Node 22 or newer, and run on 20. */
+const LIBRARIES = { ai: "7.0.173", "@ai-sdk/provider": "4.0.38", "@langchain/core": "1.4.0", zod: "4.6.6" };
 
 /** Calls as Qwen's template writes them. It only names the tools, so that several calls fit the story model's context. */
 const TEMPLATE =
@@ -110,6 +110,41 @@ describe("the AI SDK", () => {
   });
 });
 
+describe("LangChain", () => {
+  it("calls bound tools with valid inputs, whole and streamed, and takes their results", async () => {
+    const { inputs, streamed, after, object } = await inNode(`
+      import { HumanMessage } from "@langchain/core/messages";
+      import { tool } from "@langchain/core/tools";
+      import { z } from "zod";
+      import { ChatSetun } from "setun/langchain";
+      const schema = z.strictObject({ city: z.enum(["Oslo", "Bern"]), days: z.number().int().min(1).max(9) });
+      const inputs = [];
+      const weather = tool(async (input) => {
+        inputs.push(schema.parse(input));
+        return "rain";
+      }, { name: "weather", description: "The weather", schema });
+      const chat = new ChatSetun({ model, options: { seed: 5, temperature: 1 } });
+      const bound = chat.bindTools([weather], { tool_choice: "any", parallelToolCalls: false });
+      const messages = [new HumanMessage("Rain?")];
+      let streamed;
+      for await (const chunk of await bound.stream(messages)) streamed = streamed?.concat(chunk) ?? chunk;
+      for (let step = 0; step < 2; step += 1) {
+        const answer = await bound.invoke(messages);
+        if (step === 0) streamed = [streamed.tool_calls, answer.tool_calls];
+        messages.push(answer, ...(await Promise.all(answer.tool_calls.map((call) => weather.invoke(call)))));
+      }
+      const after = (await chat.invoke(messages, { options: { maxTokens: 3 } })).usage_metadata;
+      const object = await chat.withStructuredOutput(schema, { method: "functionCalling" }).invoke("Rain?");
+      console.log(JSON.stringify({ inputs, streamed, after, object: isValid(object) }));
+    `);
+    expect(inputs).toHaveLength(2);
+    expect(streamed[0]).toHaveLength(1);
+    expect(streamed[0]).toEqual(streamed[1]);
+    expect(after.output_tokens).toBe(3);
+    expect(object).toBe(true);
+  });
+});
+
 describe("the OpenAI client", () => {
   it("has the same calls whole, streamed and as a response, and takes their results", async () => {
     const { whole, streamed, response, valid, after } = await inNode(`
@@ -159,11 +194,15 @@ describe("the Prompt API", () => {
       const given = [{ type: "function", function: { name: "weather", description: "The weather", parameters } }];
       const core = await model.chat([{ role: "user", content: "Rain?" }], { ...options, tools: given }).result;
       const without = await (await LanguageModel.create()).measureContextUsage("Rain?");
+      const measured = await (await LanguageModel.create({ tools })).measureContextUsage("Rain?");
       const { usage } = core;
-      console.log(JSON.stringify({ answer, core: core.text, calls: core.toolCalls, counted: [usage.promptTokens, without] }));
+      const counted = await model.countTokens([{ role: "user", content: "Rain?" }], { tools: given });
+      console.log(JSON.stringify({ answer, core: core.text, calls: core.toolCalls, counted: [usage.promptTokens, counted, measured, without] }));
     `);
     expect(answer).toBe(core);
     expect(calls).toEqual([]);
-    expect(counted[0]).toBeGreaterThan(counted[1]);
+    const [used, , , without] = counted;
+    expect(counted).toEqual([used, used, used, without]);
+    expect(used).toBeGreaterThan(without);
   });
 });

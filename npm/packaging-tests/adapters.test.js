@@ -10,8 +10,14 @@ import { embeddedModel } from "../test-support/checkpoint.js";
 import { makeProject, npm, writeFiles } from "../test-support/project.js";
 import { startServer } from "../test-support/server.js";
 
-/** These declare Node 22 or newer, and run on 20. */
-const LIBRARIES = { ai: "7.0.173", "@ai-sdk/provider": "4.0.38", openai: "7.55.0", zod: "4.6.6" };
+/** Most declare Node 22 or newer, and run on 20. */
+const LIBRARIES = {
+  ai: "7.0.173",
+  "@ai-sdk/provider": "4.0.38",
+  "@langchain/core": "1.4.0",
+  openai: "7.55.0",
+  zod: "4.6.6",
+};
 
 /** Turns as lines, which the story model was trained on: its vocabulary has no tokens of turns. */
 const TEMPLATE =
@@ -77,7 +83,10 @@ it("is assignable to the official types without a cast, and takes their paramete
     import { embed, generateText } from "ai";
     import type OpenAI from "openai";
     import { load } from "setun";
+    import type { EmbeddingsInterface } from "@langchain/core/embeddings";
+    import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
     import { createSetun, type SetunProviderOptions } from "setun/ai-sdk";
+    import { ChatSetun, SetunEmbeddings } from "setun/langchain";
     import { createClient } from "setun/openai";
     import { install } from "setun/prompt-api";
 
@@ -107,6 +116,11 @@ it("is assignable to the official types without a cast, and takes their paramete
     const providerOptions = { setun: { minP: 0.1 } satisfies SetunProviderOptions };
     await generateText({ model: setun(), prompt: "a", providerOptions });
     await embed({ model: setun.embeddingModel(), value: "a" });
+    export const chat_: BaseChatModel = new ChatSetun({ model, options: { maxTokens: 3 } });
+    export const vectors: EmbeddingsInterface = new SetunEmbeddings({ model });
+    export const { parsed } = await new ChatSetun({ model })
+      .withStructuredOutput<{ n: number }>({ type: "object" }, { includeRaw: true }).invoke("a");
+    parsed.n satisfies number;
     export const installed: boolean = install((options) => load("hf:owner/name", options), { force: true });
   `;
   await writeFiles(project.folder, { "program.ts": program });
@@ -120,12 +134,13 @@ describe(`drawn requests (SETUN_SEED=${SEED})`, () => {
     const { core, plain, texts } = await inNode(`
       import { generateText, streamText } from "ai";
       import { createSetun } from "setun/ai-sdk";
+      import { ChatSetun } from "setun/langchain";
       import { createClient } from "setun/openai";
       import { LanguageModel, provideModel } from "setun/prompt-api";
       const client = createClient(model);
       const setun = createSetun(model)();
       const core = [], plain = [];
-      const texts = { whole: [], streamed: [], responses: [], completions: [], echoed: [], generated: [], streamedText: [], prompted: [] };
+      const texts = { whole: [], streamed: [], responses: [], completions: [], echoed: [], generated: [], streamedText: [], invoked: [], chunked: [], prompted: [] };
       for (const { prompt, ...options } of drawn) {
         core.push(await model.chat([{ role: "user", content: prompt }], options).text());
         plain.push(await model.generate(prompt, options).text());
@@ -147,6 +162,11 @@ describe(`drawn requests (SETUN_SEED=${SEED})`, () => {
         const settings = { model: setun, prompt, maxOutputTokens: maxTokens, seed, temperature, topP, topK };
         texts.generated.push((await generateText(settings)).text);
         texts.streamedText.push(await streamText(settings).text);
+        const langchain = new ChatSetun({ model, options });
+        texts.invoked.push((await langchain.invoke(prompt)).text);
+        let chunked = "";
+        for await (const chunk of await langchain.stream(prompt)) chunked += chunk.text;
+        texts.chunked.push(chunked);
         provideModel(model, options);
         texts.prompted.push(await (await LanguageModel.create()).prompt(prompt));
       }
@@ -161,7 +181,9 @@ describe(`drawn requests (SETUN_SEED=${SEED})`, () => {
 
 describe("the AI SDK", () => {
   it("generates objects by their schema, without warnings", async () => {
-    const { objects, streamed, warnings, usage } = await inNode(`
+    const { objects, chained, streamed, warnings, usage } = await inNode(`
+      import { ChatPromptTemplate } from "@langchain/core/prompts";
+      import { ChatSetun } from "setun/langchain";
       import { generateText, Output, streamText } from "ai";
       import { z } from "zod";
       import { createSetun } from "setun/ai-sdk";
@@ -179,9 +201,14 @@ describe("the AI SDK", () => {
       const { partialOutputStream, output } = streamText({ model: model_, prompt: "The dog", seed: 1, output: Output.object({ schema }) });
       let parts = 0;
       for await (const _ of partialOutputStream) parts += 1;
-      console.log(JSON.stringify({ objects, streamed: [parts, await output], warnings, usage }));
+      // By LangChain the same answer, as text and then checked by the schema.
+      const langchain = new ChatSetun({ model, options: { seed: drawn[0].seed, temperature: 1 } });
+      const prompt = ChatPromptTemplate.fromMessages([["human", "{text}"]]);
+      const chained = await prompt.pipe(langchain.withStructuredOutput(schema)).invoke({ text: drawn[0].prompt });
+      console.log(JSON.stringify({ objects, chained, streamed: [parts, await output], warnings, usage }));
     `);
     expect(objects).toHaveLength(4);
+    expect(chained).toEqual(objects[0]);
     expect(streamed[0]).toBeGreaterThan(1);
     expect(streamed[1]).toHaveProperty("age");
     expect(warnings).toEqual([]);
@@ -219,11 +246,14 @@ describe("the AI SDK", () => {
     const { same, other, openai } = await inNode(`
       import { cosineSimilarity, embedMany } from "ai";
       import { createSetun } from "setun/ai-sdk";
+      import { SetunEmbeddings } from "setun/langchain";
       import { createClient } from "setun/openai";
       const values = ["The dog ran.", "The dog ran.", "Lily ate a cake with Tom."];
       const { embeddings } = await embedMany({ model: createSetun(model).embeddingModel(), values });
       const { data } = await createClient(model).embeddings.create({ input: values });
-      const openai = data.every(({ embedding }, index) => embedding.every((value, at) => value === embeddings[index][at]));
+      const vectors = await new SetunEmbeddings({ model }).embedDocuments(values);
+      const isEqual = (vector, index) => vector.every((value, at) => value === embeddings[index][at]);
+      const openai = data.map(({ embedding }) => embedding).every(isEqual) && vectors.every(isEqual);
       const [a, b, c] = embeddings;
       console.log(JSON.stringify({ same: cosineSimilarity(a, b), other: cosineSimilarity(a, c), openai }));
     `);

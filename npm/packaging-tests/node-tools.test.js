@@ -102,6 +102,35 @@ it.each(["hermes", "plain"])("writes valid calls, whose pieces join to the resul
   expect(streamed).toEqual(joined);
 });
 
+it("goes on after any token of a call", async () => {
+  const { whole, rests } = await inNode(
+    "hermes",
+    `
+    const toolChoice = { type: "function", function: { name: "time" } };
+    const options = { tools, toolChoice, parallelToolCalls: false, seed: 2 };
+    const read = async (generation) => {
+      const pieces = [];
+      for await (const { toolCalls = [] } of generation) pieces.push(...toolCalls);
+      return { pieces, ...(await generation.result) };
+    };
+    const whole = await read(model.chat(messages, options));
+    const rests = [];
+    for (let cut = 0; cut <= whole.tokens.length; cut += 1) {
+      const generatedTokens = whole.tokens.slice(0, cut);
+      const { pieces, tokens, finishReason } = await read(model.chat(messages, { ...options, generatedTokens }));
+      rests.push({ tokens: [...generatedTokens, ...tokens], pieces, finishReason });
+    }
+    console.log(JSON.stringify({ whole, rests }));
+  `,
+  );
+  expect(whole.toolCalls.map((/** @type {any} */ call) => call.function.name)).toEqual(["time"]);
+  for (const { tokens, pieces, finishReason } of rests) {
+    expect([tokens, finishReason]).toEqual([whole.tokens, "tool_calls"]);
+    expect(pieces).toEqual(whole.pieces.slice(whole.pieces.length - pieces.length));
+  }
+  expect(rests.at(-1).pieces).toEqual([]);
+});
+
 it("takes results, and refuses what does not fit together", async () => {
   const { named, after, none, failures } = await inNode(
     "plain",

@@ -48,7 +48,7 @@ export interface Embeddings {
 /** Options of {@link Model.countTokens}, with the meaning that they have for a request. */
 export type CountOptions = Pick<
   GenerateOptions,
-  "parseSpecial" | "continueFinalMessage" | "chatTemplateKwargs"
+  "parseSpecial" | "continueFinalMessage" | "chatTemplateKwargs" | "tools" | "toolChoice"
 >;
 
 const EMBED: Rules<EmbedOptions> = {
@@ -61,6 +61,8 @@ const COUNTED = [
   "parseSpecial",
   "continueFinalMessage",
   "chatTemplateKwargs",
+  "tools",
+  "toolChoice",
 ] as const satisfies (keyof CountOptions)[];
 
 const COUNT = Object.fromEntries(COUNTED.map((name) => [name, GENERATE[name]])) as Rules<CountOptions>;

@@ -120,17 +120,18 @@ class ConnectedGeneration implements Generation, Listener {
   #wake: (() => void) | undefined;
   #text: string;
   readonly #tokens: number[];
-  readonly #toolCalls: ToolCall[] = [];
+  readonly #toolCalls: ToolCall[];
   #iterated = false;
   #removeAbortListener = () => {};
 
   constructor(
     { connection, build }: GenerationContext,
     onPromptProgress: GenerateOptions["onPromptProgress"],
-    { text, tokens }: Pick<KnownGeneration, "text" | "tokens"> = { text: "", tokens: [] },
+    { text, tokens, toolCalls }: Omit<KnownGeneration, "begun"> = { text: "", tokens: [], toolCalls: [] },
   ) {
     this.#text = text;
     this.#tokens = [...tokens];
+    this.#toolCalls = [...toolCalls];
     this.#connection = connection;
     this.#build = build;
     this.#onPromptProgress = onPromptProgress;

@@ -10,7 +10,7 @@ import { type OnProgress, ProgressReporter } from "./load-progress.js";
 import { ModelBytes, type ReadOperation } from "./model-bytes.js";
 import type { OpenSource } from "./open-model.js";
 import type { FromHost, ModelRequest, ToHost } from "./protocol.js";
-import { toolGrammar } from "./tools.js";
+import { toolGrammar, withToolText } from "./tools.js";
 import type { WasmEvent, WasmGenerateOptions, WasmGeneration, WasmLoader, WasmModel } from "./wasm.js";
 import { startWasm, type WasmBuild } from "./wasm-instance.js";
 
@@ -100,8 +100,8 @@ export class Host {
         return this.#send({ type: "classified", id, classification });
       }
       case "count-tokens": {
-        const { grammar: _, tools: __, ...options } = message.options;
-        return this.#send({ type: "count", id, count: this.#model().countTokens(message.prompt, options) });
+        const count = this.#model().countTokens(message.prompt, withToolText(message.options, this.#model()));
+        return this.#send({ type: "count", id, count });
       }
       case "embed": {
         const { mean, normalize } = message.pooling;
@@ -267,19 +267,15 @@ export class Host {
   }
 
   async #generate({ id, prompt, options, processors, count, credit }: Message<"generate">): Promise<void> {
-    const { grammar, tools, ...rest } = options;
+    const { grammar, tools, timeout } = options;
     const all = new Map(Array.from({ length: count }, (_, index) => [id + index, new ActiveRequest(credit)]));
     for (const [each, running] of all) this.#running.set(each, running);
     try {
       // Without either there is no wait, so generations start in the order of their requests.
       const loaded = processors && (await LoadedProcessors.load(processors));
       const source = tools ? toolGrammar(tools, this.#model().toolFormat) : grammar;
-      const compiled = source && (await this.#grammars.grammar(source, this.#model(), rest.timeout));
-      const whole = {
-        ...rest,
-        ...(compiled && { grammar: compiled }),
-        ...(tools && source && { tools: source.text }),
-      };
+      const compiled = source && (await this.#grammars.grammar(source, this.#model(), timeout));
+      const whole = { ...withToolText(options, this.#model()), ...(compiled && { grammar: compiled }) };
       const generations = this.#model().generate(prompt, withProcessors(whole, loaded), count);
       const runs = [...all].map(([each, running], index) => {
         return this.#run(each, running, generations[index] as WasmGeneration, loaded);

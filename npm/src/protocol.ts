@@ -16,6 +16,7 @@ import type { FetchOptions } from "./open-model.js";
 import type { SentLogitsProcessor } from "./processors.js";
 import type { RequestOptions } from "./response-format.js";
 import type { ModelSource } from "./sources.js";
+import type { ToolCall } from "./tools.js";
 import type {
   BeamText,
   Classification,
@@ -58,6 +59,7 @@ export interface KnownGeneration {
   readonly begun: number;
   readonly text: string;
   readonly tokens: readonly number[];
+  readonly toolCalls: readonly ToolCall[];
 }
 
 /** How hidden states become a vector. */

@@ -1,7 +1,8 @@
 /** Tools: functions that a model may call. */
 
 import { SetunError } from "./errors.js";
-import type { GrammarSource } from "./response-format.js";
+import type { GrammarSource, RequestOptions } from "./response-format.js";
+import type { WasmGenerateOptions, WasmModel } from "./wasm.js";
 
 /** A function that a model may call, as in the OpenAI API. */
 export interface Tool {
@@ -127,6 +128,14 @@ export function toolGrammar(sent: SentTools, format: string): GrammarSource {
   const { tools, toolChoice, parallelToolCalls } = sent;
   const rest = `"format":${JSON.stringify(format)},"parallelToolCalls":${parallelToolCalls}`;
   return { kind: "tools", text: `{"tools":${tools},"toolChoice":${toolChoice},${rest}}` };
+}
+
+/** Options without a grammar, and with the tools as text. */
+export function withToolText(
+  { grammar: _, tools, ...rest }: RequestOptions,
+  { toolFormat }: Pick<WasmModel, "toolFormat">,
+): WasmGenerateOptions {
+  return tools ? { ...rest, tools: toolGrammar(tools, toolFormat).text } : rest;
 }
 
 /** Adds pieces to the calls of an answer. */

@@ -197,6 +197,7 @@ describe("a prompt", () => {
       result("call_1", "207"),
     ]);
     expect(model.asked[1]?.options.tools).toHaveLength(1);
+    expect(session.contextUsage).toBe(5 * 2 + tools.length);
   });
 
   it("calls no tool of an answer that was cut off", async () => {

@@ -57,7 +57,7 @@ export function fakeModel(answers: readonly Answer[], { contextLength = 100 } = 
       (typeof prompts === "string" ? [prompts] : prompts).flatMap((prompt) =>
         Array.from({ length: options.n ?? 1 }, () => start(prompt, options)),
       ),
-    countTokens: async (prompt) => countOf(prompt),
+    countTokens: async (prompt, { tools = [] } = {}) => countOf(prompt) + tools.length,
     embedMany: async (texts) => ({
       embeddings: texts.map((text) => Float32Array.of(text.length, 0.5)),
       usage: { promptTokens: countOf(texts) },

@@ -97,7 +97,11 @@ it("counts tokens with the options that change a conversation's", async () => {
   expect(await model.countTokens("abcd")).toBe(4);
   const options = { parseSpecial: true, chatTemplateKwargs: { enable_thinking: false } };
   await model.countTokens("a", { ...options, continueFinalMessage: true });
-  expect(log.counted).toEqual([{}, { ...options, continueFinalMessage: true }]);
+  const tools = [{ type: "function" as const, function: { name: "now" } }];
+  await model.countTokens("a", { tools });
+  await model.countTokens("a", { tools, toolChoice: "none" });
+  const sent = JSON.stringify({ tools, toolChoice: "auto", format: "hermes", parallelToolCalls: true });
+  expect(log.counted).toEqual([{}, { ...options, continueFinalMessage: true }, { tools: sent }, {}]);
   await refusal(() => model.countTokens("a", { maxTokens: 3 } as never)).toMatchObject({
     message: expect.stringContaining("maxTokens: unknown option"),
   });

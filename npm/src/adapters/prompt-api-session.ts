@@ -89,13 +89,8 @@ export class Conversation {
     signal: AbortSignal,
     onText: (text: string) => void,
   ): Promise<void> {
-    const { model, tools, options } = this.parts;
-    const given = {
-      ...options,
-      signal,
-      ...(responseFormat && { responseFormat }),
-      ...(tools.length > 0 && { tools: toolsOf(tools) }),
-    };
+    const { model } = this.parts;
+    const given = { ...this.#options, signal, ...(responseFormat && { responseFormat }) };
     let turn = messages;
     for (let continues = isPrefixed; ; continues = false) {
       await this.#makeRoom(turn);
@@ -144,8 +139,8 @@ export class Conversation {
   /** Computes the KV cache of messages, from which the next answer begins. */
   async #prefill(messages: readonly ChatMessage[], signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    const { model, options } = this.parts;
-    await model.chat(this.#with(messages), { ...options, maxTokens: 1, signal }).result;
+    const { model } = this.parts;
+    await model.chat(this.#with(messages), { ...this.#options, maxTokens: 1, signal }).result;
   }
 
   /** An abort before this changes nothing. A system message, which can only be the first one, is never dropped. */
@@ -159,12 +154,16 @@ export class Conversation {
     this.#usage = usage;
   }
 
-  /** Tokens of messages, and of the tools as their JSON text, which is about what templates write. */
+  /** Options of all requests: those with tools begin with them. */
+  get #options(): GenerateOptions {
+    const { options, tools } = this.parts;
+    return tools.length > 0 ? { ...options, tools: toolsOf(tools) } : options;
+  }
+
+  /** Tokens of messages, with the tools as the template writes them. */
   async #count(messages: readonly ChatMessage[]): Promise<number> {
     const { model, tools } = this.parts;
-    if (messages.length === 0) return 0;
-    const offered = tools.length > 0 ? await model.countTokens(JSON.stringify(toolsOf(tools))) : 0;
-    return offered + (await model.countTokens(messages));
+    return messages.length === 0 ? 0 : await model.countTokens(messages, { tools: toolsOf(tools) });
   }
 
   #with(messages: readonly ChatMessage[]): ChatMessage[] {

@@ -3,6 +3,7 @@
 import { checkSignal } from "../check-options.js";
 import { continueGeneration, type Generation, type GenerationContext } from "../generation.js";
 import type { ChatMessage } from "../protocol.js";
+import type { ToolCall } from "../tools.js";
 import type { Generate, Ledger } from "./ledger.js";
 import { watchPage } from "./page-lifecycle.js";
 
@@ -14,6 +15,8 @@ export interface ResumableGeneration {
   readonly text: string;
   /** Ids of the tokens so far. */
   readonly tokens: readonly number[];
+  /** Calls of tools so far; the last one may be a part of a call. */
+  readonly toolCalls: readonly ToolCall[];
   /**
    * Goes on. The iteration has what is new, and the result the whole text, which is that of a generation without a
    * break. Call it once.
@@ -33,6 +36,7 @@ interface Kept {
   readonly begun: number;
   readonly text: string;
   readonly tokens: readonly number[];
+  readonly toolCalls: readonly ToolCall[];
 }
 
 /** The used part of `sessionStorage`. */
@@ -79,11 +83,12 @@ export class KeptGenerations {
       prompt: promptOf(kept),
       text: kept.text,
       tokens: kept.tokens,
+      toolCalls: kept.toolCalls,
       continue: ({ signal } = {}) => {
         checkSignal(signal);
         this.#take(kept);
-        const { begun, text, tokens } = kept;
-        return continueGeneration(context, requestOf(kept), { begun, text, tokens }, signal);
+        const { begun, text, tokens, toolCalls } = kept;
+        return continueGeneration(context, requestOf(kept), { begun, text, tokens, toolCalls }, signal);
       },
       discard: () => {
         this.#offered.delete(kept);
@@ -105,7 +110,7 @@ export class KeptGenerations {
   /** Writes the generations as they are now. */
   write(): void {
     this.#writtenAt = Date.now();
-    const running = this.#ledger.generations.flatMap(({ request, begun, text, tokens }) => {
+    const running = this.#ledger.generations.flatMap(({ request, begun, text, tokens, toolCalls }) => {
       const { prompt, processors } = request;
       const seed = request.options.seed;
       const options = { ...request.options, ...(typeof seed === "bigint" && { seed: `${seed}` }) };
@@ -116,6 +121,7 @@ export class KeptGenerations {
         begun,
         text,
         tokens,
+        toolCalls,
       };
       return isJson(kept) ? [kept] : [];
     });

@@ -7,6 +7,7 @@
 
 import type { FromHost, ToHost } from "../protocol.js";
 import type { RequestOptions } from "../response-format.js";
+import { joinCalls, type ToolCall } from "../tools.js";
 import type { WasmEvent } from "../wasm.js";
 
 /** A request of generations. */
@@ -20,6 +21,7 @@ export interface OpenGeneration {
   readonly begun: number;
   text: string;
   readonly tokens: number[];
+  readonly toolCalls: ToolCall[];
 }
 
 interface Entry {
@@ -80,8 +82,8 @@ export class Ledger {
     for (let index = 0; index < count; index += 1) {
       const own = index === 0 ? options : { ...options, sampleIndex: first + index };
       const request = { ...message, id: id + index, count: 1, options: own };
-      const { text = "", tokens = [], begun = Date.now() } = known ?? {};
-      const generation = { request, begun, text, tokens: [...tokens] };
+      const { text = "", tokens = [], toolCalls = [], begun = Date.now() } = known ?? {};
+      const generation = { request, begun, text, tokens: [...tokens], toolCalls: [...toolCalls] };
       const entry = newEntry(request, generation, message.credit);
       this.#entries.set(id + index, entry);
       if (known !== undefined) return again(entry) as Generate;
@@ -156,6 +158,7 @@ function note(event: WasmEvent, entry: Entry, generation: OpenGeneration): void 
   if (event.type !== "text") return;
   generation.text += event.text;
   generation.tokens.push(event.token);
+  if (event.toolCalls) joinCalls(generation.toolCalls, event.toolCalls);
 }
 
 /** The request from where it was. */
@@ -180,8 +183,8 @@ function optionsAfter({ request, begun }: OpenGeneration): RequestOptions {
 }
 
 /** Whether the sampler has a state that the tokens do not tell, so that all of it is generated again. */
-function isRunAgain({ mirostatTau = 0, tools }: RequestOptions): boolean {
-  return mirostatTau > 0 || tools !== undefined;
+function isRunAgain({ mirostatTau = 0 }: RequestOptions): boolean {
+  return mirostatTau > 0;
 }
 
 /** A seed that a number holds exactly, as the engine's own. */

@@ -10,6 +10,7 @@ import type { FromHost, ToHost } from "../../src/protocol.js";
 import { Ledger } from "../../src/shared/ledger.js";
 import { joinTabs } from "../../src/shared/load-tabs.js";
 import type { Channel, Place } from "../../src/shared/ports.js";
+import { joinCalls, type ToolCall, type ToolCallDelta } from "../../src/tools.js";
 import type { WasmEvent } from "../../src/wasm.js";
 
 const NAME = "setun:test";
@@ -246,7 +247,7 @@ export class FakeHost implements HostLink {
   }
 
   async #generate(id: number, sample: number, message: Extract<ToHost, { type: "generate" }>): Promise<void> {
-    const { maxTokens = 20, seed = 0, generatedTokens = [], mirostatTau } = message.options;
+    const { maxTokens = 20, seed = 0, generatedTokens = [], mirostatTau, tools } = message.options;
     const prompt = message.prompt as string;
     if (mirostatTau && generatedTokens.length > 0) throw new Error("its state is not in the tokens");
     const running = { credit: new Credit(message.credit), isStopped: false };
@@ -261,7 +262,9 @@ export class FakeHost implements HostLink {
       const isLast = hasEnded || at + 1 === maxTokens;
       const text = isLast ? held + wordOf(token) : held;
       held = wordOf(token);
-      const events: WasmEvent[] = hasEnded ? [] : [{ type: "text", text, token }];
+      const events: WasmEvent[] = hasEnded
+        ? []
+        : [{ type: "text", text, token, ...(tools && { toolCalls: [pieceOf(at)] }) }];
       if (isLast) events.push(doneEvent(running.isStopped));
       if (isLast) this.#running.delete(id);
       this.#answer({ type: "events", id, events });
@@ -273,6 +276,21 @@ export class FakeHost implements HostLink {
     this.sent += 1;
     if (this.#isOpen) this.#receive(structuredClone(message));
   }
+}
+
+/** The piece of a call that comes with the token at a place. */
+function pieceOf(at: number): ToolCallDelta {
+  return { index: 0, ...(at === 0 && { id: "call", name: "count" }), arguments: `${at} ` };
+}
+
+/** The call of an answer of some tokens, where there are tools. */
+export function callOf(tokens: number): ToolCall {
+  const calls: ToolCall[] = [];
+  joinCalls(
+    calls,
+    Array.from({ length: tokens }, (_, at) => pieceOf(at)),
+  );
+  return calls[0] as ToolCall;
 }
 
 function doneEvent(isStopped: boolean): WasmEvent {

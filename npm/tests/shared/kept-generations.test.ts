@@ -4,12 +4,14 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Generation } from "../../src/generation.js";
 import type { Model } from "../../src/model.js";
 import type { ToHost } from "../../src/protocol.js";
-import { FakeOrigin, openOf, textOf } from "./fake-tabs.js";
+import { callOf, FakeOrigin, openOf, textOf } from "./fake-tabs.js";
 
 /** Storage of one tab, which outlives its pages. */
 let stored: Map<string, string>;
 /** Requests that hosts have got. */
 let sent: ToHost[];
+
+const TOOLS = [{ type: "function", function: { name: "count" } }];
 
 /** Has each token written, as if it took longer than the interval. */
 function every(): void {
@@ -69,6 +71,8 @@ describe("a generation of an earlier page", () => {
     ["a given seed", { seed: 4, maxTokens: 30 }, 4],
     ["a large seed", { seed: 2n ** 60n, maxTokens: 30 }, 2n ** 60n],
     ["a sampler with a state", { seed: 4, maxTokens: 30, mirostatTau: 2 }, 4],
+    ["calls of tools", { seed: 4, maxTokens: 30, tools: TOOLS }, 4],
+    ["calls of tools, generated again", { seed: 4, maxTokens: 30, tools: TOOLS, mirostatTau: 2 }, 4],
   ])("goes on to the undisturbed text: %s", async (_, options, seed) => {
     every();
     await interrupt(options, 11);
@@ -84,6 +88,9 @@ describe("a generation of an earlier page", () => {
     expect((kept?.text ?? "") + rest).toBe(whole);
     const result = await generation?.result;
     expect([result?.text, result?.tokens.length]).toEqual([whole, 30]);
+    const hasTools = "tools" in options;
+    expect(kept?.toolCalls).toEqual(hasTools ? [callOf(kept?.tokens.length ?? 0)] : []);
+    expect(result?.toolCalls).toEqual(hasTools ? [callOf(30)] : []);
     expect([...stored]).toEqual([]);
     expect(() => kept?.continue()).toThrow("continued or discarded");
   });

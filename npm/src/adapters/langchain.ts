@@ -1,0 +1,221 @@
+/**
+ * `setun/langchain`: a loaded model as a chat model and as embeddings of LangChain.
+ *
+ * `docs/adapters.md` lists what each option becomes.
+ */
+
+import type { CallbackManagerForLLMRun } from "@langchain/core/callbacks/manager";
+import { Embeddings, type EmbeddingsParams } from "@langchain/core/embeddings";
+import type {
+  BaseLanguageModelInput,
+  StructuredOutputMethodOptions,
+} from "@langchain/core/language_models/base";
+import {
+  BaseChatModel,
+  type BaseChatModelCallOptions,
+  type BaseChatModelParams,
+  type BindToolsInput,
+} from "@langchain/core/language_models/chat_models";
+import {
+  assembleStructuredOutputPipeline,
+  createContentParser,
+  createFunctionCallingParser,
+} from "@langchain/core/language_models/structured_output";
+import { AIMessageChunk, type BaseMessage, type MessageContent } from "@langchain/core/messages";
+import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
+import type { Runnable } from "@langchain/core/runnables";
+import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
+import { toJsonSchema } from "@langchain/core/utils/json_schema";
+import { isSerializableSchema, type SerializableSchema } from "@langchain/core/utils/standard_schema";
+import { type InteropZodType, isInteropZodSchema } from "@langchain/core/utils/types";
+import type { AdapterModel, EmbedOptions, GenerateOptions, Generation, Tool, ToolChoice } from "./core.js";
+import { answerOf, chunkOf, endOf, messagesOf } from "./langchain-messages.js";
+
+/** Options of setun that LangChain has no names for, such as `maxTokens` and `seed`. */
+export type SetunOptions = Omit<GenerateOptions, "signal" | "stop" | "tools" | "toolChoice">;
+
+/** Options of a call. */
+export interface ChatSetunCallOptions extends BaseChatModelCallOptions {
+  /** Tools that the model may call; `bindTools` sets them. */
+  tools?: BindToolsInput[];
+  /** Format of the answer; `withStructuredOutput` sets it. */
+  responseFormat?: GenerateOptions["responseFormat"];
+  /** Whether an answer may have several calls. */
+  parallelToolCalls?: boolean;
+  /** Options of setun for this answer. They come last. */
+  options?: SetunOptions;
+}
+
+/** What a chat model is made of. */
+export interface ChatSetunFields extends BaseChatModelParams {
+  /** A model of `load`. */
+  model: AdapterModel;
+  /** Options of setun for all answers. */
+  options?: SetunOptions;
+}
+
+/**
+ * A loaded model as LangChain calls it.
+ *
+ * @example
+ * ```ts
+ * const chat = new ChatSetun({ model: await load("hf:owner/name"), options: { maxTokens: 200 } });
+ * for await (const { text } of await chat.stream("Why is the sky blue?")) output.append(text);
+ * ```
+ */
+export class ChatSetun extends BaseChatModel<ChatSetunCallOptions> {
+  readonly #model: AdapterModel;
+  readonly #options: SetunOptions | undefined;
+
+  constructor({ model, options, ...fields }: ChatSetunFields) {
+    super(fields);
+    this.#model = model;
+    this.#options = options;
+  }
+
+  /** Name of the class in traces. */
+  static override lc_name(): string {
+    return "ChatSetun";
+  }
+
+  /** Names of the options of a call. */
+  override get callKeys(): string[] {
+    return [...super.callKeys, "tools", "responseFormat", "parallelToolCalls", "options"];
+  }
+
+  /** @internal */
+  _llmType(): string {
+    return "setun";
+  }
+
+  /** What the keys of a cache depend on besides a call. */
+  override _identifyingParams(): object {
+    return { model: this.#model.info.name, ...this.#options };
+  }
+
+  /** Tokens of a text, as this model reads it. */
+  override getNumTokens(content: MessageContent): Promise<number> {
+    const parts = typeof content === "string" ? [content] : content.map((part) => part.text);
+    return this.#model.countTokens(parts.filter((part) => typeof part === "string").join("\n"));
+  }
+
+  /** The model with tools, of which each input is valid under its schema. */
+  override bindTools(
+    tools: BindToolsInput[],
+    kwargs?: Partial<ChatSetunCallOptions>,
+  ): Runnable<BaseLanguageModelInput, AIMessageChunk, ChatSetunCallOptions> {
+    return this.withConfig({ tools, ...kwargs });
+  }
+
+  /** @internal */
+  async _generate(messages: BaseMessage[], options: this["ParsedCallOptions"]): Promise<ChatResult> {
+    const result = await this.#start(messages, options).result;
+    const message = answerOf(result);
+    const generationInfo = { finish_reason: result.finishReason };
+    return { generations: [{ text: result.text, message, generationInfo }] };
+  }
+
+  /** @internal */
+  override async *_streamResponseChunks(
+    messages: BaseMessage[],
+    options: this["ParsedCallOptions"],
+    runManager?: CallbackManagerForLLMRun,
+  ): AsyncGenerator<ChatGenerationChunk> {
+    const generation = this.#start(messages, options);
+    for await (const delta of generation) {
+      const message = chunkOf(delta);
+      if (message === undefined) continue;
+      const chunk = new ChatGenerationChunk({ text: delta.text, message });
+      yield chunk;
+      await runManager?.handleLLMNewToken(delta.text, undefined, undefined, undefined, undefined, { chunk });
+    }
+    const result = await generation.result;
+    const generationInfo = { finish_reason: result.finishReason };
+    const message = new AIMessageChunk({ content: "", ...endOf(result) });
+    yield new ChatGenerationChunk({ text: "", message, generationInfo });
+  }
+
+  override withStructuredOutput<Output extends Record<string, unknown>>(
+    schema: InteropZodType<Output> | SerializableSchema<Output> | Record<string, unknown>,
+    config?: StructuredOutputMethodOptions<false>,
+  ): Runnable<BaseLanguageModelInput, Output>;
+  override withStructuredOutput<Output extends Record<string, unknown>>(
+    schema: InteropZodType<Output> | SerializableSchema<Output> | Record<string, unknown>,
+    config?: StructuredOutputMethodOptions<true>,
+  ): Runnable<BaseLanguageModelInput, { raw: BaseMessage; parsed: Output }>;
+  /** The model with answers that are valid under a schema: as text (`jsonSchema`), or as the input of a tool. */
+  override withStructuredOutput<Output extends Record<string, unknown>>(
+    schema: InteropZodType<Output> | SerializableSchema<Output> | Record<string, unknown>,
+    { name = "extract", method = "jsonSchema", includeRaw }: StructuredOutputMethodOptions<boolean> = {},
+  ):
+    | Runnable<BaseLanguageModelInput, Output>
+    | Runnable<BaseLanguageModelInput, { raw: BaseMessage; parsed: Output }> {
+    const isTyped = isInteropZodSchema(schema) || isSerializableSchema(schema);
+    const parameters = isTyped ? toJsonSchema(schema) : schema;
+    if (method !== "functionCalling") {
+      const model = this.withConfig({ responseFormat: { type: "json_schema", schema: parameters } });
+      const parser = createContentParser<Output>(schema);
+      return assembleStructuredOutputPipeline(model, parser, includeRaw, "StructuredOutput");
+    }
+    const tools = [{ type: "function", function: { name, parameters } }];
+    const model = this.bindTools(tools, { tool_choice: name, parallelToolCalls: false });
+    const parser = createFunctionCallingParser<Output>(schema, name);
+    return assembleStructuredOutputPipeline(model, parser, includeRaw, "StructuredOutput");
+  }
+
+  #start(messages: BaseMessage[], call: this["ParsedCallOptions"]): Generation {
+    const { stop, signal, tools = [], tool_choice, responseFormat, parallelToolCalls, options } = call;
+    const offered = tools.map((tool) => convertToOpenAITool(tool) as Tool);
+    const given: GenerateOptions = {
+      ...this.#options,
+      ...(stop !== undefined && stop.length > 0 && { stop }),
+      ...(signal && { signal }),
+      ...(offered.length > 0 && { tools: offered }),
+      ...(offered.length > 0 && tool_choice !== undefined && { toolChoice: choiceOf(tool_choice) }),
+      ...(responseFormat && { responseFormat }),
+      ...(parallelToolCalls !== undefined && { parallelToolCalls }),
+      ...options,
+    };
+    const prompt = messagesOf(messages);
+    const [only] = prompt;
+    const isText = prompt.length === 1 && only?.role === "user";
+    if (this.#model.info.hasChatTemplate || !isText) return this.#model.chat(prompt, given);
+    return this.#model.generate(only.content as string, given); // it continues the text
+  }
+}
+
+function choiceOf(choice: NonNullable<BaseChatModelCallOptions["tool_choice"]>): ToolChoice {
+  if (typeof choice !== "string") return choice as ToolChoice;
+  if (choice === "any" || choice === "required") return "required";
+  return choice === "auto" || choice === "none" ? choice : { type: "function", function: { name: choice } };
+}
+
+/** What embeddings are made of. */
+export interface SetunEmbeddingsFields extends EmbeddingsParams, EmbedOptions {
+  /** A model of `load`. */
+  model: AdapterModel;
+}
+
+/** A loaded model as embeddings of LangChain. */
+export class SetunEmbeddings extends Embeddings {
+  readonly #model: AdapterModel;
+  readonly #options: EmbedOptions;
+
+  constructor({ model, pooling, normalize, ...fields }: SetunEmbeddingsFields) {
+    super(fields);
+    this.#model = model;
+    this.#options = { ...(pooling && { pooling }), ...(normalize !== undefined && { normalize }) };
+  }
+
+  /** A vector for each text. */
+  async embedDocuments(texts: string[]): Promise<number[][]> {
+    const { embeddings } = await this.#model.embedMany(texts, this.#options);
+    return embeddings.map((embedding) => Array.from(embedding));
+  }
+
+  /** The vector of one text. */
+  async embedQuery(text: string): Promise<number[]> {
+    const [vector = []] = await this.embedDocuments([text]);
+    return vector;
+  }
+}
