@@ -1,4 +1,4 @@
-/** A tab under random requests gives back what they used. `SETUN_SOAK_MINUTES=60` runs it longer. */
+/** A tab gives back what models and random requests used. `SETUN_SOAK_MINUTES=60` runs the latter longer. */
 
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -9,6 +9,10 @@ import { makeRandomRequests } from "../test-support/random-requests.js";
 import { startServer } from "../test-support/server.js";
 
 const MINUTES = Number(process.env.SETUN_SOAK_MINUTES ?? 0);
+
+/** Models that are loaded and disposed one after the other, and those of them before memory is compared. */
+const MODELS = 50;
+const FIRST_MODELS = 10;
 
 /** Rounds of a short run, and those after which everything has been used once. */
 const ROUNDS = 4;
@@ -58,6 +62,33 @@ async function bytesOf(id) {
   if (process.platform !== "linux") return 0;
   return PAGE_BYTES * Number((await readFile(`/proc/${id}/statm`, "utf8")).split(" ")[1]);
 }
+
+/**
+ * Runs in the page: loads models, in a worker and on the page's thread in turn, and disposes each after a token.
+ *
+ * The file is fetched once: a browser that is driven keeps the answers of a page, up to 200 MB.
+ */
+async function loadAndDispose(/** @type {number} */ count) {
+  const all = /** @type {any} */ (globalThis);
+  const fetched = async () => (await fetch("./node_modules/setun/model/stories.safetensors")).blob();
+  all.file ??= new File([await fetched()], "stories.safetensors");
+  for (let index = 0; index < count; index += 1) {
+    const model = await all.setun.load(all.file, { worker: index % 2 === 0, backend: "cpu" });
+    await model.generate("The", { maxTokens: 1 }).text();
+    await model.dispose();
+  }
+}
+
+it("gives back the memory and workers of disposed models", async () => {
+  const { page, errors } = opened;
+  await page.evaluate(loadAndDispose, FIRST_MODELS);
+  await expect.poll(() => page.workers().length, { timeout: 20_000 }).toBe(0);
+  const start = await residentBytes();
+  await page.evaluate(loadAndDispose, MODELS - FIRST_MODELS);
+  await expect.poll(() => page.workers().length, { timeout: 20_000 }).toBe(0);
+  expect(await residentBytes()).toBeLessThan(start + SLACK_BYTES);
+  expect(errors).toEqual([]);
+});
 
 it(
   "returns to the memory and workers of its start",

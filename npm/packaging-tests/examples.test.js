@@ -1,33 +1,60 @@
 /** The examples of the package, as its users run them, and the generated reference. */
 
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchChromium } from "../test-support/browsers.js";
-import { makeProject, npm } from "../test-support/project.js";
+import { embeddedModel } from "../test-support/checkpoint.js";
+import { buildWithVite, exampleDependencies, exampleFiles } from "../test-support/examples.js";
+import { makeProject, npm, writeFiles } from "../test-support/project.js";
 import { startServer } from "../test-support/server.js";
-
-const FOLDER = fileURLToPath(new URL("../examples", import.meta.url));
 
 /** @type {Awaited<ReturnType<typeof makeProject>>} */
 let project;
+/** @type {Awaited<ReturnType<typeof startServer>>} */
+let server;
+/** @type {import("playwright-core").Browser} */
+let browser;
+/** @type {string[]} */
+let errors;
 
 beforeAll(async () => {
-  const names = readdirSync(FOLDER);
-  const files = names.map((name) => [name, readFileSync(join(FOLDER, name), "utf8")]);
-  project = await makeProject(Object.fromEntries(files));
+  project = await makeProject(exampleFiles(), exampleDependencies("react-chat", "vue-stream"));
+  server = await startServer({ root: project.folder });
+  browser = await launchChromium();
 });
-afterAll(() => project?.remove());
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop();
+  await project?.remove();
+});
 
 /** Output of an example in Node. @param {string} name @param {string[]} args */
 function run(name, ...args) {
   return execFileSync(process.execPath, [join(project.folder, name), ...args], { encoding: "utf8" });
 }
 
-describe("the examples", () => {
-  it("stream a text in Node", () => {
+/** Opens the page of an example. @param {string} path */
+async function open(path) {
+  const page = await browser.newPage();
+  page.setDefaultTimeout(120_000);
+  errors = [];
+  page.on("pageerror", ({ message }) => errors.push(message));
+  await page.goto(`${server.url}/${path}`);
+  return page;
+}
+
+/** Waits until the status of a page is as it should be. @param {import("playwright-core").Page} page @param {string} selector @param {string} begin */
+async function waitForText(page, selector, begin) {
+  await page.waitForFunction(
+    ([all, text = ""]) => document.querySelector(all ?? "")?.textContent?.startsWith(text),
+    [selector, begin],
+  );
+}
+
+describe("the examples in Node", () => {
+  it("stream a text", () => {
     expect(run("node.mjs", "The dog")).toMatch(/^The dog.+\n(stop|length): \d+ tokens, \d+ tokens\/s\n$/s);
   });
 
@@ -59,20 +86,114 @@ describe("the examples", () => {
     expect(output).toMatch(/\nrefused: bad-option, suffix\n$/);
   });
 
-  it("run in a page without a bundler", async () => {
-    const server = await startServer({ root: project.folder, isolated: false, strict: false });
-    const browser = await launchChromium();
-    const page = await browser.newPage();
-    /** @type {string[]} */
-    const errors = [];
-    page.on("pageerror", ({ message }) => errors.push(message));
-    await page.goto(`${server.url}/browser.html`);
-    await page.waitForFunction(() => document.getElementById("status")?.textContent?.startsWith("cpu"));
+  it("call the model through the AI SDK", () => {
+    expect(run("ai-sdk.mjs", "The dog")).toMatch(/^The dog.+\n(stop|length): \d+ tokens\n$/s);
+  });
+});
+
+describe("the examples in pages", () => {
+  it("stream a text without a bundler", async () => {
+    const page = await open("browser.html");
+    await waitForText(page, "#status", "cpu");
     await page.click("#run");
-    await page.waitForFunction(() => document.getElementById("status")?.textContent?.startsWith("finished"));
+    await waitForText(page, "#status", "finished");
     expect((await page.textContent("#output"))?.length).toBeGreaterThan(60);
-    await browser.close();
-    await server.stop();
+    expect(errors).toEqual([]);
+  });
+
+  it("extract a table", async () => {
+    const page = await open("extract-table.html");
+    await page.click("#extract");
+    await waitForText(page, "#status", "finished: 3 texts");
+    const rows = await page.$$eval("tbody tr", (all) =>
+      all.map((row) => [...row.children].map(({ textContent }) => textContent)),
+    );
+    expect(rows).toHaveLength(3);
+    for (const [customer, , , quantity, urgent] of rows) {
+      expect(customer?.length).toBeLessThanOrEqual(30);
+      expect(quantity).toMatch(/^[1-9]\d{0,2}$/);
+      expect(urgent).toMatch(/^(true|false)$/);
+    }
+    expect(errors).toEqual([]);
+  });
+
+  it("search by meaning", async () => {
+    const page = await open("semantic-search.html");
+    await waitForText(page, "#status", "6 texts");
+    await page.fill("[name=query]", "The little boat sailed over the blue sea.");
+    await page.click("text=Search");
+    await waitForText(page, "li", "1.000 The little boat");
+    const scores = await page.$$eval("li", (all) =>
+      all.map(({ textContent }) => Number(textContent?.slice(0, 5))),
+    );
+    expect(scores).toHaveLength(6);
+    expect(scores).toEqual(scores.toSorted((left, right) => right - left));
+    expect(errors).toEqual([]);
+  });
+
+  it("stream a text with Vue", async () => {
+    buildWithVite(project.folder, "vue-stream");
+    const page = await open("vue-stream/dist/index.html");
+    await page.click("text=Tell");
+    await waitForText(page, "#status", "finished: ");
+    expect((await page.textContent("#output"))?.length).toBeGreaterThan(30);
+    expect(errors).toEqual([]);
+  });
+});
+
+describe("a chat with React and the AI SDK", () => {
+  /** The story model with a chat template, and without an end: what runs until it is stopped is stopped in its midst. */
+  async function writeChatModel() {
+    const { folder } = embeddedModel(project.folder);
+    const [config, sampling] = ["config.json", "generation_config.json"].map((name) => {
+      const { eos_token_id: _, ...rest } = JSON.parse(String(folder[name]));
+      return rest;
+    });
+    const template =
+      "{% for m in messages %}{{ m.content }}{% if not loop.last or add_generation_prompt %}\n{% endif %}{% endfor %}";
+    const files = {
+      ...folder,
+      "config.json": JSON.stringify({ ...config, max_position_embeddings: 1e6 }),
+      "generation_config.json": JSON.stringify(sampling),
+      "chat_template.jinja": template,
+    };
+    const paths = Object.entries(files).map(([name, text]) => [`model/${name}`, text]);
+    await writeFiles(project.folder, Object.fromEntries(paths));
+  }
+
+  /** Loads a model whose answers have at most `tokens` tokens, and sends a message. @param {number} tokens */
+  async function startChat(tokens) {
+    const page = await open("react-chat/dist/index.html");
+    await page.fill("[name=source]", "/model/");
+    await page.fill("[name=tokens]", String(tokens));
+    await page.click("text=Load");
+    await page.fill("[name=text]", "The dog");
+    await page.click("text=Send");
+    return page;
+  }
+
+  /** @param {import("playwright-core").Page} page */
+  const roles = (page) =>
+    page.$$eval("[data-role]", (all) => all.map((each) => each.getAttribute("data-role")));
+
+  it("streams, is stopped and answers again, without a server", async () => {
+    await writeChatModel();
+    buildWithVite(project.folder, "react-chat");
+    const page = await startChat(1e6);
+    for (const again of [true, false]) {
+      await page.waitForSelector("main[data-status=streaming] [data-role=assistant]:not(:empty)");
+      await page.click("text=Stop");
+      await page.waitForSelector("main[data-status=ready]");
+      expect(await roles(page)).toEqual(["user", "assistant"]);
+      if (again) await page.click("text=Regenerate");
+    }
+    await page.close();
+    const short = await startChat(8);
+    await short.waitForSelector("main[data-status=ready] [data-role=assistant]:not(:empty)");
+    await short.fill("[name=text]", "The cat");
+    await short.click("text=Send");
+    await short.waitForSelector("main[data-status=ready] [data-role=assistant]:nth-of-type(4):not(:empty)");
+    expect(await roles(short)).toEqual(["user", "assistant", "user", "assistant"]);
     expect(errors).toEqual([]);
   });
 });

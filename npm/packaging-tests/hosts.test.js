@@ -1,11 +1,14 @@
-/** Hosts other than a page of the files' own origin: another origin's page, a worker, a service worker. */
+/** Hosts other than a page of the files' own origin: another origin's page, workers, an extension, Deno and Bun. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { launchChromium, openInFirefox, openPage } from "../test-support/browsers.js";
-import { storyInNode } from "../test-support/node-story.js";
+import { launchChromium, launchWithExtension, openInFirefox, openPage } from "../test-support/browsers.js";
+import { exampleFiles } from "../test-support/examples.js";
+import { storiesInRuntime, storyInNode } from "../test-support/node-story.js";
 import { INDEX_HTML, PLAIN_MAIN, STORY, tellStory } from "../test-support/page.js";
 import { makeProject } from "../test-support/project.js";
 import { startServer } from "../test-support/server.js";
+
+const RUNTIMES = { deno: "2.9.6", bun: "1.4.5" };
 
 /** Loads a model as each message says, and answers with the story. */
 const HOST = (/** @type {string} */ entry) => `import * as setun from "./node_modules/setun/dist/${entry}.js";
@@ -25,12 +28,9 @@ let files;
 let expected;
 
 beforeAll(async () => {
-  project = await makeProject({
-    "index.html": INDEX_HTML,
-    "main.js": PLAIN_MAIN,
-    "worker.js": HOST("index"),
-    "service-worker.js": HOST("service-worker"),
-  });
+  const pages = { "index.html": INDEX_HTML, "main.js": PLAIN_MAIN };
+  const workers = { "worker.js": HOST("index"), "service-worker.js": HOST("service-worker") };
+  project = await makeProject({ ...exampleFiles("extension"), ...pages, ...workers }, RUNTIMES);
   files = await startServer({ root: project.folder, shared: true });
   expected = (await storyInNode(project.folder)).result.text;
 });
@@ -113,5 +113,49 @@ describe("a host without a document", () => {
     expect(same).toMatchObject({ result: { text: expected } });
     expect(structured).toMatchObject({ result: { text: "a dog" } });
     expect(refused.failed[0]).toBe("not-found");
+  });
+});
+
+describe("the example of an extension", () => {
+  /** Tells a story in the popup, and gives the last line of its status. @param {import("puppeteer-core").Page} popup */
+  async function tellInPopup(popup) {
+    await popup.click("button");
+    await popup.waitForFunction(() =>
+      /loaded at|:/.test(document.querySelector("#status")?.textContent ?? ""),
+    );
+    return popup.$eval("#status", ({ textContent }) => textContent ?? "");
+  }
+
+  it("keeps its model when its service worker ends", async () => {
+    const browser = await launchWithExtension(project.folder);
+    const background = await browser.waitForTarget((target) => target.type() === "service_worker");
+    const worker = await background.worker();
+    const popup = await browser.newPage();
+    await popup.goto(background.url().replace("background.js", "popup.html"));
+    const status = await tellInPopup(popup);
+    expect(status).toMatch(/^(stop|length): relaxed-threads, loaded at /);
+    expect(await popup.$eval("#output", ({ textContent }) => textContent)).toMatch(/[a-z]/);
+
+    const ended = new Promise((resolve) =>
+      browser.on("targetdestroyed", (target) => target === background && resolve(0)),
+    );
+    await worker?.close();
+    await ended;
+    const { text, loadedAt } = await popup.evaluate(() =>
+      /** @type {any} */ (globalThis).chrome.runtime.sendMessage({ to: "background", prompt: "The dog" }),
+    );
+    expect(text).toMatch(/[a-z]/);
+    // Another load would have another time.
+    expect(status).toContain(loadedAt);
+    expect(await tellInPopup(popup)).toContain(loadedAt);
+    await browser.close();
+  });
+});
+
+describe.each([["deno", "run", "--allow-read"], ["bun"]])("%s", (...command) => {
+  it("tells the story as Node does", async () => {
+    const [story, structured] = await storiesInRuntime(project.folder, command, [STORY, STRUCTURED]);
+    expect(story.result.text).toBe(expected);
+    expect(structured.result.text).toBe("a dog");
   });
 });

@@ -1,32 +1,14 @@
-/** A fresh Next.js project without configuration but for its static output, by each of its bundlers. */
+/** The example with Next.js, without configuration but for its static output, by each of its bundlers. */
 
 import { execSync } from "node:child_process";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchChromium, openPage } from "../test-support/browsers.js";
+import { exampleDependencies, exampleFiles } from "../test-support/examples.js";
 import { storyInNode } from "../test-support/node-story.js";
-import { fetched, STORY, tellStory } from "../test-support/page.js";
+import { fetched } from "../test-support/page.js";
 import { makeProject } from "../test-support/project.js";
 import { startServer } from "../test-support/server.js";
-
-const NEXT = { next: "16.4.6", react: "19.3.1", "react-dom": "19.3.1" };
-
-const LAYOUT = `export default function Layout({ children }) {
-  return <html lang="en"><body>{children}</body></html>;
-}
-`;
-
-const PAGE = `"use client";
-import { useEffect } from "react";
-import * as setun from "setun";
-export default function Page() {
-  useEffect(() => {
-    window.setun = setun;
-  }, []);
-  return <main>setun</main>;
-}
-`;
-
-const CONFIG = 'export default { output: "export", distDir: process.env.DIST };\n';
 
 /** @type {Awaited<ReturnType<typeof makeProject>>} */
 let project;
@@ -36,10 +18,7 @@ let browser;
 let expected;
 
 beforeAll(async () => {
-  project = await makeProject(
-    { "app/layout.js": LAYOUT, "app/page.js": PAGE, "next.config.mjs": CONFIG },
-    NEXT,
-  );
+  project = await makeProject(exampleFiles("next"), exampleDependencies("next"));
   expected = (await storyInNode(project.folder)).result.text;
   browser = await launchChromium();
 });
@@ -53,13 +32,23 @@ describe.each(["turbopack", "webpack"])("Next.js with %s", (bundler) => {
     execSync(`npx next build --${bundler}`, {
       cwd: project.folder,
       stdio: ["ignore", "ignore", "inherit"],
-      env: { ...process.env, DIST: bundler, NEXT_TELEMETRY_DISABLED: "1" },
+      env: { ...process.env, NEXT_TELEMETRY_DISABLED: "1" },
     });
+    const built = join(project.folder, "out");
     for (const isolated of [false, true]) {
-      const server = await startServer({ root: `${project.folder}/${bundler}`, isolated });
-      const { page, requests, errors, close } = await openPage(browser, `${server.url}/index.html`);
-      const { result } = await page.evaluate(tellStory, STORY);
-      expect(result).toMatchObject({ text: expected, build: isolated ? "relaxed-threads" : "relaxed" });
+      const server = await startServer({ root: built, isolated });
+      const { page, requests, errors, close } = await openPage(
+        browser,
+        `${server.url}/index.html`,
+        () => document.querySelector("button:enabled") !== null,
+      );
+      await page.click("button");
+      await page.waitForFunction(() =>
+        /^finished/.test(document.querySelector("#status")?.textContent ?? ""),
+      );
+      expect(await page.textContent("#output")).toBe(expected);
+      const build = isolated ? "relaxed-threads" : "relaxed";
+      expect(await page.textContent("#status")).toMatch(new RegExp(`: (stop|length), ${build}$`));
       expect(fetched(requests).code).toHaveLength(1);
       expect(errors).toEqual([]);
       await close();

@@ -40,6 +40,16 @@ export function openChromiumProfile(folder) {
   return chromium.launchPersistentContext(folder, { executablePath, args: QUIET });
 }
 
+/**
+ * Starts Chromium with an unpacked extension. Puppeteer installs it by the protocol; the switch that Playwright
+ * documents is gone from branded browsers.
+ * @param {string} folder
+ */
+export function launchWithExtension(folder) {
+  const executablePath = find("Chromium", "CHROME", CHROMES);
+  return puppeteer.launch({ executablePath, args: QUIET, pipe: true, enableExtensions: [folder] });
+}
+
 /** Starts Firefox. Playwright drives only its own build of it, so this is Puppeteer, whose pages evaluate alike. */
 export function launchFirefox() {
   const executablePath = find("Firefox", "FIREFOX", FIREFOXES);
@@ -65,9 +75,9 @@ function find(name, variable, places) {
 
 /**
  * Opens a page and keeps the addresses it and its workers requested, and its uncaught errors.
- * @param {import("playwright-core").Browser} browser @param {string} url
+ * @param {import("playwright-core").Browser} browser @param {string} url @param {() => boolean} isReady
  */
-export async function openPage(browser, url) {
+export async function openPage(browser, url, isReady = () => "setun" in window) {
   const context = await browser.newContext();
   /** @type {string[]} */
   const requests = [];
@@ -77,6 +87,6 @@ export async function openPage(browser, url) {
   const page = await context.newPage();
   page.on("pageerror", (error) => errors.push(error.message));
   await page.goto(url);
-  await page.waitForFunction(() => "setun" in window);
+  await page.waitForFunction(isReady);
   return { page, requests, errors, close: () => context.close() };
 }

@@ -21,9 +21,9 @@ export async function makeProject(files, dependencies = {}) {
   const manifest = {
     private: true,
     type: "module",
-    dependencies: { setun: `file:${TARBALL}`, ...dependencies },
+    dependencies: { ...dependencies, setun: `file:${TARBALL}` },
   };
-  await writeFiles(folder, { "package.json": JSON.stringify(manifest), ...files });
+  await writeFiles(folder, { ...files, "package.json": JSON.stringify(manifest) });
   npm(folder, ["install", "--no-audit", "--no-fund"]);
   return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
 }

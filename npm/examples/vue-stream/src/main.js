@@ -1,0 +1,4 @@
+import { createApp } from "vue";
+import StoryTeller from "./story-teller.vue";
+
+createApp(StoryTeller).mount("#app");
