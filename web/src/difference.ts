@@ -31,7 +31,8 @@ export function showDifference([first, second]: readonly [Column, Column]): void
 export function differenceOf(one: Compared, other: Compared, isWriting: boolean): Difference | undefined {
   if (one.echo.trim() !== other.echo.trim()) return undefined;
   const places = sameModel(one.choice, other.choice) ? firstToken(one, other) : firstCharacter(one, other);
-  if (places === undefined) return isWriting ? undefined : { places, words: `Both texts are equal${bits(one, other)}.` };
+  if (places === undefined)
+    return isWriting ? undefined : { places, words: `Both texts are equal${bits(one, other)}.` };
   const [here, there] = [pieceAt(one, places[0]), pieceAt(other, places[1])];
   if (isWriting && (here === undefined || there === undefined)) return undefined;
   const words = `The texts differ from token ${places[0] + 1} on: ${here ?? "the end"} in the first, ${there ?? "the end"} in the second.`;

@@ -2,7 +2,14 @@
 
 import { Activity } from "./activity.js";
 import { Column } from "./column.js";
-import { BUILT_IN, type Choice, CurrentModel, choiceFor, rememberChoice, remembered } from "./current-model.js";
+import {
+  BUILT_IN,
+  type Choice,
+  CurrentModel,
+  choiceFor,
+  rememberChoice,
+  remembered,
+} from "./current-model.js";
 import { element, say } from "./elements.js";
 import { EnginePanel } from "./engine-panel.js";
 import { chosenModel, droppedModel } from "./folders.js";

@@ -62,7 +62,11 @@ export async function run({ first, second }: Models, columns: Columns, signal: A
     }
     showModel(models[0] as Model);
     const written = texts.map(async (text, index) => {
-      const [column, model, writer] = [columns[index], models[index], writers[index]] as [Column, Model, Writer];
+      const [column, model, writer] = [columns[index], models[index], writers[index]] as [
+        Column,
+        Model,
+        Writer,
+      ];
       const { options } = text;
       await column.write(async () => {
         column.setState("running", "Computing the prompt…");

@@ -53,7 +53,10 @@ export class SecondModel {
     const { value } = this.#model;
     this.#own.choose((value === SAME ? undefined : this.#choices[Number(value)]) ?? first.choice);
     const backend = this.#backend.value;
-    return { current: this.#own, wish: { ...readBackend(), ...(backend !== SAME && { backend: backend as Backend }) } };
+    return {
+      current: this.#own,
+      wish: { ...readBackend(), ...(backend !== SAME && { backend: backend as Backend }) },
+    };
   }
 
   /** Gives back the memory of the second model. */
@@ -69,9 +72,13 @@ export class SecondModel {
 
   /** Lists the models, and the first column's backends as they are available now. */
   #list(): void {
-    const named = this.#choices.map(({ name }, index) => make("option", { value: String(index), textContent: name }));
+    const named = this.#choices.map(({ name }, index) =>
+      make("option", { value: String(index), textContent: name }),
+    );
     refill(this.#model, [same(), ...named]);
-    const backends = [...element("backend", HTMLSelectElement).children].map((option) => option.cloneNode(true));
+    const backends = [...element("backend", HTMLSelectElement).children].map((option) =>
+      option.cloneNode(true),
+    );
     refill(this.#backend, [same(), ...backends]);
   }
 }

@@ -4,7 +4,17 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { describe, it } from "node:test";
 import { modelFolder } from "./model-folder.mjs";
-import { context, openPage, PATIENCE, page, server, textOf, useStage } from "./stage.mjs";
+import {
+  context,
+  ENDLESS,
+  openPage,
+  PATIENCE,
+  page,
+  server,
+  setControls,
+  textOf,
+  useStage,
+} from "./stage.mjs";
 
 const CHAT = {
   ...{ view: "chat", ready: "#messages > *" },
@@ -98,8 +108,7 @@ describe("the chat with a model without a chat template", () => {
   });
 
   it("stops by the keyboard and keeps what is there", async () => {
-    await page.selectOption("#backend", "scalar");
-    await page.fill("#max-tokens", "");
+    await setControls(page, ENDLESS);
     await page.fill("#message", "Once upon a time");
     await page.keyboard.press("Enter");
     await page.waitForFunction(

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { excessWidth, PATIENCE, page, useStage } from "./stage.mjs";
+import { ENDLESS, excessWidth, PATIENCE, page, setControls, useStage } from "./stage.mjs";
 
 useStage({ controls: { "max-tokens": "40", seed: "3" } });
 
@@ -55,9 +55,9 @@ describe("the panel of the engine", () => {
   });
 
   it("updates while something runs", async () => {
-    await page.selectOption("#backend", "scalar");
-    await page.fill("#max-tokens", "");
+    await setControls(page, ENDLESS);
     await page.check("#two");
+    await page.fill("#seed-2", "4");
     await page.click("#run");
     await page.waitForFunction(
       () => Number(document.getElementById("engine")?.dataset.updates) >= 4,

@@ -26,7 +26,9 @@ before(async () => {
 /** Files of a folder whose names match. @param {string} folder @param {RegExp} names */
 async function files(folder, names) {
   const found = (await readdir(join(FIXTURES, folder))).filter((name) => names.test(name));
-  const blobs = found.map(async (name) => /** @type {const} */ ([name, await openAsBlob(join(FIXTURES, folder, name))]));
+  const blobs = found.map(
+    async (name) => /** @type {const} */ ([name, await openAsBlob(join(FIXTURES, folder, name))]),
+  );
   return new Map(await Promise.all(blobs));
 }
 
@@ -38,7 +40,10 @@ function safetensors(tensors) {
     end += bytes.length;
     return [name, { dtype, shape, data_offsets: [start, end] }];
   });
-  return withHeader(JSON.stringify(Object.fromEntries(entries)), ...Object.values(tensors).map(([, , bytes]) => bytes));
+  return withHeader(
+    JSON.stringify(Object.fromEntries(entries)),
+    ...Object.values(tensors).map(([, , bytes]) => bytes),
+  );
 }
 
 /** @param {string} header @param {Uint8Array[]} data */
@@ -68,11 +73,25 @@ describe("the codes of a matrix", () => {
     const start = 8 + Number(file.readBigUInt64LE(0));
     const header = JSON.parse(file.toString("utf8", 8, start));
     /** @param {string} name */
-    const bytesOf = (name) => file.subarray(...header[name].data_offsets.map((/** @type {number} */ at) => start + at));
-    const types = { i2_s: 36, i2_s_narrow: 36, tq1_0: 34, tq2_0: 35, q2_0: 42, q2_0_wide: 42, iq1_bn: 134, iq2_bn: 135 };
+    const bytesOf = (name) =>
+      file.subarray(...header[name].data_offsets.map((/** @type {number} */ at) => start + at));
+    const types = {
+      i2_s: 36,
+      i2_s_narrow: 36,
+      tq1_0: 34,
+      tq2_0: 35,
+      q2_0: 42,
+      q2_0_wide: 42,
+      iq1_bn: 134,
+      iq2_bn: 135,
+    };
     for (const [name, type] of Object.entries(types)) {
       const data = bytesOf(`${name}.bytes`);
-      const block = blockOf(type, header[`${name}.values`].shape, (/** @type {number} */ bytes) => bytes === data.length);
+      const block = blockOf(
+        type,
+        header[`${name}.values`].shape,
+        (/** @type {number} */ bytes) => bytes === data.length,
+      );
       assert.equal(block.bytes, data.length, name);
       const blob = new Blob([Uint8Array.from(data.subarray(0, data.length - block.tail))]);
       const found = await codes.countCodes(blob, { ...block, padding: 0 }, signal, () => undefined);
@@ -107,7 +126,8 @@ describe("the codes of a matrix", () => {
       assert.ok(matrices > 0, folder);
       assert.equal(minus + zero + plus, weights, `${folder} ${names}`);
       assert.equal(invalid, 0);
-      for (const count of [minus, zero, plus]) assert.ok(count > weights / 5, `${folder}: ${count} of ${weights}`);
+      for (const count of [minus, zero, plus])
+        assert.ok(count > weights / 5, `${folder}: ${count} of ${weights}`);
     }
   });
 
@@ -187,23 +207,55 @@ describe("a checkpoint", () => {
     const gguf = await readFile(join(FIXTURES, "gguf/i2_s.gguf"));
     const container = await readFile(join(FIXTURES, "setun/v1.setun"));
     /** @param {Buffer} bytes @param {number} at @param {number} value */
-    const changed = (bytes, at, value) => new Blob([Uint8Array.from(bytes, (byte, place) => (place === at ? value : byte))]);
+    const changed = (bytes, at, value) =>
+      new Blob([Uint8Array.from(bytes, (byte, place) => (place === at ? value : byte))]);
     /** @type {[name: string, file: Blob, code: string, message: RegExp][]} */
     const wrongs = [
-      ["pytorch_model.bin", new Blob(["x"]), "not-found", /expected a \.safetensors.*found pytorch_model\.bin; .* pickle/],
-      ["a.safetensors", new Blob(["short"]), "truncated", /^a\.safetensors: its header ends at byte 8 or later.* has 5 bytes/],
-      ["a.safetensors", new Blob(["version https://git-lfs.github.com/spec/v1\n"]), "bad-checkpoint", /Git LFS pointer/],
+      [
+        "pytorch_model.bin",
+        new Blob(["x"]),
+        "not-found",
+        /expected a \.safetensors.*found pytorch_model\.bin; .* pickle/,
+      ],
+      [
+        "a.safetensors",
+        new Blob(["short"]),
+        "truncated",
+        /^a\.safetensors: its header ends at byte 8 or later.* has 5 bytes/,
+      ],
+      [
+        "a.safetensors",
+        new Blob(["version https://git-lfs.github.com/spec/v1\n"]),
+        "bad-checkpoint",
+        /Git LFS pointer/,
+      ],
       ["a.safetensors", new Blob(["<!DOCTYPE html><html></html>"]), "bad-checkpoint", /an HTML page/],
       ["a.safetensors", withHeader("[1]"), "bad-checkpoint", /the header is not a JSON object/],
       ["a.safetensors", withHeader('{"t":'), "bad-checkpoint", /the header is not JSON: /],
-      ["a.safetensors", withHeader('{"t":{"dtype":"F32","shape":[-1]}}'), "bad-checkpoint", /"t": expected a list of sizes.*\[-1\]/],
-      ["a.safetensors", withHeader('{"t":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}}'), "bad-checkpoint", /data_offsets, found \[4,0\]/],
+      [
+        "a.safetensors",
+        withHeader('{"t":{"dtype":"F32","shape":[-1]}}'),
+        "bad-checkpoint",
+        /"t": expected a list of sizes.*\[-1\]/,
+      ],
+      [
+        "a.safetensors",
+        withHeader('{"t":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}}'),
+        "bad-checkpoint",
+        /data_offsets, found \[4,0\]/,
+      ],
       ["a.safetensors", withHeader('{"t":null}'), "bad-checkpoint", /"t": expected a text as dtype/],
       ["a.gguf", new Blob(["GGML and more"]), "bad-checkpoint", /no GGUF file/],
       ["a.gguf", changed(gguf, 4, 9), "bad-checkpoint", /GGUF version 9; versions 2 and 3/],
-      ["a.gguf", new Blob([Uint8Array.from(gguf.subarray(0, 300))]), "truncated", /its header ends at byte 301 or later/],
+      [
+        "a.gguf",
+        new Blob([Uint8Array.from(gguf.subarray(0, 300))]),
+        "truncated",
+        /its header ends at byte 301 or later/,
+      ],
       ["a.setun", changed(container, 6, 2), "bad-checkpoint", /version 2 of the container/],
     ];
-    for (const [name, file, code, message] of wrongs) await assert.rejects(read([name, file]), { code, message });
+    for (const [name, file, code, message] of wrongs)
+      await assert.rejects(read([name, file]), { code, message });
   });
 });

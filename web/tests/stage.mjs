@@ -73,6 +73,12 @@ export async function setControls(opened, controls) {
   }
 }
 
+/**
+ * Controls of a text that no chance ends: at this temperature the end of the text is as likely as any other token, and
+ * with the tests' seeds none ends before the context is full.
+ */
+export const ENDLESS = { backend: "scalar", "max-tokens": "", temperature: "50", seed: "3" };
+
 /** @param {string} selector */
 export const textOf = async (selector) => (await page.textContent(selector)) ?? "";
 

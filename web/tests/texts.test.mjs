@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import { modelFolder } from "./model-folder.mjs";
-import { excessWidth, PATIENCE, page, textOf, useStage } from "./stage.mjs";
+import { ENDLESS, excessWidth, PATIENCE, page, setControls, textOf, useStage } from "./stage.mjs";
 
 useStage({ controls: { "max-tokens": "24", seed: "3" } });
 
@@ -37,9 +37,9 @@ async function choose(text, place, choice = 0) {
 
 describe("two texts", () => {
   it("are generated at the same time, and stopped together", async () => {
-    await page.selectOption("#backend", "scalar");
-    await page.fill("#max-tokens", "");
+    await setControls(page, ENDLESS);
     await page.check("#two");
+    await page.fill("#seed-2", "4");
     await page.click("#run");
     const both = () =>
       ["#text", "#text-2"].every((text) => {
@@ -79,7 +79,10 @@ describe("side by side", () => {
     await page.selectOption("#backend-2", "scalar");
     await runToEnd();
     const [one, other] = [await textOf("#caption"), await textOf("#caption-2")];
-    assert.deepEqual([one, other], ["Story model, built in, cpu · simd128", "Story model, built in, cpu · scalar"]);
+    assert.deepEqual(
+      [one, other],
+      ["Story model, built in, cpu · simd128", "Story model, built in, cpu · scalar"],
+    );
     assert.equal(
       await textOf("#difference"),
       "Both texts are equal: 24 tokens, and so is every bit of their log-probabilities.",
@@ -108,7 +111,9 @@ describe("side by side", () => {
       assert.match((await marks.nth(place).getAttribute("class")) ?? "", /differs/);
       assert.equal(await page.locator(`${text} .differs`).count(), 1);
     }
-    const words = new RegExp(`^The texts differ from token ${place + 1} on: “.+” \\(.*%\\) in the first, “.+” \\(.*%\\) in the second`);
+    const words = new RegExp(
+      `^The texts differ from token ${place + 1} on: “.+” \\(.*%\\) in the first, “.+” \\(.*%\\) in the second`,
+    );
     assert.match(await textOf("#difference"), words);
     // Each text is forked with the model that wrote it.
     const token = await choose("#text-2", 4, 1);
@@ -196,9 +201,9 @@ describe("a fork", () => {
   });
 
   it("works during a generation, and with two texts", async () => {
-    await page.selectOption("#backend", "scalar");
-    await page.fill("#max-tokens", "");
+    await setControls(page, ENDLESS);
     await page.check("#two");
+    await page.fill("#seed-2", "4");
     await page.click("#run");
     for (const text of ["#text", "#text-2"])
       await page.waitForSelector(`${text} .token:nth-child(6)`, PATIENCE);

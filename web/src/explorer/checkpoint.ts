@@ -64,7 +64,12 @@ export async function readCheckpoint(files: Files): Promise<Checkpoint> {
     ...twice(tensors),
   ];
   const [first = ""] = chosen;
-  return { name: chosen.length === 1 ? first : `${chosen.length} files`, format: format.name, tensors, problems };
+  return {
+    name: chosen.length === 1 ? first : `${chosen.length} files`,
+    format: format.name,
+    tensors,
+    problems,
+  };
 }
 
 async function readOne({ read }: Format, name: string, files: Files): Promise<Contents> {
@@ -80,7 +85,10 @@ function nothingFound(names: readonly string[]): SetunError {
   const advice = pickle === undefined ? "" : `; ${pickle} is a pickle, which may run code when it is read`;
   const [first = "nothing", ...more] = names;
   const found = more.length === 0 ? first : `${first} and ${more.length} more`;
-  return new SetunError("not-found", `expected a .safetensors, .gguf or .setun file, found ${found}${advice}`);
+  return new SetunError(
+    "not-found",
+    `expected a .safetensors, .gguf or .setun file, found ${found}${advice}`,
+  );
 }
 
 /** The files of one checkpoint: shards belong together, other files of a kind are models of their own. */

@@ -65,7 +65,8 @@ export async function countCodes(
     const bytes = new Uint8Array(buffer);
     for (const { from, to, digits } of runs) {
       const histogram = histograms.get(digits) as Float64Array;
-      for (let block = 0; block < bytes.length; block += blockBytes) addBytes(histogram, bytes, block + from, block + to);
+      for (let block = 0; block < bytes.length; block += blockBytes)
+        addBytes(histogram, bytes, block + from, block + to);
     }
     onBytes(bytes.length);
   }
@@ -86,7 +87,11 @@ function addBytes(histogram: Float64Array, bytes: Uint8Array, from: number, to: 
 }
 
 /** Counts the signs of 16-bit floats; `undefined` if they have more magnitudes than a ternary matrix. */
-export async function countFloats(data: Blob, signal: AbortSignal, onBytes: OnBytes): Promise<Counts | undefined> {
+export async function countFloats(
+  data: Blob,
+  signal: AbortSignal,
+  onBytes: OnBytes,
+): Promise<Counts | undefined> {
   const histogram = new Float64Array(1 << 16);
   for await (const buffer of portions(data, READ_BYTES, signal)) {
     const values = new Uint16Array(buffer);
@@ -94,7 +99,8 @@ export async function countFloats(data: Blob, signal: AbortSignal, onBytes: OnBy
     onBytes(buffer.byteLength);
     if (magnitudes(histogram) > MAX_MAGNITUDES) return undefined;
   }
-  const sum = (from: number, to: number) => histogram.subarray(from, to).reduce((all, count) => all + count, 0);
+  const sum = (from: number, to: number) =>
+    histogram.subarray(from, to).reduce((all, count) => all + count, 0);
   // Zero has two signs.
   const zero = sum(0, 1) + sum(0x8000, 0x8001);
   return { minus: sum(0x8001, 0x1_0000), zero, plus: sum(1, 0x8000), invalid: 0 };

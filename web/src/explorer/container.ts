@@ -42,7 +42,8 @@ export async function readContainer(
   const version = view.getUint16(6, true);
   if (version !== VERSION) throw bad(name, `version ${version} of the container; version ${VERSION} is read`);
   const length = Number(view.getBigUint64(8, true));
-  if (length > MAX_HEADER_BYTES) throw bad(name, `its manifest would have ${length} bytes, at most ${MAX_HEADER_BYTES}`);
+  if (length > MAX_HEADER_BYTES)
+    throw bad(name, `its manifest would have ${length} bytes, at most ${MAX_HEADER_BYTES}`);
   const manifest = parseObject(name, await readBytes(name, file, HEADER_BYTES, HEADER_BYTES + length));
   if (typeof manifest.part === "number")
     throw bad(name, `this is part ${manifest.part} of a container; choose its first file as well`);
@@ -60,7 +61,8 @@ export async function readContainer(
 
 function list(name: string, manifest: Record<string, unknown>, field: string): Record<string, unknown>[] {
   const found = manifest[field];
-  if (Array.isArray(found) && found.every((entry) => typeof entry === "object" && entry !== null)) return found;
+  if (Array.isArray(found) && found.every((entry) => typeof entry === "object" && entry !== null))
+    return found;
   throw bad(name, `manifest: expected a list of objects as ${field}`);
 }
 
@@ -70,13 +72,22 @@ function piecesOf(chunks: readonly Chunk[], blobs: readonly (Blob | undefined)[]
     const isPlain = encoding === undefined && stored === bytes;
     const blob = isPlain ? blobs[part] : undefined;
     const isWhole = blob !== undefined && offset + bytes <= blob.size;
-    const piece = { start, end: start + bytes, data: isWhole ? blob.slice(offset, offset + bytes) : undefined };
+    const piece = {
+      start,
+      end: start + bytes,
+      data: isWhole ? blob.slice(offset, offset + bytes) : undefined,
+    };
     start = piece.end;
     return piece;
   });
 }
 
-function readTensor(file: string, entry: Record<string, unknown>, start: number, pieces: readonly Piece[]): Tensor {
+function readTensor(
+  file: string,
+  entry: Record<string, unknown>,
+  start: number,
+  pieces: readonly Piece[],
+): Tensor {
   const [name, dtype] = [String(entry.name), String(entry.dtype)];
   const shape = checkedShape(file, name, entry.shape);
   const columns = shape.at(-1) ?? 1;
@@ -87,7 +98,8 @@ function readTensor(file: string, entry: Record<string, unknown>, start: number,
   const data = joined(start, start + bytes, pieces);
   // A row's last byte is filled up with weights of 0.
   const coding: Coding | undefined = isTernary ? everyByte(base3, bytes * 5 - elements(shape)) : undefined;
-  const problems = data === undefined ? ["Its bytes are compressed, or their file is missing or cut off."] : [];
+  const problems =
+    data === undefined ? ["Its bytes are compressed, or their file is missing or cut off."] : [];
   return { name, dtype, shape, bytes, problems, ...(data && { data }), ...(coding && { coding }) };
 }
 

@@ -9,13 +9,15 @@ import { type Checkpoint, readCheckpoint } from "./checkpoint.js";
 import type { Counts } from "./codes.js";
 import { modelFiles } from "./files.js";
 import { countTensor, isCounted, oddities, parameters, sum } from "./findings.js";
-import { TensorRow, shares } from "./tensor-row.js";
+import { shares, TensorRow } from "./tensor-row.js";
 
 /** Opens checkpoints and counts their weights. */
 export class Explorer {
   readonly #activity: Activity;
   readonly #status = element("explorer-status", HTMLElement);
   readonly #warnings = element("explorer-warnings", HTMLUListElement);
+  /** Warnings by their words, with the tensors that have them. */
+  readonly #warned = new Map<string, { readonly item: HTMLLIElement; readonly tensors: string[] }>();
   readonly #facts = element("explorer-facts", HTMLElement);
   readonly #bar = element("explorer-bar", HTMLProgressElement);
   readonly #rows = element("explorer-rows", HTMLTableSectionElement);
@@ -58,6 +60,7 @@ export class Explorer {
   }
 
   #clear(): void {
+    this.#warned.clear();
     this.#warnings.replaceChildren();
     this.#rows.replaceChildren();
     this.#facts.textContent = "";
@@ -67,13 +70,19 @@ export class Explorer {
   /** Shows what the headers say. */
   #list({ name, format, tensors, problems }: Checkpoint): TensorRow[] {
     const bytes = tensors.reduce((all, tensor) => all + tensor.bytes, 0);
-    const facts = [name, format, `${tensors.length} tensors`, `${millions(parameters(tensors))} parameters`, size(bytes)];
+    const facts = [
+      name,
+      format,
+      `${tensors.length} tensors`,
+      `${millions(parameters(tensors))} parameters`,
+      size(bytes),
+    ];
     this.#facts.textContent = facts.join(" · ");
     for (const problem of problems) this.#warn(problem);
     const rows = tensors.map((tensor) => new TensorRow(tensor));
     this.#rows.replaceChildren(...rows.map((row) => row.element));
     element("explorer-table", HTMLTableElement).hidden = false;
-    for (const { tensor } of rows) for (const problem of tensor.problems) this.#warn(`${tensor.name}: ${problem}`);
+    for (const { tensor } of rows) for (const problem of tensor.problems) this.#warn(problem, tensor.name);
     return rows;
   }
 
@@ -95,13 +104,20 @@ export class Explorer {
       if (counts === undefined) continue;
       row.show(counts);
       counted.push(counts);
-      for (const oddity of oddities(counts)) this.#warn(`${row.tensor.name}: ${oddity}`);
+      for (const oddity of oddities(counts)) this.#warn(oddity, row.tensor.name);
     }
     return { counted, bytes, found: this.#warnings.children.length };
   }
 
-  #warn(words: string): void {
-    this.#warnings.append(make("li", { textContent: words }));
+  /** Adds a warning; one that several tensors have names the first of them. */
+  #warn(words: string, tensor?: string): void {
+    const warned = this.#warned.get(words) ?? { item: make("li"), tensors: [] };
+    this.#warned.set(words, warned);
+    if (tensor !== undefined) warned.tensors.push(tensor);
+    const [first, ...more] = warned.tensors;
+    const others = more.length === 0 ? "" : ` and ${more.length} more`;
+    warned.item.textContent = first === undefined ? words : `${first}${others}: ${words}`;
+    this.#warnings.append(warned.item);
   }
 
   #report(state: string, words: string): void {
@@ -121,4 +137,3 @@ function warned(count: number): string {
 function millions(count: number): string {
   return count < 1e9 ? `${(count / 1e6).toFixed(1)} million` : `${(count / 1e9).toFixed(2)} billion`;
 }
-

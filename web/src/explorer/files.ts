@@ -1,7 +1,7 @@
 /** Files of a model by their path: chosen or dropped ones, stored ones, or the built-in one. */
 
-import storyModel from "../../node_modules/setun/model/stories.safetensors?url";
 import { models, SetunError, type StoredModel } from "setun";
+import storyModel from "../../node_modules/setun/model/stories.safetensors?url";
 import { type Choice, sameModel } from "../current-model.js";
 import { choiceOf } from "../picker/entries.js";
 import type { Files } from "./checkpoint.js";
@@ -20,7 +20,9 @@ export async function modelFiles(choice: Choice): Promise<Files> {
   if (source === undefined) return new Map([["stories.safetensors", await fetched(storyModel)]]);
   if (typeof source === "string") return storedFiles(choice);
   const items = [...(source as Iterable<File | FileSystemEntry>)];
-  return items.every((item) => item instanceof File) ? filesByPath(items) : entryFiles(items as FileSystemEntry[]);
+  return items.every((item) => item instanceof File)
+    ? filesByPath(items)
+    : entryFiles(items as FileSystemEntry[]);
 }
 
 function filesByPath(files: readonly File[]): Files {
@@ -33,11 +35,16 @@ async function fetched(url: string): Promise<Blob> {
   return response.blob();
 }
 
-async function entryFiles(entries: readonly FileSystemEntry[], depth = 0, files = new Map<string, Blob>()): Promise<Files> {
+async function entryFiles(
+  entries: readonly FileSystemEntry[],
+  depth = 0,
+  files = new Map<string, Blob>(),
+): Promise<Files> {
   for (const entry of entries) {
     if (files.size >= MAX_FILES) break;
     if (entry.isFile) files.set(entry.fullPath.slice(1), await fileOf(entry as FileSystemFileEntry));
-    else if (depth < MAX_DEPTH) await entryFiles(await listed(entry as FileSystemDirectoryEntry), depth + 1, files);
+    else if (depth < MAX_DEPTH)
+      await entryFiles(await listed(entry as FileSystemDirectoryEntry), depth + 1, files);
   }
   return files;
 }
@@ -51,7 +58,9 @@ async function listed(folder: FileSystemDirectoryEntry): Promise<FileSystemEntry
   const reader = folder.createReader();
   const all: FileSystemEntry[] = [];
   for (;;) {
-    const portion = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
+    const portion = await new Promise<FileSystemEntry[]>((resolve, reject) =>
+      reader.readEntries(resolve, reject),
+    );
     if (portion.length === 0 || all.length >= MAX_FILES) return all;
     all.push(...portion);
   }
@@ -67,11 +76,16 @@ async function storedFiles(choice: Choice): Promise<Files> {
   throw new SetunError("not-found", `${choice.name} is not stored in this browser; ${advice}`);
 }
 
-async function folderOf({ name, revision }: StoredModel, root: FileSystemDirectoryHandle): Promise<Files | undefined> {
+async function folderOf(
+  { name, revision }: StoredModel,
+  root: FileSystemDirectoryHandle,
+): Promise<Files | undefined> {
   try {
     const store = await (await root.getDirectoryHandle("setun")).getDirectoryHandle("models");
     for await (const folder of below(store, 4)) {
-      const text = await (await (await folder.getFileHandle("manifest.json")).getFile()).text().catch(() => "{}");
+      const text = await (await (await folder.getFileHandle("manifest.json")).getFile())
+        .text()
+        .catch(() => "{}");
       const manifest = JSON.parse(text);
       if (manifest.model === name && manifest.revision === revision) return allFiles(folder, "");
     }
@@ -83,16 +97,24 @@ async function folderOf({ name, revision }: StoredModel, root: FileSystemDirecto
 }
 
 /** Folders some levels below. */
-async function* below(folder: FileSystemDirectoryHandle, levels: number): AsyncGenerator<FileSystemDirectoryHandle> {
+async function* below(
+  folder: FileSystemDirectoryHandle,
+  levels: number,
+): AsyncGenerator<FileSystemDirectoryHandle> {
   if (levels === 0) return yield folder;
   for await (const handle of folder.values()) {
     if (handle.kind === "directory") yield* below(handle as FileSystemDirectoryHandle, levels - 1);
   }
 }
 
-async function allFiles(folder: FileSystemDirectoryHandle, path: string, files = new Map<string, Blob>()): Promise<Files> {
+async function allFiles(
+  folder: FileSystemDirectoryHandle,
+  path: string,
+  files = new Map<string, Blob>(),
+): Promise<Files> {
   for await (const handle of folder.values()) {
-    if (handle.kind === "file") files.set(path + handle.name, await (handle as FileSystemFileHandle).getFile());
+    if (handle.kind === "file")
+      files.set(path + handle.name, await (handle as FileSystemFileHandle).getFile());
     else await allFiles(handle as FileSystemDirectoryHandle, `${path}${handle.name}/`, files);
   }
   return files;

@@ -10,7 +10,9 @@ const LOPSIDED = 0.6;
 export function isCounted({ coding, data, dtype, name, shape }: Tensor): boolean {
   if (data === undefined) return false;
   const isFloat = dtype === "F16" || dtype === "BF16";
-  return coding !== undefined || (isFloat && shape.length === 2 && /(layers|blk)[._]\d+\D.*weight$/.test(name));
+  return (
+    coding !== undefined || (isFloat && shape.length === 2 && /(layers|blk)[._]\d+\D.*weight$/.test(name))
+  );
 }
 
 /** Counts the weights of a tensor by value; `undefined` for floats that are not ternary. */
@@ -19,13 +21,16 @@ export async function countTensor(
   signal: AbortSignal,
   onBytes: OnBytes,
 ): Promise<Counts | undefined> {
-  return coding === undefined ? countFloats(data, signal, onBytes) : countCodes(data, coding, signal, onBytes);
+  return coding === undefined
+    ? countFloats(data, signal, onBytes)
+    : countCodes(data, coding, signal, onBytes);
 }
 
 /** What looks wrong about the weights of a matrix. */
 export function oddities({ minus, zero, plus, invalid }: Counts): string[] {
   const found: string[] = [];
-  if (invalid > 0) found.push(`${invalid} codes stand for no weight: this is no ternary matrix, or it is damaged.`);
+  if (invalid > 0)
+    found.push(`${invalid} codes stand for no weight: this is no ternary matrix, or it is damaged.`);
   const signed = minus + plus;
   if (signed === 0 && zero > 0) found.push("Every weight is 0.");
   else if (Math.max(minus, plus) > LOPSIDED * signed) found.push("Most of its weights have one sign.");

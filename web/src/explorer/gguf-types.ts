@@ -81,7 +81,10 @@ export function blockOf(type: number, shape: readonly number[], fits: (bytes: nu
   return { name, bytes: undefined, blockBytes: 1, runs: [], tail: 0, problems };
 }
 
-function rowsOf({ name, elements: per, bytes, before = 0, runs = [] }: Rows, shape: readonly number[]): Block {
+function rowsOf(
+  { name, elements: per, bytes, before = 0, runs = [] }: Rows,
+  shape: readonly number[],
+): Block {
   const columns = shape.at(-1) ?? 1;
   const blocks = columns / per;
   if (!Number.isInteger(blocks)) {
@@ -92,6 +95,8 @@ function rowsOf({ name, elements: per, bytes, before = 0, runs = [] }: Rows, sha
   const whole = columns === 0 ? 0 : (elements(shape) / columns) * rowBytes;
   if (before === 0) return { name, bytes: whole, blockBytes: bytes, runs, tail: 0, problems: [] };
   const starts = Array.from({ length: blocks }, (_, block) => before + block * bytes);
-  const all = starts.flatMap((start) => runs.map(({ from, to, digits }) => run(start + from, start + to, digits)));
+  const all = starts.flatMap((start) =>
+    runs.map(({ from, to, digits }) => run(start + from, start + to, digits)),
+  );
   return { name, bytes: whole, blockBytes: rowBytes, runs: all, tail: 0, problems: [] };
 }

@@ -28,7 +28,10 @@ export async function readGguf(name: string, file: Blob): Promise<Contents> {
     const length = Math.min(bytes, file.size);
     try {
       const header = new Header(name, await file.slice(0, length).arrayBuffer());
-      return { tensors: header.tensors(file), files: ["config.json", ...(header.hasTokenizer ? ["tokenizer.json"] : [])] };
+      return {
+        tensors: header.tensors(file),
+        files: ["config.json", ...(header.hasTokenizer ? ["tokenizer.json"] : [])],
+      };
     } catch (error) {
       if (!(error instanceof Short)) throw error;
       if (length === file.size) throw cutOff(name, length + 1, file);
@@ -67,7 +70,8 @@ class Header {
       const end = start + offset + bytes;
       const isWhole = end <= file.size;
       const problems = [...block.problems];
-      if (!isWhole) problems.push(`The file is cut off: the tensor ends ${end - file.size} bytes behind its end.`);
+      if (!isWhole)
+        problems.push(`The file is cut off: the tensor ends ${end - file.size} bytes behind its end.`);
       return {
         ...{ name, shape, bytes, problems, dtype: block.name },
         ...(isWhole && { data: file.slice(start + offset, end - block.tail) }),
@@ -92,9 +96,15 @@ class Header {
   #readTensor(): Listed {
     const name = this.#text();
     const rank = this.#number(4);
-    if (rank < 1 || rank > 4) throw bad(this.#name, `tensor "${name}" has ${rank} dimensions, expected 1 to 4`);
+    if (rank < 1 || rank > 4)
+      throw bad(this.#name, `tensor "${name}" has ${rank} dimensions, expected 1 to 4`);
     const shape = Array.from({ length: rank }, () => this.#number(8)).reverse();
-    return { name, shape: checkedShape(this.#name, name, shape), type: this.#number(4), offset: this.#number(8) };
+    return {
+      name,
+      shape: checkedShape(this.#name, name, shape),
+      type: this.#number(4),
+      offset: this.#number(8),
+    };
   }
 
   #skip(type: number): void {
@@ -142,4 +152,3 @@ class Header {
 function codingOf({ runs, blockBytes }: Block): Pick<Tensor, "coding"> {
   return runs.length === 0 ? {} : { coding: { blockBytes, runs, padding: 0 } };
 }
-

@@ -53,14 +53,20 @@ export function bad(file: string, what: string): SetunError {
 
 /** The error of a file that ends within its header. */
 export function cutOff(name: string, end: number, { size }: Blob): SetunError {
-  return new SetunError("truncated", `${name}: its header ends at byte ${end} or later, but the file has ${size} bytes`);
+  return new SetunError(
+    "truncated",
+    `${name}: its header ends at byte ${end} or later, but the file has ${size} bytes`,
+  );
 }
 
 /** A list of dimensions, or an error. */
 export function checkedShape(file: string, tensor: string, given: unknown): number[] {
   const isShape = Array.isArray(given) && given.every((size) => Number.isSafeInteger(size) && size >= 0);
   if (isShape && Number.isSafeInteger(elements(given))) return given;
-  throw bad(file, `tensor "${tensor}": expected a list of sizes as its shape, found ${JSON.stringify(given)}`);
+  throw bad(
+    file,
+    `tensor "${tensor}": expected a list of sizes as its shape, found ${JSON.stringify(given)}`,
+  );
 }
 
 /** Reads bytes of a file; an error names the end of a file that is too short. */
@@ -77,6 +83,7 @@ export function parseObject(name: string, bytes: ArrayBuffer): Record<string, un
   } catch (cause) {
     throw bad(name, `the header is not JSON: ${cause instanceof Error ? cause.message : cause}`);
   }
-  if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)) return parsed as Record<string, unknown>;
+  if (typeof parsed === "object" && parsed !== null && !Array.isArray(parsed))
+    return parsed as Record<string, unknown>;
   throw bad(name, "the header is not a JSON object");
 }

@@ -7,7 +7,7 @@ import { type Choice, type CurrentModel, choiceFor, sameModel } from "../current
 import { element } from "../elements.js";
 import { explain, showModel, size } from "../figures.js";
 import { type Device, detectDevice } from "./device-fit.js";
-import { allEntries, factsOf, fitHere, matches, type ModelEntry } from "./entries.js";
+import { allEntries, factsOf, fitHere, type ModelEntry, matches } from "./entries.js";
 import { type EntryActions, EntryCard, type EntryState } from "./entry-card.js";
 
 /** The list of models, and what is done with them. */
