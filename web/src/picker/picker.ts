@@ -108,7 +108,7 @@ export class Picker {
   /** Whether a model can run here; where that is unknown, its headers tell, before its weights are downloaded. */
   async #mayRun(entry: ModelEntry): Promise<boolean> {
     const { choice, stored } = entry;
-    if (typeof choice.source !== "string" || stored?.complete) return true;
+    if (typeof choice.source !== "string" || stored !== undefined) return true;
     const known = fitHere(entry, await detectDevice());
     if (known?.runs === "yes") return true;
     const found = await this.#lookUp(choice);
