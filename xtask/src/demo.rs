@@ -186,7 +186,10 @@ fn steps(json: &str) -> Result<Vec<(u32, u64)>> {
 }
 
 /// The numbers behind a key. In a text of the JSON the key's quotes would be escaped.
-fn numbers<T: FromStr<Err: Error + Send + Sync + 'static>>(json: &str, key: &str) -> Result<Vec<T>> {
+fn numbers<T: FromStr<Err: Error + Send + Sync + 'static>>(
+    json: &str,
+    key: &str,
+) -> Result<Vec<T>> {
     let values = json.split(key).skip(1);
     let values = values.map(|rest| rest.split([',', '}']).next().unwrap_or_default().trim());
     values.map(|value| value.parse().with_context(|| format!("{key} {value}"))).collect()
