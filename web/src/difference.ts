@@ -1,4 +1,4 @@
-/** Where two texts of one prompt differ first. */
+/** First difference of two texts of one prompt. */
 
 import type { Column } from "./column.js";
 import { sameModel } from "./current-model.js";

@@ -67,6 +67,8 @@ describe("the list of models", () => {
     page.on("request", (request) => requests.push(request.url()));
     await page.reload();
     await page.waitForSelector(".model >> nth=20", PATIENCE);
+    // The fragment names the view, not a part of it that is scrolled to.
+    assert.equal(await page.evaluate(() => window.scrollY), 0);
     assert.equal(await textOf(".model h3"), "Story model, built in");
     const facts = (await listed("BitNet b1.58 2B4T").textContent()) ?? "";
     assert.match(

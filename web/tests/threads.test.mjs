@@ -1,4 +1,4 @@
-/** What needs no browser: conversations, results in links, comparisons of bits and texts, what a device holds. */
+/** Modules of the page that need no browser: conversations, results in links, comparisons, devices. */
 
 import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";

@@ -1,4 +1,4 @@
-/** What the counts of a tensor say. */
+/** Ternary weights of a tensor by value, and what is odd about them. */
 
 import { type Counts, countCodes, countFloats, type OnBytes } from "./codes.js";
 import { elements, type Tensor } from "./tensor.js";

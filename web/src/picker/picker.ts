@@ -15,7 +15,7 @@ export class Picker {
   readonly #current: CurrentModel;
   readonly #activity: Activity;
   readonly #choose: (choice: Choice) => void;
-  readonly #list = element("models", HTMLUListElement);
+  readonly #list = element("model-list", HTMLUListElement);
   readonly #status = element("models-status", HTMLElement);
   readonly #source = element("model-source", HTMLInputElement);
   readonly #filter = element("model-filter", HTMLInputElement);
