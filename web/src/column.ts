@@ -91,6 +91,12 @@ export class Column {
     }
   }
 
+  /** Marks the token from which two texts differ. */
+  markDifference(place: number | undefined): void {
+    for (const mark of this.#output.querySelectorAll(".differs")) mark.classList.remove("differs");
+    if (place !== undefined) this.#output.children[place]?.classList.add("differs");
+  }
+
   setState(state: State, words: string): void {
     const status = element(`status${this.#suffix}`, HTMLElement);
     status.dataset.state = state;

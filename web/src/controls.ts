@@ -12,14 +12,23 @@ export interface Text {
   readonly options: GenerateOptions;
 }
 
-/** One or two generations; the second prompt defaults to the first. */
-export function readTexts(): Text[] {
+/**
+ * One or two generations; the second prompt defaults to the first. Two that are to be compared have one seed, unless
+ * the second has its own.
+ */
+export function readTexts(areCompared: boolean): Text[] {
   const asChat = isChecked("chat");
   const prompt = element("prompt", HTMLTextAreaElement).value;
   const first = { prompt, asChat, options: readOptions("seed") };
   if (!isChecked("two")) return [first];
-  const other = element("prompt-2", HTMLTextAreaElement).value;
-  return [first, { prompt: other || prompt, asChat, options: readOptions("seed-2") }];
+  const second = { ...first, prompt: element("prompt-2", HTMLTextAreaElement).value || prompt };
+  if (!areCompared) return [first, { ...second, options: readOptions("seed-2") }];
+  const shared = first.options.seed ?? crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
+  const options = { ...first.options, seed: shared };
+  return [
+    { ...first, options },
+    { ...second, options: { ...options, seed: seed("seed-2") ?? shared } },
+  ];
 }
 
 /** Options of a fork. */

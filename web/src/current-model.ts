@@ -1,6 +1,6 @@
 /** The loaded model, kept until another model or backend is selected. */
 
-import { type LoadOptions, type LoadSource, load, type Model, models } from "setun";
+import { type CatalogEntry, type LoadOptions, type LoadSource, load, type Model, models } from "setun";
 import { filesAreKept } from "./offline.js";
 
 /** A source and its name on the page. */
@@ -14,7 +14,26 @@ export const BUILT_IN: Choice = { name: "Story model, built in" };
 
 /** Whether two choices are one model. */
 export function sameModel(one: Choice, other: Choice): boolean {
-  return one === other || (typeof one.source === "string" && one.source === other.source);
+  return one === other || (typeof one.source === "string" && keyOf(one.source) === keyOf(other.source));
+}
+
+/** A source; for a model of the catalog its short name, however it is written. */
+function keyOf(source: Choice["source"]): Choice["source"] {
+  return inCatalog(source)?.name ?? source;
+}
+
+/** The model of the catalog that a short name or a Hub name means. */
+export function inCatalog(source: Choice["source"]): CatalogEntry | undefined {
+  return models.catalog.find(({ name, repository, file }) => {
+    const hub = `hf:${repository}`;
+    return source === name || source === hub || (file !== undefined && source === `${hub}:${file}`);
+  });
+}
+
+/** The choice of a name or an address; a model of the catalog has its title. */
+export function choiceFor(source: string): Choice {
+  const entry = inCatalog(source);
+  return entry === undefined ? { name: source, source } : { name: entry.title, source: entry.name };
 }
 
 /** Where the last choice is kept. */
@@ -34,7 +53,7 @@ export function rememberChoice({ source }: Choice): void {
 export async function remembered(): Promise<Choice | undefined> {
   try {
     const source = localStorage.getItem(REMEMBERED);
-    return source !== null && (await models.has(source)) ? { name: source, source } : undefined;
+    return source !== null && (await models.has(source)) ? choiceFor(source) : undefined;
   } catch {
     return undefined;
   }
@@ -72,14 +91,20 @@ export class CurrentModel {
     const asked = { choice: this.#choice, wish: JSON.stringify(wish) };
     const previous = this.#loaded;
     if (previous?.wish === asked.wish && sameModel(previous.choice, asked.choice)) return previous.model;
-    this.#loaded = undefined;
-    await previous?.model.dispose();
-    this.#changed();
+    await this.release();
     await filesAreKept();
     const model = await load(asked.choice.source, { ...wish, ...more });
     this.#loaded = { ...asked, model };
     this.#changed();
     return model;
+  }
+
+  /** Gives back the memory of the loaded model. */
+  async release(): Promise<void> {
+    const previous = this.#loaded;
+    this.#loaded = undefined;
+    await previous?.model.dispose();
+    if (previous !== undefined) this.#changed();
   }
 
   #changed(): void {

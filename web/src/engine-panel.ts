@@ -34,6 +34,7 @@ export class EnginePanel {
   async #poll(): Promise<void> {
     if (this.#isPolling || !this.#panel.open) return;
     this.#isPolling = true;
+    this.#panel.dataset.live = "";
     try {
       for (let isWanted = true; isWanted; ) {
         isWanted = this.#isWanted;
@@ -44,6 +45,7 @@ export class EnginePanel {
       }
     } finally {
       this.#isPolling = false;
+      delete this.#panel.dataset.live;
     }
   }
 

@@ -126,6 +126,8 @@ function asRate(rate: number): string {
 
 /** A size, such as `1.2 GB`. */
 export function size(bytes: number): string {
+  if (bytes < 1e3) return `${bytes} B`;
+  if (bytes < 1e6) return `${(bytes / 1e3).toFixed(1)} kB`;
   return bytes < 1e9 ? `${megabytes(bytes)} MB` : `${(bytes / 1e9).toFixed(1)} GB`;
 }
 

@@ -2,6 +2,14 @@
 
 import { element } from "./elements.js";
 
+/** What was found, in words. */
+export interface FoundGpu {
+  readonly isThere: boolean;
+  /** Whether it only plays a GPU, in software. */
+  readonly isSoftware: boolean;
+  readonly words: string;
+}
+
 /** Enables the WebGPU option if there is a GPU, else shows the reason. */
 export async function offerGpu(): Promise<void> {
   const hint = element("gpu", HTMLElement);
@@ -12,20 +20,29 @@ export async function offerGpu(): Promise<void> {
   if (option) option.disabled = !found.isThere;
 }
 
-async function lookForGpu(): Promise<{ isThere: boolean; words: string }> {
+let found: Promise<FoundGpu> | undefined;
+
+/** Looks for a GPU, once. */
+export function lookForGpu(): Promise<FoundGpu> {
+  found ??= look();
+  return found;
+}
+
+async function look(): Promise<FoundGpu> {
+  const none = { isThere: false, isSoftware: false };
   if (navigator.gpu === undefined) {
     const words = isSecureContext ? "this browser has no WebGPU." : "WebGPU needs a secure page (https).";
-    return { isThere: false, words: `No GPU: ${words}` };
+    return { ...none, words: `No GPU: ${words}` };
   }
   const adapter = await navigator.gpu
     .requestAdapter({ powerPreference: "high-performance" })
     .catch(() => null);
   if (adapter === null) {
     const words = "No GPU: the browser finds none. Check graphics acceleration in its settings.";
-    return { isThere: false, words };
+    return { ...none, words };
   }
   const { description, vendor, architecture, isFallbackAdapter } = adapter.info ?? {};
   const name = description || `${vendor} ${architecture}`.trim() || "without a name";
   const pace = isFallbackAdapter ? ", a software adapter, slow" : "";
-  return { isThere: true, words: `GPU: ${name}${pace}.` };
+  return { isThere: true, isSoftware: isFallbackAdapter === true, words: `GPU: ${name}${pace}.` };
 }

@@ -2,7 +2,14 @@
 
 import { Activity } from "./activity.js";
 import { Column } from "./column.js";
-import { BUILT_IN, type Choice, CurrentModel, rememberChoice, remembered } from "./current-model.js";
+import {
+  BUILT_IN,
+  type Choice,
+  CurrentModel,
+  choiceFor,
+  rememberChoice,
+  remembered,
+} from "./current-model.js";
 import { element, say } from "./elements.js";
 import { EnginePanel } from "./engine-panel.js";
 import { chosenModel, droppedModel } from "./folders.js";
@@ -10,13 +17,14 @@ import { offerGpu } from "./gpu.js";
 import { registerServiceWorker } from "./offline.js";
 import { openViews } from "./open-views.js";
 import { type Columns, fork, move, run, showSecond } from "./run.js";
-import { alternativesAt, textOf } from "./story.js";
+import { SecondModel } from "./second-model.js";
+import { alternativesAt, modelOf, textOf } from "./story.js";
 import { type CardContents, TokenCard } from "./token-card.js";
 import type { TokenListener } from "./tokens.js";
 
 const form = element("form", HTMLFormElement);
-const starts = buttons("run", "send", "benchmark-run", "parity-run");
-const stops = buttons("stop", "chat-stop", "benchmark-stop", "parity-stop");
+const starts = buttons("run", "send", "benchmark-run", "parity-run", "explorer-current");
+const stops = buttons("stop", "chat-stop", "benchmark-stop", "parity-stop", "explorer-stop");
 const address = element("address", HTMLInputElement);
 const folder = element("folder", HTMLInputElement);
 const files = element("files", HTMLInputElement);
@@ -26,6 +34,7 @@ const backend = element("backend", HTMLSelectElement);
 const two = element("two", HTMLInputElement);
 
 const current = new CurrentModel();
+const models = { first: current, second: new SecondModel(current) };
 const card = new TokenCard();
 const columns: Columns = [new Column("", tokenListener), new Column("-2", tokenListener)];
 const panel = new EnginePanel(() => current.loaded?.model);
@@ -34,11 +43,11 @@ const activity = new Activity((isRunning) => {
   for (const button of starts) button.disabled = isRunning;
   for (const button of stops) button.disabled = !isRunning;
 });
-const submit = openViews({ current, activity, choose, write: () => begin(run) });
+const views = openViews({ current, activity, choose, write: () => begin(run) });
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  if (!activity.isRunning) submit();
+  if (!activity.isRunning) views.submit();
 });
 
 backend.addEventListener("change", async () => {
@@ -49,7 +58,7 @@ backend.addEventListener("change", async () => {
 
 function begin(work: typeof run): void {
   card.close();
-  activity.start((signal) => work(current, columns, signal));
+  activity.start((signal) => work(models, columns, signal));
 }
 
 /** What the tokens of a column do. */
@@ -66,13 +75,13 @@ function tokenListener(column: Column): TokenListener {
 function cardOf(column: Column, place: number): CardContents | undefined {
   const { story } = column;
   const step = story?.steps[place];
-  const model = current.loaded?.model;
+  const model = story && modelOf(story);
   if (story === undefined || step === undefined || model === undefined) return undefined;
   return {
     token: step.token,
     alternatives: alternativesAt(story, place),
     textOf: (token) => textOf(model, story, place, token),
-    choose: (token) => activity.start((signal) => fork(current, columns, { column, place, token }, signal)),
+    choose: (token) => activity.start((signal) => fork(columns, { column, place, token }, signal)),
   };
 }
 
@@ -84,6 +93,7 @@ for (const button of stops) button.addEventListener("click", () => void activity
 
 two.addEventListener("change", () => {
   element("other", HTMLElement).hidden = !two.checked;
+  if (two.checked) void models.second.offer();
   if (!activity.isRunning) showSecond(two.checked || columns[1].story !== undefined);
 });
 
@@ -94,7 +104,7 @@ document.addEventListener("keydown", (event) => {
 
 address.addEventListener("change", () => {
   const url = address.value.trim();
-  choose(url === "" ? BUILT_IN : { name: url, source: url });
+  choose(url === "" ? BUILT_IN : choiceFor(url));
 });
 
 for (const input of [folder, files]) {
@@ -118,7 +128,7 @@ document.addEventListener("drop", (event) => {
   event.preventDefault();
   drop.hidden = true;
   const model = event.dataTransfer && droppedModel(event.dataTransfer);
-  if (model) choose(model);
+  if (model && !views.drop(model)) choose(model);
 });
 
 /** Takes another model from the next run on. */

@@ -15,20 +15,29 @@ export interface Shared {
   write(): void;
 }
 
-/** Opens the view of the address, and returns what the form's submission does. */
-export function openViews({ current, activity, choose, write }: Shared): () => void {
+/** What the page's own events do in the view that is shown. */
+export interface OpenedViews {
+  submit(): void;
+  /** Takes dropped files; `false` where they are the page's next model. */
+  drop(choice: Choice): boolean;
+}
+
+/** Opens the view of the address. */
+export function openViews({ current, activity, choose, write }: Shared): OpenedViews {
   const chat = once(async () => (await import("./chat/chat.js")).Chat.open(current, activity));
   const picker = once(async () => new (await import("./picker/picker.js")).Picker(current, activity, choose));
   const benchmark = once(
     async () => new (await import("./benchmark/benchmark.js")).Benchmark(current, activity),
   );
   const parity = once(async () => new (await import("./parity/parity.js")).Parity(activity));
+  const explorer = once(async () => new (await import("./explorer/explorer.js")).Explorer(activity));
   const open: Record<View, (details: string) => Promise<unknown>> = {
     story: async () => undefined,
     chat,
     models: async () => (await picker()).refresh(),
     benchmark: async (details) => (await benchmark()).showShared(details),
     parity,
+    explorer,
   };
   const submit: Record<View, () => Promise<void>> = {
     story: async () => write(),
@@ -36,11 +45,21 @@ export function openViews({ current, activity, choose, write }: Shared): () => v
     models: async () => (await picker()).lookUp(),
     benchmark: async () => (await benchmark()).run(),
     parity: async () => (await parity()).run(),
+    explorer: async () => (await explorer()).open(current.choice),
   };
   const views = new Views();
   views.listen((view, details) => void open[view](details).catch(failed));
   views.start();
-  return () => void submit[views.current]().catch(failed);
+  return {
+    submit: () => void submit[views.current]().catch(failed),
+    drop: (choice) => {
+      if (views.current !== "explorer") return false;
+      void explorer()
+        .then((view) => view.open(choice))
+        .catch(failed);
+      return true;
+    },
+  };
 }
 
 /** What `make` returns, made at the first call. */

@@ -3,10 +3,12 @@
 import type { GenerateOptions, Model, PromptProgress } from "setun";
 import type { Column } from "./column.js";
 import { readBackend, readFork, readTexts, type Text } from "./controls.js";
-import type { Choice, CurrentModel } from "./current-model.js";
+import type { CurrentModel } from "./current-model.js";
+import { showDifference } from "./difference.js";
 import { element } from "./elements.js";
 import { ending, explain, Figures, inWords, showModel, showProgress, usedBy } from "./figures.js";
-import { forked, type Story } from "./story.js";
+import type { SecondModel, Writer } from "./second-model.js";
+import { forked, modelOf, type Story } from "./story.js";
 
 /** Tokens of a prompt whose progress is shown. */
 const LONG_PROMPT = 256;
@@ -14,9 +16,16 @@ const LONG_PROMPT = 256;
 /** The two columns of texts. */
 export type Columns = readonly [Column, Column];
 
+/** Models of the two columns. */
+export interface Models {
+  readonly first: CurrentModel;
+  readonly second: SecondModel;
+}
+
 /** A generation and its column. */
 interface Writing {
   readonly model: Model;
+  readonly columns: Columns;
   readonly column: Column;
   readonly story: Story;
   readonly options: GenerateOptions;
@@ -32,59 +41,70 @@ export interface ForkPoint {
   readonly token: number;
 }
 
-/** Runs one or two generations in one batch, until all end or `signal` aborts. */
-export async function run(current: CurrentModel, columns: Columns, signal: AbortSignal): Promise<void> {
-  const [first] = columns;
+/** Runs one or two generations, in one batch if one model writes both, until all end or `signal` aborts. */
+export async function run({ first, second }: Models, columns: Columns, signal: AbortSignal): Promise<void> {
   for (const column of columns) {
     column.clear();
     column.setState("idle", "");
   }
+  showDifference(columns);
   const figures = new Figures();
+  let [loading] = columns;
   try {
-    const texts = readTexts();
+    const texts = readTexts(second.isOther);
     showSecond(texts.length > 1);
-    const model = await loadModel(current, first, signal);
-    const { choice } = current;
+    if (texts.length === 1) await second.release();
+    const writers = [{ current: first, wish: readBackend() }, await second.writer(first)] as const;
+    const models: Model[] = [];
+    for (const index of texts.keys()) {
+      loading = columns[index] as Column;
+      models.push(await loadModel(writers[index] as Writer, loading, signal));
+    }
+    showModel(models[0] as Model);
     const written = texts.map(async (text, index) => {
-      const column = columns[index] as Column;
+      const [column, model, writer] = [columns[index], models[index], writers[index]] as [
+        Column,
+        Model,
+        Writer,
+      ];
       const { options } = text;
       await column.write(async () => {
         column.setState("running", "Computing the prompt…");
-        const story = await begin(model, choice, text);
-        await write({ model, column, story, options, signal, ...(index === 0 && { figures }) });
+        const story = await begin(model, writer.current, text, second.isOther);
+        await write({ model, columns, column, story, options, signal, ...(index === 0 && { figures }) });
       });
     });
     await Promise.all(written);
   } catch (error) {
-    failed(first, "done", error, signal);
+    failed(loading, "done", error, signal);
   }
 }
 
 /** Forks a text at a token, with that token or another, into the other column. */
 export async function fork(
-  current: CurrentModel,
-  [first, second]: Columns,
+  columns: Columns,
   { column, place, token }: ForkPoint,
   signal: AbortSignal,
 ): Promise<void> {
-  const { loaded } = current;
+  const [first, second] = columns;
   const { story } = column;
-  if (story === undefined || loaded === undefined) return;
+  if (story === undefined) return;
   await second.write(async () => {
     if (column === second) await first.write(async () => first.takeFrom(second));
     showSecond(true);
-    const { model, choice } = loaded;
-    if (story.choice !== choice) throw new Error("Another model wrote this text. Run it again to fork it.");
+    const model = modelOf(story);
+    if (model === undefined) throw new Error("Another model wrote this text. Run it again to fork it.");
     second.setState("running", "Computing the prefix…");
     const branch = await forked(model, story, place, token);
-    await write({ model, column: second, story: branch, options: readFork(), signal });
+    await write({ model, columns, column: second, story: branch, options: readFork(), signal });
   });
 }
 
 /** Loads the model on the selected backend, without generating. */
-export async function move(current: CurrentModel, [first]: Columns, signal: AbortSignal): Promise<void> {
+export async function move(models: Models, [first]: Columns, signal: AbortSignal): Promise<void> {
   try {
-    const model = await loadModel(current, first, signal);
+    const model = await loadModel({ current: models.first, wish: readBackend() }, first, signal);
+    showModel(model);
     first.setState("idle", `The next text runs on ${usedBy(model)}.`);
   } catch (error) {
     failed(first, "idle", error, signal);
@@ -97,28 +117,33 @@ export function showSecond(isShown: boolean): void {
   element("texts", HTMLElement).toggleAttribute("data-two", isShown);
 }
 
-async function loadModel(current: CurrentModel, column: Column, signal: AbortSignal): Promise<Model> {
+async function loadModel({ current, wish }: Writer, column: Column, signal: AbortSignal): Promise<Model> {
   column.setState("loading", "Loading the model…");
   try {
-    const model = await current.get(readBackend(), { signal, onProgress: showProgress });
-    showModel(model);
-    return model;
+    return await current.get(wish, { signal, onProgress: showProgress });
   } finally {
     element("progress", HTMLElement).hidden = true;
   }
 }
 
-/** A story with a prompt only. */
-async function begin(model: Model, choice: Choice, { prompt, asChat }: Text): Promise<Story> {
+/** A story with a prompt only. Its caption names the model if two are compared. */
+async function begin(
+  model: Model,
+  writer: CurrentModel,
+  { prompt, asChat }: Text,
+  areCompared: boolean,
+): Promise<Story> {
   const isChat = asChat && model.info.hasChatTemplate;
   const session = model.session();
   await session.push(isChat ? [{ role: "user", content: prompt }] : prompt);
   const echo = isChat ? `${prompt}\n\n` : prompt;
-  return { caption: "", choice, echo, start: session.tokens, steps: [], kept: 0 };
+  const { choice } = writer;
+  const caption = areCompared ? `${choice.name}, ${usedBy(model)}` : "";
+  return { caption, choice, writer, echo, start: session.tokens, steps: [], kept: 0 };
 }
 
 /** Continues a story. The prefix cache has what was computed before. */
-async function write({ model, column, story, options, signal, figures }: Writing): Promise<void> {
+async function write({ model, columns, column, story, options, signal, figures }: Writing): Promise<void> {
   column.show(story);
   element("texts", HTMLElement).toggleAttribute("data-shaded", options.logprobs === true);
   const session = model.session();
@@ -136,10 +161,12 @@ async function write({ model, column, story, options, signal, figures }: Writing
     if (isFirst) column.setState("running", "Generating…");
     isFirst = false;
     figures?.add();
+    showDifference(columns);
   });
   const result = await generation.result;
   figures?.end(result);
   column.setState("done", ending(result) + (figures ? "" : inWords(result)));
+  showDifference(columns);
 }
 
 function failed(column: Column, idle: "idle" | "done", error: unknown, signal: AbortSignal): void {

@@ -1,7 +1,7 @@
 /** A text with its prompt and its tokens. */
 
 import type { Model, TextDelta } from "setun";
-import type { Choice } from "./current-model.js";
+import { type Choice, type CurrentModel, sameModel } from "./current-model.js";
 
 /** Number of alternatives requested with each token. */
 export const ALTERNATIVES = 5;
@@ -12,6 +12,8 @@ export interface Story {
   readonly caption: string;
   /** The model that generated it; tokens belong to its vocabulary. */
   readonly choice: Choice;
+  /** Where this model is loaded, until another one is. */
+  readonly writer: CurrentModel;
   /** The prompt as text. */
   readonly echo: string;
   /** The prompt as tokens. */
@@ -27,6 +29,11 @@ export interface Alternative {
   readonly token: number;
   /** Its probability, if it was requested. */
   readonly share: number | undefined;
+}
+
+/** The model that generated a story, while it is loaded. */
+export function modelOf({ choice, writer }: Story): Model | undefined {
+  return writer.loaded && sameModel(writer.loaded.choice, choice) ? writer.loaded.model : undefined;
 }
 
 /** The token at a position and its alternatives, the most likely first. */

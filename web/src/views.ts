@@ -1,6 +1,6 @@
 /** The views of the page. The address's fragment names the one that is shown. */
 
-const VIEWS = ["story", "chat", "models", "benchmark", "parity"] as const;
+const VIEWS = ["story", "chat", "models", "benchmark", "parity", "explorer"] as const;
 
 /** A view's name, in the fragment and in `data-view`. */
 export type View = (typeof VIEWS)[number];

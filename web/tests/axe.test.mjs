@@ -1,26 +1,14 @@
 /** Accessibility of every view of the built page by axe: light, dark, narrow. */
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { join } from "node:path";
+import { describe, it } from "node:test";
 import axe from "axe-core";
-import { launch } from "../browser.mjs";
-import { PATIENCE, startPreview } from "./preview.mjs";
+import { importModule } from "./modules.mjs";
+import { WEB } from "./preview.mjs";
+import { excessWidth, PATIENCE, page, server, useBrowser, usePages } from "./stage.mjs";
 
-/** @type {import("playwright-core").Browser} */
-let browser;
-/** @type {import("playwright-core").Page} */
-let page;
-/** @type {Awaited<ReturnType<typeof startPreview>>} */
-let server;
-
-before(async () => {
-  browser = await launch();
-  server = await startPreview({});
-});
-after(async () => {
-  await browser.close();
-  await server.stop();
-});
+const FIXTURES = join(WEB, "../tests/fixtures/gguf");
 
 /** What axe finds on the page as it is, in words. */
 async function findings() {
@@ -40,11 +28,9 @@ async function findings() {
 }
 
 /** @param {string} view */
-async function open(view) {
-  await page.goto(`${server.url}#${view}`);
-  await page.selectOption("#backend", "simd128");
-  await page.fill("#threads", "1");
-}
+const open = (view) => page.goto(`${server.url}#${view}`);
+
+useBrowser();
 
 for (const [name, width, colorScheme] of /** @type {const} */ ([
   ["light", 1200, "light"],
@@ -52,20 +38,14 @@ for (const [name, width, colorScheme] of /** @type {const} */ ([
   ["narrow", 390, "light"],
 ])) {
   describe(`axe has no findings: ${name}`, () => {
-    beforeEach(async () => {
-      page = await browser.newPage({
-        viewport: { width, height: 900 },
-        colorScheme,
-        reducedMotion: "reduce",
-      });
-    });
-    afterEach(() => page.close());
+    usePages({ options: { viewport: { width, height: 900 }, colorScheme, reducedMotion: "reduce" } });
 
     it("story, with a text and the card of a token", async () => {
       await open("story");
       assert.equal(await findings(), "");
       await page.fill("#max-tokens", "12");
       await page.check("#two");
+      await page.selectOption("#backend-2", "scalar");
       await page.click("#run");
       await page.waitForSelector("#run:enabled", PATIENCE);
       await page.locator("#text .token").nth(3).click();
@@ -101,7 +81,7 @@ for (const [name, width, colorScheme] of /** @type {const} */ ([
 
     it("models", async () => {
       await open("models");
-      await page.waitForSelector(".model", PATIENCE);
+      await page.waitForSelector('.model[data-fits="no"]', PATIENCE);
       await page.fill("#model-source", new URL("nothing/here/", server.url).href);
       await page.click("#look-up");
       await page.waitForSelector('#models-status[data-state="failed"]', PATIENCE);
@@ -120,11 +100,25 @@ for (const [name, width, colorScheme] of /** @type {const} */ ([
       await page.click("#parity-stop");
     });
 
+    it("explorer, with weights, warnings and an error", async () => {
+      await open("explorer");
+      const path = join(FIXTURES, "tl1.gguf");
+      await page.setInputFiles("#explorer-files", path);
+      await page.waitForSelector('#explorer-status[data-state="done"]', PATIENCE);
+      assert.equal(await findings(), "");
+      await page.click("#explorer-current");
+      await page.waitForSelector('#explorer-status[data-state="done"]:has-text("matrices")', PATIENCE);
+      assert.equal(await findings(), "");
+      await page.setInputFiles("#explorer-files", { name: "x.gguf", mimeType: "", buffer: Buffer.from("x") });
+      await page.waitForSelector('#explorer-status[data-state="failed"]', PATIENCE);
+      assert.equal(await findings(), "");
+    });
+
     it("needs no sideways scrolling in any view", async () => {
-      for (const view of ["story", "chat", "models", "benchmark", "parity"]) {
+      for (const view of ["story", "chat", "models", "benchmark", "parity", "explorer"]) {
         await page.goto(`${server.url}#${view}`);
         await page.waitForSelector(`[data-view~="${view}"]:visible`);
-        const excess = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+        const excess = await excessWidth();
         assert.ok(excess <= 0, `${view}: ${excess} pixels too wide`);
       }
     });
@@ -133,7 +127,6 @@ for (const [name, width, colorScheme] of /** @type {const} */ ([
 
 /** A result in the form of a link. */
 async function importResult() {
-  const { importModule } = await import("./modules.mjs");
   const { toFragment } = await importModule("benchmark/result.ts");
   const result = {
     ...{ model: "Story model", build: "relaxed", backend: "cpu", level: "relaxed", browser: "Firefox 153" },

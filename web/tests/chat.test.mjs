@@ -2,44 +2,26 @@
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { after, afterEach, before, beforeEach, describe, it } from "node:test";
-import { launch } from "../browser.mjs";
+import { describe, it } from "node:test";
 import { modelFolder } from "./model-folder.mjs";
-import { PATIENCE, startPreview } from "./preview.mjs";
+import {
+  context,
+  ENDLESS,
+  openPage,
+  PATIENCE,
+  page,
+  server,
+  setControls,
+  textOf,
+  useStage,
+} from "./stage.mjs";
 
-/** @type {import("playwright-core").Browser} */
-let browser;
-/** @type {import("playwright-core").BrowserContext} */
-let context;
-/** @type {import("playwright-core").Page} */
-let page;
-/** @type {Awaited<ReturnType<typeof startPreview>>} */
-let server;
+const CHAT = {
+  ...{ view: "chat", ready: "#messages > *" },
+  controls: { "max-tokens": "16", seed: "3" },
+};
 
-before(async () => {
-  browser = await launch();
-  server = await startPreview({});
-});
-after(async () => {
-  await browser.close();
-  await server.stop();
-});
-beforeEach(async () => {
-  context = await browser.newContext({ viewport: { width: 1100, height: 900 } });
-  page = await openChat();
-});
-afterEach(() => context.close());
-
-async function openChat() {
-  const opened = await context.newPage();
-  await opened.goto(`${server.url}#chat`);
-  await opened.waitForSelector("#messages > *", PATIENCE);
-  await opened.selectOption("#backend", "simd128");
-  await opened.fill("#threads", "1");
-  await opened.fill("#max-tokens", "16");
-  await opened.fill("#seed", "3");
-  return opened;
-}
+useStage(CHAT);
 
 /** Sends a message and waits for the answer. @param {string} text */
 async function send(text) {
@@ -63,9 +45,6 @@ async function idle() {
     await textOf("#chat-status"),
   );
 }
-
-/** @param {string} selector */
-const textOf = async (selector) => (await page.textContent(selector)) ?? "";
 
 /** The texts of all messages. */
 const bodies = () => page.locator("article .body").allInnerTexts();
@@ -129,8 +108,7 @@ describe("the chat with a model without a chat template", () => {
   });
 
   it("stops by the keyboard and keeps what is there", async () => {
-    await page.selectOption("#backend", "scalar");
-    await page.fill("#max-tokens", "");
+    await setControls(page, ENDLESS);
     await page.fill("#message", "Once upon a time");
     await page.keyboard.press("Enter");
     await page.waitForFunction(
@@ -200,7 +178,7 @@ describe("conversations", () => {
     await page.fill("#thread-title", "A king");
     await page.press("#thread-title", "Tab");
     await page.waitForSelector('#thread-list button:text-is("A king")');
-    const other = await openChat();
+    const other = await openPage(CHAT);
     await other.waitForSelector('#thread-list button:text-is("A king")', PATIENCE);
     await page.reload();
     await page.waitForSelector("article", PATIENCE);

@@ -1,34 +1,10 @@
 /** Live engine metrics of the page, in Chromium. */
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, it } from "node:test";
-import { launch } from "../browser.mjs";
-import { PATIENCE, startPreview } from "./preview.mjs";
+import { describe, it } from "node:test";
+import { ENDLESS, excessWidth, PATIENCE, page, setControls, useStage } from "./stage.mjs";
 
-/** @type {import("playwright-core").Browser} */
-let browser;
-/** @type {import("playwright-core").Page} */
-let page;
-/** @type {Awaited<ReturnType<typeof startPreview>>} */
-let server;
-
-before(async () => {
-  browser = await launch();
-  server = await startPreview({});
-});
-after(async () => {
-  await browser.close();
-  await server.stop();
-});
-beforeEach(async () => {
-  page = await browser.newPage({ viewport: { width: 1100, height: 900 } });
-  await page.goto(server.url);
-  await page.fill("#max-tokens", "40");
-  await page.fill("#seed", "3");
-  await page.selectOption("#backend", "simd128");
-  await page.fill("#threads", "1");
-});
-afterEach(() => page.close());
+useStage({ controls: { "max-tokens": "40", seed: "3" } });
 
 async function runToEnd() {
   await page.click("#run");
@@ -40,17 +16,8 @@ async function runToEnd() {
 /** How often the panel has looked. */
 const updates = async () => Number((await page.getAttribute("#engine", "data-updates")) ?? 0);
 
-/** Waits until the panel has looked for the last time; fails where it goes on. */
-async function settled() {
-  let count = await updates();
-  for (let pauses = 0; pauses < 10; pauses += 1) {
-    await page.waitForTimeout(700);
-    const now = await updates();
-    if (now === count) return;
-    count = now;
-  }
-  assert.fail("nothing runs, and it is looked at");
-}
+/** Waits until the panel has looked for the last time. */
+const settled = () => page.waitForSelector("#engine:not([data-live])", PATIENCE);
 
 /** What a figure says: its definitions. @param {string} name */
 const figure = (name) => page.locator(`#engine [data-figure="${name}"] dd`).allTextContents();
@@ -88,9 +55,9 @@ describe("the panel of the engine", () => {
   });
 
   it("updates while something runs", async () => {
-    await page.selectOption("#backend", "scalar");
-    await page.fill("#max-tokens", "");
+    await setControls(page, ENDLESS);
     await page.check("#two");
+    await page.fill("#seed-2", "4");
     await page.click("#run");
     await page.waitForFunction(
       () => Number(document.getElementById("engine")?.dataset.updates) >= 4,
@@ -178,7 +145,7 @@ describe("the panel of the engine", () => {
       await page.fill("#lookahead", "8");
       await runToEnd();
       assert.deepEqual(await size(), empty);
-      const excess = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+      const excess = await excessWidth();
       assert.ok(excess <= 0, `${excess} pixels too wide`);
     });
   }

@@ -67,7 +67,7 @@ describe("the page on a host of static files", () => {
     await page.reload();
     assert.equal(await story(), text);
     assert.equal(await page.evaluate(() => crossOriginIsolated), true);
-    for (const view of ["chat", "models", "benchmark", "parity"]) {
+    for (const view of ["chat", "models", "benchmark", "parity", "explorer"]) {
       await page.click(`nav a[href="#${view}"]`);
       await page.waitForSelector(`[data-view~="${view}"]:visible`);
     }

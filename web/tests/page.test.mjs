@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
 import { launch } from "../browser.mjs";
 import { PATIENCE, startPreview, WEB } from "./preview.mjs";
+import { ENDLESS, setControls } from "./stage.mjs";
 
 const MODEL = join(WEB, "node_modules/setun/model/stories.safetensors");
 
@@ -70,8 +71,7 @@ describe("the page, cross-origin isolated", () => {
   });
 
   it("works by keyboard only", async () => {
-    await page.fill("#max-tokens", "");
-    await page.selectOption("#backend", "scalar");
+    await setControls(page, ENDLESS);
     await page.focus("#prompt");
     await page.keyboard.press("Control+Enter");
     await page.waitForFunction(
@@ -115,8 +115,7 @@ describe("the page, cross-origin isolated", () => {
   });
 
   it("changes the backend during a generation", async () => {
-    await page.fill("#max-tokens", "");
-    await page.selectOption("#backend", "scalar");
+    await setControls(page, ENDLESS);
     await page.click("#run");
     await page.waitForFunction(
       () => Number(document.querySelector("#tokens")?.textContent) > 0,

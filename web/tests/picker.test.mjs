@@ -1,47 +1,25 @@
-/** Models on the built page: looked up, downloaded, paused, continued, deleted, chosen and remembered. */
+/** Models on the built page: listed, looked up, downloaded, paused, continued, deleted, chosen, remembered, explored. */
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { afterEach, beforeEach, describe, it } from "node:test";
 import { startFaultyServer } from "../../npm/test-support/faulty-server.js";
-import { launch } from "../browser.mjs";
 import { modelFiles, modelFolder } from "./model-folder.mjs";
-import { PATIENCE, startPreview } from "./preview.mjs";
+import { context, PATIENCE, page, server, textOf, useStage } from "./stage.mjs";
 
 const WEIGHTS = "/tiny/model.safetensors";
 
-/** @type {import("playwright-core").Browser} */
-let browser;
-/** @type {import("playwright-core").BrowserContext} */
-let context;
-/** @type {import("playwright-core").Page} */
-let page;
-/** @type {Awaited<ReturnType<typeof startPreview>>} */
-let server;
 /** @type {import("../../npm/test-support/faulty-server.js").FaultyServer} */
 let models;
 
-before(async () => {
-  browser = await launch();
-  server = await startPreview({});
-});
-after(async () => {
-  await browser.close();
-  await server.stop();
-});
+useStage({ view: "models", ready: ".model" });
 beforeEach(async () => {
   models = await startFaultyServer({ cors: { exposes: true, allows: "range" } });
   for (const [name, bytes] of Object.entries(modelFiles())) models.put(`/tiny/${name}`, bytes);
-  context = await browser.newContext();
-  page = await context.newPage();
-  await page.goto(`${server.url}#models`);
-  await page.selectOption("#backend", "simd128");
-  await page.fill("#threads", "1");
-  await page.waitForSelector(".model", PATIENCE);
 });
-afterEach(async () => {
-  await context.close();
-  await models.stop();
-});
+afterEach(() => models.stop());
+
+/** @param {string} state */
+const explored = (state) => page.waitForSelector(`#explorer-status[data-state="${state}"]`, PATIENCE);
 
 /** The card of the model on the server. */
 const card = () => page.locator(".model", { hasText: "/tiny/" });
@@ -59,15 +37,107 @@ const status = (state) => page.waitForSelector(`#models-status[data-state="${sta
 /** Presses a button of the card. @param {RegExp} name */
 const press = (name) => card().getByRole("button", { name }).click();
 
+/** A model of the catalog whose repository the server has, under the Hub's address. */
+const LISTED = {
+  name: "falcon-e-1b",
+  title: "Falcon-E 1B Instruct",
+  repository: "tiiuae/Falcon-E-1B-Instruct",
+};
+
+/** Answers for the Hub. Requests for weights wait for `weights`. @param {Promise<void>} [weights] */
+async function playHub(weights) {
+  models.putHub(LISTED.repository, modelFiles());
+  await context.route("https://huggingface.co/**", async (route) => {
+    const { pathname, search } = new URL(route.request().url());
+    if (pathname.endsWith(".safetensors")) await weights;
+    // A request that was aborted meanwhile needs no answer.
+    await route
+      .fetch({ url: models.at(pathname + search) })
+      .then((response) => route.fulfill({ response }))
+      .catch(() => undefined);
+  });
+}
+
+/** The card of a model of the catalog. @param {string} title */
+const listed = (title) => page.locator(".model", { has: page.locator(`h3:text-is("${title}")`) });
+
 describe("the list of models", () => {
-  it("has the built-in model, and tells its size and memory", async () => {
-    assert.deepEqual(await page.locator(".model h3").allTextContents(), ["Story model, built in"]);
-    await page.getByRole("button", { name: /^Size and memory/ }).click();
-    await status("done");
+  it("has the built-in model and the catalog, with sizes, and says what cannot run here, without a request", async () => {
+    const requests = /** @type {string[]} */ ([]);
+    page.on("request", (request) => requests.push(request.url()));
+    await page.reload();
+    await page.waitForSelector(".model >> nth=20", PATIENCE);
+    // The fragment names the view, not a part of it that is scrolled to.
+    assert.equal(await page.evaluate(() => window.scrollY), 0);
+    assert.equal(await textOf(".model h3"), "Story model, built in");
+    const facts = (await listed("BitNet b1.58 2B4T").textContent()) ?? "";
     assert.match(
-      (await page.textContent(".model .facts")) ?? "",
-      /Needs \d+\.\d MB of memory · Context of \d+ tokens/,
+      facts,
+      /2\.4 billion parameters · Download of 1\.2 GB · Needs 2\.2 GB of memory · Context of 4096 tokens · Chats · Licence mit/,
     );
+    assert.match(facts, /Runs here: CPU with/);
+    const large = listed("Falcon3 10B Instruct 1.58bit");
+    assert.equal(await large.getAttribute("data-fits"), "no");
+    assert.match(
+      (await large.textContent()) ?? "",
+      /Cannot run here: it needs 5\.3 GB, WebAssembly has at most 4\.3 GB/,
+    );
+    assert.equal(await large.getByRole("button", { name: /^Download/ }).count(), 0);
+    assert.deepEqual(
+      requests.filter((url) => !url.startsWith(server.url)),
+      [],
+    );
+  });
+
+  it("is searched, and filtered by what runs here", async () => {
+    await page.fill("#model-filter", "falcon3 instruct");
+    await page.waitForSelector('#models-count:text-matches("^4 of ")', PATIENCE);
+    await page.press("#model-filter", "Enter");
+    await page.check("#models-fitting");
+    await page.waitForSelector('#models-count:text-matches("^2 of ")', PATIENCE);
+    assert.deepEqual(await page.locator(".model h3").allTextContents(), [
+      "Falcon3 1B Instruct 1.58bit",
+      "Falcon3 3B Instruct 1.58bit",
+    ]);
+    assert.equal(await textOf("#models-status"), "");
+  });
+
+  it("downloads a model of the catalog, which is paused, continued, used and deleted", async () => {
+    let release = () => {};
+    await playHub(
+      new Promise((resolve) => {
+        release = () => resolve(undefined);
+      }),
+    );
+    const model = listed(LISTED.title);
+    const button = (/** @type {RegExp} */ name) => model.getByRole("button", { name });
+    await button(/^Download and use/).click();
+    await model.locator(".progress-words:not(:empty)").waitFor(PATIENCE);
+    await button(/^Pause/).click();
+    await page.waitForSelector('#models-status:text-matches("^Paused")', PATIENCE);
+    release();
+    await button(/^(Continue the download|Download and use)/).click();
+    await page.waitForSelector('.model[data-state="loaded"]', PATIENCE);
+    assert.match(
+      (await model.textContent()) ?? "",
+      /Licence falcon-llm-license · Stored here, \d\.\d MB.*In use/,
+    );
+    assert.equal(await page.inputValue("#address"), LISTED.name);
+    assert.equal(await textOf("#model-name"), LISTED.title);
+    await page.reload();
+    await button(/^Use/).waitFor(PATIENCE);
+    page.once("dialog", (dialog) => void dialog.accept());
+    await button(/^Delete/).click();
+    await page.waitForSelector('#models-status:text-matches("is deleted")', PATIENCE);
+    await button(/^Download and use/).waitFor(PATIENCE);
+  });
+
+  it("tells size and memory of the built-in model", async () => {
+    await page.getByRole("button", { name: /^Size and memory: Story model/ }).click();
+    await status("done");
+    const facts = await textOf(".model");
+    assert.match(facts, /Needs \d+\.\d MB of memory · Context of \d+ tokens/);
+    assert.match(facts, /Runs here: CPU with threads, CPU without threads/);
   });
 
   it("looks up a model by its URL, or says what is wrong", async () => {
@@ -92,6 +162,14 @@ describe("the list of models", () => {
     await page.reload();
     await card().waitFor(PATIENCE);
     assert.equal(await page.inputValue("#address"), models.at("/tiny/"));
+    await page.click('nav a[href="#explorer"]');
+    await page.click("#explorer-current");
+    await explored("done");
+    assert.match(
+      await textOf("#explorer-facts"),
+      /^model\.safetensors · safetensors · 110 tensors · 5\.8 million parameters/,
+    );
+    await page.click('nav a[href="#models"]');
     await press(/^Use/);
     await page.waitForSelector('.model[data-state="loaded"]', PATIENCE);
     assert.equal(models.starts(WEIGHTS).length, 0);
@@ -109,7 +187,7 @@ describe("the list of models", () => {
     await press(/^Pause/);
     await page.waitForSelector('#models-status:text-matches("^Paused")', PATIENCE);
     await card()
-      .filter({ hasText: /Partly stored, \d\.\d MB/ })
+      .filter({ hasText: /Partly stored, [\d.]+ [kM]B/ })
       .waitFor(PATIENCE);
     models.clearRules();
     models.takeRequests();
@@ -136,5 +214,55 @@ describe("the list of models", () => {
     await page.keyboard.press("Enter");
     await page.waitForSelector("article .note:not(:empty)", PATIENCE);
     assert.equal(await page.locator("article .speaker").nth(1).textContent(), name);
+  });
+});
+
+describe("the explorer", () => {
+  it("takes what is dropped, counts its weights, and leaves the model as it is", async () => {
+    await page.click('nav a[href="#explorer"]');
+    const bytes = modelFiles()["model.safetensors"];
+    const data = await page.evaluateHandle(
+      ([text]) => {
+        const dropped = new DataTransfer();
+        const content = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+        dropped.items.add(new File([content], "mine.safetensors"));
+        return dropped;
+      },
+      [Buffer.from(bytes).toString("base64")],
+    );
+    await page.dispatchEvent("#explorer-status", "drop", { dataTransfer: data });
+    await explored("done");
+    assert.match(
+      await textOf("#explorer-status"),
+      /^42 ternary matrices, .* read\. −1: \d+\.\d % · 0: \d+\.\d % · \+1: /,
+    );
+    assert.match(await textOf("#explorer-warnings"), /config\.json is missing.*tokenizer\.json is missing/);
+    assert.equal(await page.locator("#explorer-rows tr").count(), 110);
+    const row = await textOf('#explorer-rows tr:has(th:text-is("model.layers.0.mlp.up_proj.weight"))');
+    assert.match(row, /U8768 × 256 \(packed 192 × 256\)49\.2 kB−1: \d/);
+    assert.equal(await textOf("#model-name"), "Story model, built in");
+  });
+
+  it("is stopped, and says what it cannot read", async () => {
+    await page.click('nav a[href="#explorer"]');
+    await page.evaluate(() => {
+      const read = Blob.prototype.arrayBuffer;
+      const gate = new Promise((resolve) => Object.assign(window, { release: resolve }));
+      Blob.prototype.arrayBuffer = async function () {
+        const bytes = await read.call(this);
+        if (document.querySelector("#explorer-status")?.textContent?.startsWith("Counting")) await gate;
+        return bytes;
+      };
+    });
+    await page.click("#explorer-current");
+    await page.waitForSelector('#explorer-status:text-matches("^Counting")', PATIENCE);
+    await page.click("#explorer-stop");
+    await page.evaluate(() => /** @type {any} */ (window).release());
+    await explored("idle");
+    assert.match(await textOf("#explorer-status"), /^Stopped/);
+    await page.setInputFiles("#explorer-files", { name: "a.gguf", mimeType: "", buffer: Buffer.from("no") });
+    await explored("failed");
+    assert.match(await textOf("#explorer-status"), /^a\.gguf: .* \(truncated\)$/);
+    assert.equal(await page.isVisible("#explorer-table"), false);
   });
 });

@@ -1,34 +1,11 @@
 /** Two texts beside each other, their tokens, and forks, on the built page in a browser. */
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, it } from "node:test";
-import { launch } from "../browser.mjs";
-import { PATIENCE, startPreview } from "./preview.mjs";
+import { describe, it } from "node:test";
+import { modelFolder } from "./model-folder.mjs";
+import { ENDLESS, excessWidth, PATIENCE, page, setControls, textOf, useStage } from "./stage.mjs";
 
-/** @type {import("playwright-core").Browser} */
-let browser;
-/** @type {import("playwright-core").Page} */
-let page;
-/** @type {Awaited<ReturnType<typeof startPreview>>} */
-let server;
-
-before(async () => {
-  browser = await launch();
-  server = await startPreview({});
-});
-after(async () => {
-  await browser.close();
-  await server.stop();
-});
-beforeEach(async () => {
-  page = await browser.newPage({ viewport: { width: 1100, height: 900 } });
-  await page.goto(server.url);
-  await page.fill("#max-tokens", "24");
-  await page.fill("#seed", "3");
-  await page.selectOption("#backend", "simd128");
-  await page.fill("#threads", "1");
-});
-afterEach(() => page.close());
+useStage({ controls: { "max-tokens": "24", seed: "3" } });
 
 /** Waits until all that was begun has ended well. @param {string[]} statuses */
 async function ended(...statuses) {
@@ -41,9 +18,6 @@ async function runToEnd() {
   await page.click("#run");
   await ended("#status");
 }
-
-/** @param {string} selector */
-const textOf = async (selector) => (await page.textContent(selector)) ?? "";
 
 /** The ids of the tokens in an element. @param {string} selector @returns {Promise<string[]>} */
 const tokensOf = (selector) =>
@@ -63,9 +37,9 @@ async function choose(text, place, choice = 0) {
 
 describe("two texts", () => {
   it("are generated at the same time, and stopped together", async () => {
-    await page.selectOption("#backend", "scalar");
-    await page.fill("#max-tokens", "");
+    await setControls(page, ENDLESS);
     await page.check("#two");
+    await page.fill("#seed-2", "4");
     await page.click("#run");
     const both = () =>
       ["#text", "#text-2"].every((text) => {
@@ -95,6 +69,56 @@ describe("two texts", () => {
     await page.uncheck("#two");
     await runToEnd();
     assert.equal(await page.isVisible("#second"), false);
+  });
+});
+
+describe("side by side", () => {
+  it("two backends write the same bits, which is said", async () => {
+    await page.fill("#temperature", "0");
+    await page.check("#two");
+    await page.selectOption("#backend-2", "scalar");
+    await runToEnd();
+    const [one, other] = [await textOf("#caption"), await textOf("#caption-2")];
+    assert.deepEqual(
+      [one, other],
+      ["Story model, built in, cpu · simd128", "Story model, built in, cpu · scalar"],
+    );
+    assert.equal(
+      await textOf("#difference"),
+      "Both texts are equal: 24 tokens, and so is every bit of their log-probabilities.",
+    );
+    assert.equal(await page.locator(".differs").count(), 0);
+  });
+
+  it("another model has the seed of the first, and the first difference is marked", async () => {
+    const folder = await modelFolder();
+    await page.check("#two");
+    await page.setInputFiles("#folder", folder.path);
+    await page.selectOption("#model-2", { label: "Story model, built in" });
+    await page.fill("#seed", "");
+    await runToEnd();
+    assert.equal(await textOf("#text-2"), await textOf("#text"));
+    assert.match(await textOf("#difference"), /^Both texts are equal: \d+ tokens\.$/);
+    await page.fill("#seed", "3");
+    await page.fill("#seed-2", "4");
+    await runToEnd();
+    await folder.remove();
+    const [one, other] = [await tokensOf("#text"), await tokensOf("#text-2")];
+    const place = one.findIndex((token, at) => token !== other[at]);
+    assert.ok(place >= 0);
+    for (const text of ["#text", "#text-2"]) {
+      const marks = page.locator(`${text} .token`);
+      assert.match((await marks.nth(place).getAttribute("class")) ?? "", /differs/);
+      assert.equal(await page.locator(`${text} .differs`).count(), 1);
+    }
+    const words = new RegExp(
+      `^The texts differ from token ${place + 1} on: “.+” \\(.*%\\) in the first, “.+” \\(.*%\\) in the second`,
+    );
+    assert.match(await textOf("#difference"), words);
+    // Each text is forked with the model that wrote it.
+    const token = await choose("#text-2", 4, 1);
+    assert.equal((await tokensOf("#text-2"))[4], token);
+    assert.deepEqual(await tokensOf("#text"), other);
   });
 });
 
@@ -177,9 +201,9 @@ describe("a fork", () => {
   });
 
   it("works during a generation, and with two texts", async () => {
-    await page.selectOption("#backend", "scalar");
-    await page.fill("#max-tokens", "");
+    await setControls(page, ENDLESS);
     await page.check("#two");
+    await page.fill("#seed-2", "4");
     await page.click("#run");
     for (const text of ["#text", "#text-2"])
       await page.waitForSelector(`${text} .token:nth-child(6)`, PATIENCE);
@@ -229,7 +253,7 @@ describe("a fork", () => {
     for (const place of [0, 4, 9]) {
       await page.locator("#text-2 .token").nth(place).click();
       assert.ok(await page.isVisible("#token"));
-      const excess = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+      const excess = await excessWidth();
       assert.ok(excess <= 0, `${excess} pixels too wide`);
       await page.keyboard.press("Escape");
     }

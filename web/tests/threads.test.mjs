@@ -1,4 +1,4 @@
-/** Conversations as trees, as prompts and as files; results in links; comparisons of bits. */
+/** Modules of the page that need no browser: conversations, results in links, comparisons, devices. */
 
 import assert from "node:assert/strict";
 import { before, describe, it } from "node:test";
@@ -167,10 +167,76 @@ describe("two runs", () => {
     ];
     const changed = [run[0], { token: 9, logprob: -1.25 - Number.EPSILON }];
     assert.deepEqual(compare(run, run), { isEqual: true, words: "2 tokens equal" });
-    assert.match(compare(changed, run).words, /^log-probability of token 2 differs by 2\.2e-16$/);
+    assert.match(compare(changed, run).words, /^2 tokens equal, log-probabilities differ by up to 2\.2e-16$/);
     assert.equal(compare([run[0]], run).words, "token 2 is absent, expected 9");
     assert.equal(compare([{ token: 5, logprob: 0 }], run).words, "token 1 is 5, expected 4");
     assert.equal(await digest(run), await digest(structuredClone(run)));
     assert.notEqual(await digest(changed), await digest(run));
+  });
+});
+
+describe("two texts of one prompt", () => {
+  const [choice, another] = [{ name: "a" }, { name: "b" }];
+  /** @param {string[]} texts */
+  const story = (texts, { model = choice, echo = "Once", logprobs = [-0.5, -1, -2] } = {}) => ({
+    ...{ choice: model, echo },
+    steps: texts.map((text, at) => ({ text, token: text.length, logprob: logprobs[at] })),
+  });
+  /** @type {any} */
+  let differenceOf;
+  before(async () => {
+    ({ differenceOf } = await importModule("difference.ts"));
+  });
+
+  it("differ first at a token of one vocabulary, or at a character of two", () => {
+    const one = story(["a", " red", " fox"]);
+    assert.deepEqual(differenceOf(one, story(["a", " green", " fox"]), true), {
+      places: [1, 1],
+      words:
+        "The texts differ from token 2 on: “·red” (36.8 %) in the first, “·green” (36.8 %) in the second.",
+    });
+    const others = story(["a", " r", "ed", " fish"], { model: another });
+    assert.deepEqual(differenceOf(one, others, false).places, [2, 3]);
+    const shorter = story(["a", " red"]);
+    assert.equal(differenceOf(one, shorter, true), undefined);
+    assert.match(
+      differenceOf(one, shorter, false).words,
+      /from token 3 on: “·fox” \(13\.5 %\) .*, the end in the second/,
+    );
+    assert.equal(differenceOf(one, story(["a"], { echo: "Twice" }), false), undefined);
+  });
+
+  it("are equal, and so may be their bits", () => {
+    const one = story(["a", "bc"]);
+    assert.match(differenceOf(one, one, false).words, /^Both texts are equal: 2 tokens, and so is every bit/);
+    assert.equal(differenceOf(one, one, true), undefined);
+    const near = story(["a", "bc"], { logprobs: [-0.5, -1.25] });
+    assert.match(differenceOf(one, near, false).words, /differ from token 2 on, by at most 2\.5e-1\.$/);
+    const split = story(["ab", "c"], { model: another });
+    assert.equal(differenceOf(one, split, false).words, "Both texts are equal: 2 tokens.");
+  });
+});
+
+describe("a device", () => {
+  it("holds a model on the CPU with or without threads, or says why not", async () => {
+    const { fitOf, estimatedFit } = await importModule("picker/device-fit.ts");
+    const desk = { threadedBytes: 2 ** 32, hasGpu: false };
+    assert.deepEqual(fitOf(1e9, desk), {
+      runs: "yes",
+      words: "Runs here: CPU with threads, CPU without threads",
+    });
+    assert.equal(fitOf(3e9, { ...desk, threadedBytes: 2 ** 31 }).words, "Runs here: CPU without threads");
+    assert.equal(fitOf(3e9, { ...desk, threadedBytes: 0 }).words, "Runs here: CPU");
+    assert.match(
+      fitOf(5e9, desk).words,
+      /^Cannot run here: it needs 5\.1 GB, .* at most 4\.3 GB, and there is no GPU$/,
+    );
+    assert.equal(fitOf(5e9, { ...desk, hasGpu: true }).runs, "unknown");
+    const backends = [
+      { backend: "relaxed", build: "relaxed-threads", fits: false, reason: "too large" },
+      { backend: "webgpu", build: "webgpu", fits: true, reason: "" },
+    ];
+    assert.deepEqual(estimatedFit(backends), { runs: "yes", words: "Runs here: GPU" });
+    assert.equal(estimatedFit([backends[0]]).words, "Cannot run here: too large");
   });
 });

@@ -1,8 +1,10 @@
 //! The demo page: built on the packed tarball, served, and opened or checked.
 
+use std::error::Error;
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -119,7 +121,7 @@ fn page_sources() -> Result<Vec<PathBuf>> {
 }
 
 /// The page and the `setun` command tell the same stories, to the byte, on every backend that
-/// the page offers.
+/// the page offers, and the bits of its view Parity are those of the command.
 pub(crate) fn equals_the_command() -> Result<()> {
     const STORIES: [(&str, f32, u64, &str); 4] = [
         ("The little boat", 0.8, 11, "auto"),
@@ -129,6 +131,7 @@ pub(crate) fn equals_the_command() -> Result<()> {
     ];
     build(&[])?;
     let setun = built_with_tests()?.join("setun");
+    parity_equals_the_command(&setun)?;
     let server = Server::start()?;
     for (prompt, temperature, seed, backend) in STORIES {
         let options = Options::story(prompt, temperature, seed, backend);
@@ -145,6 +148,51 @@ pub(crate) fn equals_the_command() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The tokens and log-probabilities that were computed while the page was built are those of the
+/// command, to the bit.
+fn parity_equals_the_command(setun: &Path) -> Result<()> {
+    let path = root().join("web/dist/parity.json");
+    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let page: Value = serde_json::from_str(&text).context("parity.json is JSON")?;
+    let prompt = page["prompt"].as_str().context("parity.json has a prompt")?;
+    let mut command = program(setun);
+    command.args(["run", "--json", "--logprobs", "--temperature", "0"]);
+    command.args(["--max-tokens", &page["maxTokens"].to_string(), prompt]);
+    let (found, expected) = (steps(&text)?, steps(&output(&mut command)?)?);
+    let length = found.len().max(expected.len());
+    if let Some(at) = (0..length).find(|&at| found.get(at) != expected.get(at)) {
+        let (found, expected) = (found.get(at), expected.get(at));
+        bail!("parity: step {at} of the page is {found:?}, of the command {expected:?}");
+    }
+    if length == 0 {
+        bail!("parity: nothing was generated");
+    }
+    say(&format!("parity: {length} tokens and the bits of their log-probabilities are equal"));
+    Ok(())
+}
+
+/// The tokens in a JSON text, each with the bits of its log-probability.
+///
+/// `serde_json` reads a number to within its last bit; the standard library reads it exactly.
+fn steps(json: &str) -> Result<Vec<(u32, u64)>> {
+    let tokens = numbers::<u32>(json, "\"token\":")?;
+    let logprobs = numbers::<f64>(json, "\"logprob\":")?;
+    if tokens.len() != logprobs.len() {
+        bail!("{} tokens have {} log-probabilities", tokens.len(), logprobs.len());
+    }
+    Ok(tokens.into_iter().zip(logprobs.into_iter().map(f64::to_bits)).collect())
+}
+
+/// The numbers behind a key. In a text of the JSON the key's quotes would be escaped.
+fn numbers<T: FromStr<Err: Error + Send + Sync + 'static>>(
+    json: &str,
+    key: &str,
+) -> Result<Vec<T>> {
+    let values = json.split(key).skip(1);
+    let values = values.map(|rest| rest.split([',', '}']).next().unwrap_or_default().trim());
+    values.map(|value| value.parse().with_context(|| format!("{key} {value}"))).collect()
 }
 
 fn check(address: &str, options: &Options) -> Result<()> {
@@ -215,5 +263,19 @@ impl Drop for Server {
         // It may have ended by itself; there is nothing more to do then.
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_read_to_the_bit_and_not_out_of_texts() {
+        let events = "{\"type\":\"text\",\"text\":\"\\\"token\\\":7}\",\"token\":5,\"logprob\":-0.1}\n\
+                      {\"token\":9,\"logprob\":-1e-7}\n{\"type\":\"done\"}";
+        let expected = vec![(5, (-0.1f64).to_bits()), (9, (-1e-7f64).to_bits())];
+        assert_eq!(steps(events).unwrap(), expected);
+        assert!(steps("{\"token\":5}").unwrap_err().to_string().contains("1 tokens"));
     }
 }

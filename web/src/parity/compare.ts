@@ -13,21 +13,23 @@ export interface Comparison {
   readonly words: string;
 }
 
-/** Compares two runs; the first difference is named. */
+/** Compares two runs: the first token that differs is named, else the largest difference of log-probabilities. */
 export function compare(found: readonly Step[], expected: readonly Step[]): Comparison {
   const length = Math.max(found.length, expected.length);
+  let [gap, areBitsEqual] = [0, true];
   for (let at = 0; at < length; at += 1) {
     const [one, other] = [found[at], expected[at]];
     if (one?.token !== other?.token) {
       const words = `token ${at + 1} is ${one?.token ?? "absent"}, expected ${other?.token ?? "none"}`;
       return { isEqual: false, words };
     }
-    if (one !== undefined && other !== undefined && !Object.is(one.logprob, other.logprob)) {
-      const gap = Math.abs(one.logprob - other.logprob).toExponential(1);
-      return { isEqual: false, words: `log-probability of token ${at + 1} differs by ${gap}` };
-    }
+    if (one === undefined || other === undefined) continue;
+    areBitsEqual &&= Object.is(one.logprob, other.logprob);
+    gap = Math.max(gap, Math.abs(one.logprob - other.logprob));
   }
-  return { isEqual: true, words: `${length} tokens equal` };
+  const words = `${length} tokens equal`;
+  if (areBitsEqual) return { isEqual: true, words };
+  return { isEqual: false, words: `${words}, log-probabilities differ by up to ${gap.toExponential(1)}` };
 }
 
 /** SHA-256 of all token ids and bits of log-probabilities, little-endian; its first 16 digits. */

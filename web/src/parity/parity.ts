@@ -101,8 +101,20 @@ function withLogprob({ token, logprob }: TextDelta): Step {
 
 function rowOf({ backend, build, selfTest, bits, hash, verdict }: Row): HTMLTableRowElement {
   const name = make("th", { scope: "row", textContent: backend });
-  const cells = [build, selfTest, bits].map((text) => make("td", { textContent: text }));
-  const row = make("tr", {}, name, ...cells, make("td", {}, make("code", { textContent: hash })));
+  const cells = [
+    labelled("Build", build),
+    labelled("Self-test", selfTest),
+    labelled("Bits", bits),
+    labelled("Hash", make("code", { textContent: hash })),
+  ];
+  const row = make("tr", {}, name, ...cells);
   row.dataset.verdict = verdict;
   return row;
+}
+
+/** A cell that has its column's name where the columns are one above the other. */
+function labelled(label: string, content: string | Node): HTMLTableCellElement {
+  const cell = make("td", {}, ...(content === "" ? [] : [content]));
+  cell.dataset.label = label;
+  return cell;
 }

@@ -3,7 +3,8 @@
 import type { LoadProgress } from "setun";
 import { button, make } from "../elements.js";
 import { progressWords, showShare } from "../figures.js";
-import type { ModelEntry } from "./entries.js";
+import type { Fit } from "./device-fit.js";
+import { factsOf, type ModelEntry } from "./entries.js";
 
 /** What the buttons of a model do. */
 export interface EntryActions {
@@ -22,14 +23,17 @@ export class EntryCard {
   readonly #bar = make("progress", { ariaLabel: "Progress" });
   readonly #words = make("span", { className: "progress-words" });
 
-  constructor(entry: ModelEntry, state: EntryState, actions: EntryActions) {
+  constructor(entry: ModelEntry, fit: Fit | undefined, state: EntryState, actions: EntryActions) {
     const name = make("h3", { textContent: entry.choice.name });
-    const facts = make("p", { className: "facts", textContent: entry.facts.join(" · ") });
+    const facts = make("p", { className: "facts", textContent: factsOf(entry).join(" · ") });
+    const words = make("p", { className: "fit", textContent: fit?.words ?? "" });
+    words.hidden = words.textContent === "";
     const progress = make("div", { className: "progress" }, this.#bar, this.#words);
     progress.hidden = state !== "loading";
-    const row = make("div", { className: "row" }, ...buttons(entry, state, actions));
+    const row = make("div", { className: "row" }, ...buttons(entry, fit, state, actions));
     this.element.dataset.state = state;
-    this.element.append(name, facts, progress, row);
+    this.element.dataset.fits = fit?.runs ?? "unknown";
+    this.element.append(name, facts, words, progress, row);
   }
 
   show(progress: LoadProgress): void {
@@ -38,7 +42,12 @@ export class EntryCard {
   }
 }
 
-function buttons(entry: ModelEntry, state: EntryState, actions: EntryActions): (Node | string)[] {
+function buttons(
+  entry: ModelEntry,
+  fit: Fit | undefined,
+  state: EntryState,
+  actions: EntryActions,
+): (Node | string)[] {
   const { stored, choice } = entry;
   if (state === "loading") return [named("Pause", choice.name, () => actions.pause())];
   const all: (Node | string)[] = [];
@@ -46,10 +55,8 @@ function buttons(entry: ModelEntry, state: EntryState, actions: EntryActions): (
   else if (choice.source !== "") {
     const use = named(useWords(entry), choice.name, () => actions.use(entry));
     use.className = "primary";
-    all.push(
-      use,
-      named("Size and memory", choice.name, () => actions.estimate(entry)),
-    );
+    if (fit?.runs !== "no") all.push(use);
+    all.push(named("Size and memory", choice.name, () => actions.estimate(entry)));
   }
   if (stored !== undefined) all.push(named("Delete", choice.name, () => actions.delete(entry)));
   return all;

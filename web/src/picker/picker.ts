@@ -1,12 +1,13 @@
-/** The view of models: built in, stored, looked up, dropped. */
+/** The view of models: built in, of the catalog, stored, looked up, dropped. */
 
-import { models } from "setun";
+import { models, type StoredModel } from "setun";
 import type { Activity } from "../activity.js";
 import { readBackend } from "../controls.js";
-import { type Choice, type CurrentModel, sameModel } from "../current-model.js";
+import { type Choice, type CurrentModel, choiceFor, sameModel } from "../current-model.js";
 import { element } from "../elements.js";
 import { explain, showModel, size } from "../figures.js";
-import { allEntries, estimatedFacts, type ModelEntry } from "./entries.js";
+import { type Device, detectDevice } from "./device-fit.js";
+import { allEntries, factsOf, fitHere, type ModelEntry, matches } from "./entries.js";
 import { type EntryActions, EntryCard, type EntryState } from "./entry-card.js";
 
 /** The list of models, and what is done with them. */
@@ -14,10 +15,13 @@ export class Picker {
   readonly #current: CurrentModel;
   readonly #activity: Activity;
   readonly #choose: (choice: Choice) => void;
-  readonly #list = element("models", HTMLUListElement);
+  readonly #list = element("model-list", HTMLUListElement);
   readonly #status = element("models-status", HTMLElement);
   readonly #source = element("model-source", HTMLInputElement);
+  readonly #filter = element("model-filter", HTMLInputElement);
+  readonly #onlyFitting = element("models-fitting", HTMLInputElement);
   readonly #actions: EntryActions;
+  #stored: readonly StoredModel[] = [];
   /** Models that were looked up, with what was found out. */
   #found: ModelEntry[] = [];
   #loading: Choice | undefined;
@@ -30,20 +34,24 @@ export class Picker {
     this.#activity = activity;
     this.#choose = choose;
     this.#actions = {
-      use: ({ choice }) => void this.#use(choice),
+      use: (entry) => void this.#use(entry),
       pause: () => void activity.stop(),
-      estimate: ({ choice }) => void this.#estimate(choice),
+      estimate: ({ choice }) => void this.#lookUp(choice),
       delete: (entry) => void this.#delete(entry),
     };
     element("look-up", HTMLButtonElement).addEventListener("click", () => this.lookUp());
     current.listen(() => void this.refresh());
+    this.#filter.addEventListener("input", () => void this.#show());
+    this.#onlyFitting.addEventListener("change", () => void this.#show());
+    // The form's own action looks a model up.
+    this.#filter.addEventListener("keydown", (event) => event.key === "Enter" && event.preventDefault());
   }
 
   /** Looks up what is in the field. */
   lookUp(): void {
     const source = this.#source.value.trim();
     if (source === "") this.#source.focus();
-    else void this.#estimate({ name: source, source });
+    else void this.#lookUp(choiceFor(source));
   }
 
   /** Shows the list as it is now. */
@@ -56,15 +64,31 @@ export class Picker {
     });
     // A later call shows what is newer.
     if (turn !== this.#refreshes) return;
+    this.#stored = stored;
+    await this.#show();
+    await showRoom();
+  }
+
+  /** Shows the models that the search names. */
+  async #show(): Promise<void> {
+    const device = await detectDevice();
     this.#card = undefined;
-    const cards = allEntries(this.#current.choice, this.#found, stored).map((entry) => {
+    const all = allEntries(this.#current.choice, this.#found, this.#stored);
+    const shown = all.filter((entry) => this.#isWanted(entry, device));
+    const cards = shown.map((entry) => {
       const state = this.#stateOf(entry.choice);
-      const card = new EntryCard(entry, state, this.#actions);
+      const card = new EntryCard(entry, fitHere(entry, device), state, this.#actions);
       if (state === "loading") this.#card = card;
       return card.element;
     });
     this.#list.replaceChildren(...cards);
-    await showRoom();
+    element("models-count", HTMLElement).textContent =
+      shown.length === all.length ? `${all.length} models` : `${shown.length} of ${all.length} models`;
+  }
+
+  #isWanted(entry: ModelEntry, device: Device): boolean {
+    if (!matches(entry, this.#filter.value.trim())) return false;
+    return !this.#onlyFitting.checked || fitHere(entry, device)?.runs === "yes";
   }
 
   #stateOf(choice: Choice): EntryState {
@@ -73,10 +97,24 @@ export class Picker {
     return loaded !== undefined && sameModel(loaded.choice, choice) ? "loaded" : "idle";
   }
 
-  async #use(choice: Choice): Promise<void> {
+  async #use(entry: ModelEntry): Promise<void> {
+    const { choice } = entry;
+    if (!(await this.#mayRun(entry))) return;
     await this.#activity.stop();
     this.#choose(choice);
     this.#activity.start((signal) => this.#load(choice, signal));
+  }
+
+  /** Whether a model can run here; where that is unknown, its headers tell, before its weights are downloaded. */
+  async #mayRun(entry: ModelEntry): Promise<boolean> {
+    const { choice, stored } = entry;
+    if (typeof choice.source !== "string" || stored !== undefined) return true;
+    const known = fitHere(entry, await detectDevice());
+    if (known?.runs === "yes") return true;
+    const found = await this.#lookUp(choice);
+    const fit = found && fitHere(found, await detectDevice());
+    if (fit?.runs === "no") this.#report("failed", `${choice.name}: ${fit.words}.`);
+    return fit?.runs === "yes";
   }
 
   async #load(choice: Choice, signal: AbortSignal): Promise<void> {
@@ -101,16 +139,19 @@ export class Picker {
     await this.refresh();
   }
 
-  async #estimate(choice: Choice): Promise<void> {
+  /** Reads the headers of a model. */
+  async #lookUp(choice: Choice): Promise<ModelEntry | undefined> {
     this.#report("loading", `Looking up ${choice.name}…`);
+    let entry: ModelEntry | undefined;
     try {
-      const facts = estimatedFacts(await models.estimate(choice.source));
-      this.#found = [...this.#found.filter((entry) => !sameModel(entry.choice, choice)), { choice, facts }];
-      this.#report("done", `${choice.name}: ${facts.join(", ")}.`);
+      entry = { choice, estimate: await models.estimate(choice.source) };
+      this.#found = [...this.#found.filter((other) => !sameModel(other.choice, choice)), entry];
+      this.#report("done", `${choice.name}: ${factsOf(entry).join(", ")}.`);
     } catch (error) {
       this.#report("failed", explain(error));
     }
     await this.refresh();
+    return entry;
   }
 
   async #delete({ choice, stored }: ModelEntry): Promise<void> {
