@@ -19,7 +19,15 @@ use crate::shell::{root, say, target};
 /// share no program but browsers. Stages of the second lane build into folders of their own. So do those of the third,
 /// or they only check what others build: cargo lets them wait where it must.
 const LANES: [&[&str]; 2] = [
-    &["binding tool", "npm check", "npm test", "package", "npm test:packaging", "npm test:browser"],
+    &[
+        "binding tool",
+        "npm check",
+        "npm test",
+        "package",
+        "npm test:packaging",
+        "npm test:browser",
+        "npm test:equality",
+    ],
     &[
         "dependencies",
         "crate packages",
@@ -36,8 +44,9 @@ const LANES: [&[&str]; 2] = [
     ],
 ];
 
-/// Stages that wait for stages of other lanes: the page takes the tarball, and is compared with the command.
-const NEEDS: [(&str, [&str; 2]); 1] = [("page", ["package", "crates"])];
+/// Stages that wait for stages of other lanes: both take the tarball, and compare it with the command.
+const NEEDS: [(&str, [&str; 2]); 2] =
+    [("page", ["package", "crates"]), ("npm test:equality", ["package", "crates"])];
 
 /// How stages of other lanes are waited for.
 #[derive(Default)]
