@@ -107,11 +107,13 @@ describe(`${REQUESTS.length} drawn requests (SETUN_SEED=${SEED})`, () => {
     expect(tokens.length).toBeGreaterThan(REQUESTS.length);
   });
 
-  it.each(["Node", ...Object.keys(BROWSERS)])("have the command's tokens and text in %s", async (host) => {
-    if (host === "WebKit" && !hasWebKit) return;
-    const { build, told } = await tellIn(host);
-    expect(Object.keys(told)).toEqual(["core", "openai", "aiSdk", "promptApi"]);
-    for (const [shape, texts] of Object.entries(told)) expect([shape, texts]).toEqual([shape, expected]);
-    console.log(`${host}, ${build}: ${hashOf(told.core.flatMap((/** @type {any} */ { tokens }) => tokens))}`);
-  });
+  for (const host of ["Node", ...Object.keys(BROWSERS)]) {
+    const isAbsent = host === "WebKit" && !hasWebKit;
+    it.skipIf(isAbsent)(`have the command's tokens and text in ${host}`, async () => {
+      const { build, told } = await tellIn(host);
+      expect(told).toEqual({ core: expected, openai: expected, aiSdk: expected, promptApi: expected });
+      const tokens = told.core.flatMap((/** @type {any} */ { tokens }) => tokens);
+      console.log(`${host}, ${build}: ${hashOf(tokens)}`);
+    });
+  }
 });

@@ -4,13 +4,13 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { freePort } from "./project.js";
 
-/** Debian's package `webkit2gtk-driver`. */
+/** Of Debian's package `webkit2gtk-driver`. */
 const DRIVER = process.env.WEBKIT_DRIVER || "/usr/bin/WebKitWebDriver";
 
 /** How long a script in the page may take. */
 const PATIENCE_MS = 600_000;
 
-/** Whether it is here: its packages have 70 MB, and no other test needs them. */
+/** Whether it is here: its packages have 70 MB, and only Linux has them. */
 export const hasWebKit = existsSync(DRIVER);
 
 /** Starts WebKit with a page that loads the package. @param {string} url */

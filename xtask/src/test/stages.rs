@@ -203,6 +203,7 @@ fn npm_script(folder: &str, script: &str, totals: &mut super::totals::Totals) ->
     }
     if script == NPM_EQUALITY {
         command.env("SETUN_COMMAND", built_with_tests()?.join("setun"));
+        command.envs(browser::webkit_driver()?.map(|driver| ("WEBKIT_DRIVER", driver)));
     }
     count(&mut command, totals)
 }

@@ -1,0 +1,62 @@
+//! Where logits differ from the CPU's by more than rounding, an int8 code has flipped before.
+#![expect(clippy::print_stdout, reason = "says how many codes flipped")]
+
+use std::path::Path;
+
+use setun::{
+    Device,
+    forward::TransformerOptions,
+    ops::{CacheElement, ScalarBackend},
+};
+use setun_tests::{
+    fixture,
+    golden::{Golden, MODELS, max_difference},
+    run::{CLOSE, FLIPPED, Runner, transformer},
+    taps::tapped,
+};
+
+use super::gpu;
+
+/// "Once upon a time, a little fox found a red balloon", which the demo page compares.
+const PARITY: [u32; 13] = [0, 440, 449, 260, 402, 13, 260, 390, 1999, 524, 260, 737, 1482];
+
+#[test]
+fn logits_are_close_until_a_code_flips() {
+    let stories = fixture("../../crates/setun/embedded/stories.safetensors");
+    compare(&stories, &PARITY);
+    for model in MODELS {
+        let golden = Golden::read(model);
+        compare(&golden.folder, &golden.ids("p7.ids"));
+    }
+}
+
+/// Positions see those before them, so a code that flips in one concerns the later ones, too.
+fn compare(model: &Path, ids: &[u32]) {
+    let options =
+        TransformerOptions { cache_element: CacheElement::F32, ..TransformerOptions::default() };
+    let expected = Runner::open(model, &Device::Cpu).logits(ids, ids.len());
+    let mut runner = Runner::over(Box::new(transformer(model, gpu(), options)));
+    let found = runner.logits(ids, ids.len());
+    let (cpu, gpu) = (tapped(model, ScalarBackend, ids), tapped(model, gpu(), ids));
+    let mut flipped = vec![0; ids.len()];
+    let mut total = 0;
+    for ((name, expected), (_, found)) in cpu.codes.iter().zip(&gpu.codes) {
+        let width = expected.len() / ids.len();
+        for (at, (a, b)) in expected.iter().zip(found).enumerate() {
+            flipped[at / width] += usize::from(a != b);
+            total += 1;
+            if a != b {
+                println!("{name}, position {}, column {}: {a} is {b}", at / width, at % width);
+            }
+        }
+    }
+    let mut seen = 0;
+    for (position, (a, b)) in expected.iter().zip(&found).enumerate() {
+        seen += flipped[position];
+        let most = max_difference(a, b);
+        println!("position {position}: {seen} codes flipped so far, logits within {most:e}");
+        let bound = if seen == 0 { CLOSE } else { FLIPPED };
+        assert!(most <= bound, "{}, position {position}: {most}", model.display());
+    }
+    println!("{}: {seen} of {total} codes flipped", model.display());
+}
