@@ -149,7 +149,9 @@ class Decoder {
 
   /** An input (11) or output (12). */
   value(field, name, type, shape) {
-    const dims = shape.map((size) => message(1, typeof size === "string" ? message(2, size) : integer(1, size)));
+    const dims = shape.map((size) =>
+      message(1, typeof size === "string" ? message(2, size) : integer(1, size)),
+    );
     const tensor = message(1, integer(1, type), message(2, ...dims));
     this.parts.push(message(field, message(1, name), message(2, tensor)));
   }
@@ -166,7 +168,10 @@ const attribute = (name, value) => message(5, message(1, name), integer(3, value
 const attributeFloat = (name, value) => message(5, message(1, name), float(2, value), integer(20, 1));
 
 function transposed(table, rows, columns) {
-  return Float32Array.from({ length: table.length }, (_, i) => table[(i % rows) * columns + Math.floor(i / rows)]);
+  return Float32Array.from(
+    { length: table.length },
+    (_, i) => table[(i % rows) * columns + Math.floor(i / rows)],
+  );
 }
 
 function readTensors(path) {

@@ -4,7 +4,7 @@
  * @typedef {object} Round What was measured, in milliseconds since the request.
  * @property {number} promptTokens As the engine counts them.
  * @property {number[]} times When each token arrived.
- * @property {number[]} tokens Their ids, where the engine tells.
+ * @property {number[]} tokens Their ids, of setun.
  *
  * @typedef {object} Prompt
  * @property {number} tokens About as many.
@@ -56,7 +56,12 @@ async function openWllama({ source, threads, context }) {
     const begun = performance.now();
     let promptTokens;
     const chunks = await wllama.createCompletion({
-      ...{ prompt: prompt.text ?? letters(prompt.tokens), max_tokens: generate, temperature: 0, stream: true },
+      ...{
+        prompt: prompt.text ?? letters(prompt.tokens),
+        max_tokens: generate,
+        temperature: 0,
+        stream: true,
+      },
       // Every token is computed and counted: none comes from an earlier prompt, and none ends it.
       ...{ cache_prompt: false, ignore_eos: true, timings_per_token: true },
     });
@@ -96,19 +101,16 @@ async function openTransformers({ source, threads }) {
   const model = await AutoModelForCausalLM.from_pretrained(source, { dtype: "q4", device: "wasm" });
   const measure = async ({ text }, generate) => {
     const inputs = tokenizer(text);
-    const [times, tokens] = [[], []];
+    const times = [];
     const begun = performance.now();
     let isPrompt = true;
-    const put = ([ids]) => {
-      if (!isPrompt) {
-        times.push(performance.now() - begun);
-        tokens.push(...ids.map(Number));
-      }
+    const put = () => {
+      if (!isPrompt) times.push(performance.now() - begun);
       isPrompt = false;
     };
     const length = { max_new_tokens: generate, min_new_tokens: generate, do_sample: false };
     await model.generate({ ...inputs, ...length, streamer: { put, end: () => {} } });
-    return { promptTokens: inputs.input_ids.dims[1], times, tokens };
+    return { promptTokens: inputs.input_ids.dims[1], times, tokens: [] };
   };
   return { build: "wasm, 4 bits", threads, measure };
 }

@@ -3,8 +3,8 @@
 import { createReadStream, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { onnxConfig, onnxModel } from "./onnx.mjs";
 import { startServer } from "../../npm/test-support/server.js";
+import { onnxConfig, onnxModel } from "./onnx.mjs";
 
 const WEB = fileURLToPath(new URL("..", import.meta.url));
 
