@@ -1,11 +1,9 @@
 /** The report of WebNN, on a stand-in for a browser that has it. */
 
 import { afterEach, expect, it, vi } from "vitest";
-import { connectLocal } from "../src/host-links.js";
-import { loadOn } from "../src/load.js";
-import type { Model } from "../src/model.js";
+import type { Connection } from "../src/connection.js";
+import { Model, type ModelInfo } from "../src/model.js";
 import { withWebnn } from "../src/webnn.js";
-import { countedModel, emptyLog, fakeBuild } from "./fake-wasm.js";
 
 const HIDDEN = 8;
 
@@ -83,15 +81,8 @@ it("says why a device multiplies nothing, and frees it", async () => {
 
 it("is absent where the host has none, and nothing is looked for without the option", async () => {
   const log = standIn({ cpu: ["float32"] });
-  const load = loadOn({
-    builds: ["simd128"],
-    initialSharedPages: 0,
-    hasWorkers: false,
-    baseUrl: () => "http://localhost/",
-    embeddedModel: () => new URL("http://localhost/embedded.safetensors"),
-    connect: async () => connectLocal({ build: fakeBuild(emptyLog()), openModel: countedModel(emptyLog()) }),
-  });
-  const model = await load({ "a.safetensors": new Uint8Array(16) });
+  const host = { baseUrl: () => "http://localhost/" };
+  const model = new Model({} as Connection, {} as ModelInfo, REPORT, host);
   const known = model.deviceReport().devices;
   const { devices } = await model.deviceReport({ webnn: true });
   expect(devices.slice(0, -1)).toEqual(known);

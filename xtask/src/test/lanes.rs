@@ -19,15 +19,7 @@ use crate::shell::{root, say, target};
 /// share no program but browsers. Stages of the second lane build into folders of their own. So do those of the third,
 /// or they only check what others build: cargo lets them wait where it must.
 const LANES: [&[&str]; 2] = [
-    &[
-        "binding tool",
-        "npm check",
-        "npm test",
-        "package",
-        "npm test:packaging",
-        "npm test:browser",
-        "npm test:equality",
-    ],
+    &["binding tool", "npm check", "npm test", "package", "npm test:packaging", "npm test:browser"],
     &[
         "dependencies",
         "crate packages",
@@ -39,6 +31,7 @@ const LANES: [&[&str]; 2] = [
         "kernels",
         "cuda",
         "page",
+        "npm test:equality",
         "web check",
         "web test",
     ],
