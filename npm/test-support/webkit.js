@@ -8,7 +8,7 @@ import { freePort } from "./project.js";
 const DRIVER = process.env.WEBKIT_DRIVER || "/usr/bin/WebKitWebDriver";
 
 /** How long a script in the page may take. */
-const PATIENCE_MS = 600_000;
+const PATIENCE_MS = 240_000;
 
 /** Whether it is here: its packages have 70 MB, and only Linux has them. */
 export const hasWebKit = existsSync(DRIVER);
@@ -20,9 +20,9 @@ export async function openInWebKit(url) {
   const display = process.env.DISPLAY ? [] : ["xvfb-run", "--auto-servernum"];
   const [program = "", ...args] = [...display, DRIVER, `--port=${port}`];
   const driver = spawn(program, args, { stdio: "ignore", detached: true });
-  const ended = new Promise((resolve) => driver.once("exit", resolve));
+  const ended = new Promise((resolve) => driver.once("exit", resolve).once("error", resolve));
   const stop = async () => {
-    if (driver.pid !== undefined) process.kill(-driver.pid);
+    if (driver.pid !== undefined && driver.exitCode === null) process.kill(-driver.pid);
     await ended;
   };
   try {
@@ -78,7 +78,7 @@ async function started(driver, capabilities) {
       return send("POST", `${driver}/session`, capabilities);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  throw new Error(`${driver} does not answer`);
+  throw new Error(`WebKit's driver does not answer at ${driver}; it needs xvfb-run or a display`);
 }
 
 /** @param {string} method @param {string} url @param {object} [body] @returns {Promise<any>} */
