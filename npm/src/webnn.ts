@@ -1,4 +1,4 @@
-/** What WebNN would take for a product of a ternary layer: measured on request, and never used for a text. */
+/** WebNN's time for a product of a ternary layer: measured on request, and never used for a text. */
 
 import type { Model } from "./model.js";
 import type { DeviceReport, DeviceVerdict } from "./wasm.js";

@@ -1,4 +1,4 @@
-//! What a step computes between its operations.
+//! Buffers between the operations of a step.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use setun::{
 
 use crate::run::transformer;
 
-/// Buffers of one step.
+/// Contents of them.
 pub struct Tapped {
     /// Hidden states after the embedding and each layer; the last after the last norm.
     pub hidden: Vec<Vec<f32>>,

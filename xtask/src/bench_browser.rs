@@ -1,7 +1,7 @@
 //! Speed of the packed WebAssembly builds in a browser, in turn with that of others.
 //!
 //! The others are packages of `web/bench` alone, which nothing else installs: wllama, which is
-//! llama.cpp as WebAssembly, transformers.js and WebLLM. What these need in Node, and what has a
+//! llama.cpp as WebAssembly, transformers.js and web-llm. What these need in Node, and what has a
 //! script at installation, is replaced there by an alias. `web/bench/bench.mjs` measures; its
 //! results are put together here.
 
@@ -46,7 +46,7 @@ pub(crate) struct Options {
     /// Rounds, after a warm-up.
     #[arg(long, value_name = "R", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Measure the story model, with wllama, transformers.js and WebLLM: downloads, the first token, tokens a second.
+    /// Measure the story model beside wllama, transformers.js and web-llm: downloads, first token, speed.
     #[arg(long, conflicts_with_all = ["peer_model", "model", "shape", "prompt"])]
     rivals: bool,
     /// Measure the products of a step alone, on one thread, and no model.

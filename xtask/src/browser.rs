@@ -75,7 +75,7 @@ pub(crate) fn firefox() -> Result<PathBuf> {
     installed().ok_or_else(|| NO_FIREFOX.error())
 }
 
-/// The driver of WebKit: `$WEBKIT_DRIVER`, Debian's, which is installed where packages may be, or none.
+/// `WebKit`'s driver: `$WEBKIT_DRIVER`, Debian's, which is installed where packages may be, or none.
 pub(crate) fn webkit_driver() -> Result<Option<PathBuf>> {
     if let Some(path) = named_by("WEBKIT_DRIVER")? {
         return Ok(Some(path));

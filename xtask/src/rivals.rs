@@ -31,7 +31,7 @@ pub(crate) fn setun(arguments: &[&str]) -> Command {
 
 /// Writes the story model's files once.
 ///
-/// llama.cpp has BitNet with `SiLU` alone, so its file says that: the same weights and work, other
+/// llama.cpp has `BitNet` with `SiLU` alone, so its file says that: the same weights and work, other
 /// texts.
 pub(crate) fn story() -> Result<Story> {
     let embedded = root().join("crates/setun/embedded/stories.safetensors");
