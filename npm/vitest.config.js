@@ -6,6 +6,7 @@ export default defineConfig({
       { extends: true, test: { name: "unit", include: ["tests/**/*.test.ts"], testTimeout: 60_000 } },
       slow("packaging", "packaging-tests/*.test.js", { maxWorkers: 1, sequence: { groupOrder: 1 } }),
       slow("browser", "browser-tests/*.test.js", { maxWorkers: 2, sequence: { groupOrder: 2 } }),
+      slow("equality", "equality-tests/*.test.js", { sequence: { groupOrder: 3 } }),
     ],
   },
 });

@@ -148,16 +148,19 @@ describe("a large model", () => {
 describe("a device", () => {
   it("in software is not used by auto, and no build is fetched for it", async () => {
     const { page, requests, errors, close } = await openPage(browser, `${server.url}/index.html`);
-    const { used, devices, test } = await page.evaluate(async () => {
+    const { used, devices, test, webnn } = await page.evaluate(async () => {
       // Without a source no GPU is looked for.
       const story = "/node_modules/setun/model/stories.safetensors";
       const model = await /** @type {any} */ (globalThis).setun.load(story, { store: false });
       const told = { used: model.info, devices: model.deviceReport().devices, test: await model.selfTest() };
+      const webnn = (await model.deviceReport({ webnn: true })).devices.at(-1);
       await model.dispose();
-      return told;
+      return { ...told, webnn };
     });
     await close();
     expect(errors).toEqual([]);
+    expect(webnn).toMatchObject({ device: "webnn", verdict: "absent" });
+    expect(requests.filter((address) => address.endsWith("/webnn.js"))).toEqual([]);
     expect(used.backend).toBe("cpu");
     expect(devices).toMatchObject([
       { device: "cpu", level: used.level, verdict: "chosen" },

@@ -10,6 +10,7 @@ import { estimateOn } from "./estimate.js";
 import { connectLocal, connectWorker } from "./host-links.js";
 import { importBuild, importGrammars } from "./import-build.js";
 import { type Load, loadOn, type Platform } from "./load.js";
+import type { Model } from "./model.js";
 import type { Models } from "./models.js";
 import { NO_MODEL } from "./no-model.js";
 import { openStreamed } from "./open-model.js";
@@ -18,6 +19,7 @@ import { BUILDS, type Build } from "./pick-build.js";
 import { openStorage, withLock } from "./store/browser-storage.js";
 import { modelsOn } from "./store/models.js";
 import { requestPersistence } from "./store/quota.js";
+import type { DeviceReport } from "./wasm.js";
 import { compileFrom } from "./wasm-instance.js";
 
 /** What an entry point has of the package. */
@@ -42,6 +44,7 @@ export function inBrowser({ builds, model }: Parts): { readonly load: Load; read
     connect: (build, inWorker, assetsUrl) => connect(builds, build, inWorker, assetsUrl),
     requestPersistence: () => void requestPersistence(),
     loadTabs: async (request) => (await import("./shared/load-tabs.js")).loadTabs({ ...request, version }),
+    withWebnn,
   };
   const models: Models = {
     ...modelsOn({ openStorage, withLock, baseUrl: platform.baseUrl }),
@@ -49,6 +52,12 @@ export function inBrowser({ builds, model }: Parts): { readonly load: Load; read
     estimate: estimateOn(platform),
   };
   return { load: loadOn(platform), models };
+}
+
+async function withWebnn(report: DeviceReport, model: Model): Promise<DeviceReport> {
+  if ("ml" in navigator) return (await import("./webnn.js")).withWebnn(report, model);
+  const reason = "this browser has no WebNN, or only on secure pages (https, localhost)";
+  return { devices: [...report.devices, { device: "webnn", level: "", verdict: "absent", reason }] };
 }
 
 async function connect(

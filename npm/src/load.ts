@@ -15,7 +15,7 @@ import { type Connect, Connection, requestWithProgress } from "./connection.js";
 import { hostName, remedy } from "./environment.js";
 import { SetunError } from "./errors.js";
 import { detectFeatures, reserveSharedMemory } from "./features.js";
-import { Model, type ModelInfo } from "./model.js";
+import { Model, type ModelHost, type ModelInfo } from "./model.js";
 import type { FetchOptions } from "./open-model.js";
 import type { EstimateOptions, LoadOptions } from "./options.js";
 import {
@@ -33,13 +33,11 @@ import { isDownload, type LoadSource, modelSource } from "./sources.js";
 import type { DeviceReport } from "./wasm.js";
 
 /** Differences between a browser and Node. */
-export interface Platform {
+export interface Platform extends ModelHost {
   readonly builds: readonly Build[];
   /** Initial pages of threaded builds; 0 without one. */
   readonly initialSharedPages: number;
   readonly hasWorkers: boolean;
-  /** Base of relative URLs. */
-  baseUrl(): string;
   /** Whether `assetsUrl` has an effect. */
   readonly takesAssetsUrl?: boolean;
   /** The story model. `assetsUrl`: see `LoadOptions`. */
@@ -91,14 +89,13 @@ async function loadRequest(platform: Platform, request: LoadRequest, options: Lo
     const connect: Platform["connect"] = async (...to) => wrap(await platform.connect(...to));
     return new LoadOperation({ ...platform, connect }, request, given).run();
   };
-  const { baseUrl } = platform;
   if (options.shared || options.resume) {
-    if (platform.loadTabs) return platform.loadTabs({ ...request, open, options, baseUrl });
+    if (platform.loadTabs) return platform.loadTabs({ ...request, open, options, host: platform });
     const name = options.shared ? "shared" : "resume";
     throw new SetunError("bad-option", `${name}: only pages have tabs; leave it out here`);
   }
   const { connection, info, report } = await open(options);
-  return new Model(connection, info, report, baseUrl);
+  return new Model(connection, info, report, platform);
 }
 
 /** The error of a folder that is not there, and whose name could be a model's of the Hub or of the catalog. */

@@ -40,6 +40,20 @@ export interface GenerateManyOptions extends GenerateOptions {
   n?: number;
 }
 
+/** Options of {@link Model.deviceReport}. */
+export interface DeviceReportOptions {
+  /** Also measures WebNN, which never runs a model. This takes a second or more, and needs memory for some matrices. */
+  readonly webnn: true;
+}
+
+/** Where a model runs. */
+export interface ModelHost {
+  /** Base of relative URLs. */
+  baseUrl(): string;
+  /** A report that includes WebNN, in hosts that can have it. */
+  withWebnn?(report: DeviceReport, model: Model): Promise<DeviceReport>;
+}
+
 /** Gives the generations of earlier pages. */
 type OfferResumable = (context: GenerationContext) => readonly ResumableGeneration[];
 
@@ -67,7 +81,7 @@ export class Model implements AsyncDisposable {
   readonly info: ModelInfo;
   readonly #connection: Connection;
   readonly #report: DeviceReport;
-  readonly #baseUrl: () => string;
+  readonly #host: ModelHost;
   readonly #offer: OfferResumable | undefined;
 
   /** @internal Models come from `load`. */
@@ -75,19 +89,25 @@ export class Model implements AsyncDisposable {
     connection: Connection,
     info: ModelInfo,
     report: DeviceReport,
-    baseUrl: () => string,
+    host: ModelHost,
     offer?: OfferResumable,
   ) {
     this.#offer = offer;
     this.#connection = connection;
     this.info = info;
     this.#report = report;
-    this.#baseUrl = baseUrl;
+    this.#host = host;
   }
 
   /** The devices that were considered, and why this one runs. */
-  deviceReport(): DeviceReport {
-    return this.#report;
+  deviceReport(): DeviceReport;
+  /**
+   * The same with entries for WebNN: the time of one product of the model's hidden size there, beside an estimate of the
+   * device that runs, or why there is none. WebNN has no ternary weights, so nothing else ever runs on it.
+   */
+  deviceReport(options: DeviceReportOptions): Promise<DeviceReport>;
+  deviceReport(options?: DeviceReportOptions): DeviceReport | Promise<DeviceReport> {
+    return options?.webnn ? this.#reportWebnn() : this.#report;
   }
 
   /**
@@ -288,6 +308,17 @@ export class Model implements AsyncDisposable {
     return this.dispose();
   }
 
+  async #reportWebnn(): Promise<DeviceReport> {
+    const { devices } = this.#report;
+    const absent = {
+      device: "webnn",
+      level: "",
+      verdict: "absent",
+      reason: "only browsers have WebNN",
+    } as const;
+    return this.#host.withWebnn?.(this.#report, this) ?? { devices: [...devices, absent] };
+  }
+
   #start(prompt: WasmPrompt, options: GenerateOptions): Generation {
     return startGenerations(this.#context(), prompt, options, 1)[0] as Generation;
   }
@@ -299,7 +330,7 @@ export class Model implements AsyncDisposable {
 
   #context(): GenerationContext {
     const { build, vocabSize, worker } = this.info;
-    return { connection: this.#connection, build, vocabSize, worker, baseUrl: this.#baseUrl };
+    return { connection: this.#connection, build, vocabSize, worker, baseUrl: () => this.#host.baseUrl() };
   }
 }
 

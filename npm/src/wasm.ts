@@ -60,9 +60,9 @@ export interface DeviceReport {
 
 /** The result for one device. */
 export interface DeviceVerdict {
-  /** `cpu` or `webgpu` */
+  /** `cpu`, `webgpu` or `webnn` */
   readonly device: string;
-  /** Instruction level of the CPU, or name of the GPU; empty if there is none. */
+  /** Instruction level of the CPU, name of the GPU, or kind of WebNN's device; empty if there is none. */
   readonly level: string;
   /** Whether the device runs, or why it does not. */
   readonly verdict: Verdict;
@@ -70,13 +70,18 @@ export interface DeviceVerdict {
   readonly reason: string;
   /** Measured time of one layer for one token, in microseconds. */
   readonly layerMicroseconds?: number;
+  /**
+   * With the option `webnn`: microseconds of a product of one token's row by a matrix of the hidden size. WebNN's is
+   * measured with float weights, that of the device which runs estimated from its tokens.
+   */
+  readonly productMicroseconds?: number;
 }
 
 /**
  * `chosen`: the device runs. `slower`: another one is faster. `software`: a software adapter. `absent`: no such device.
- * `failed`: the device, its driver or its self-test failed.
+ * `failed`: the device, its driver or its self-test failed. `unused`: measured only.
  */
-export type Verdict = "chosen" | "slower" | "software" | "absent" | "failed";
+export type Verdict = "chosen" | "slower" | "software" | "absent" | "failed" | "unused";
 
 /** Result of a self-test, which compares each operation with its reference implementation. */
 export interface SelfTest {

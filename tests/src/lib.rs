@@ -5,6 +5,7 @@ pub mod golden;
 pub mod hooked;
 pub mod run;
 pub mod stages;
+pub mod taps;
 pub mod trial;
 
 use std::path::PathBuf;

@@ -4,16 +4,27 @@ import { createReadStream, existsSync, readdirSync, readFileSync, statSync } fro
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startServer } from "../../npm/test-support/server.js";
+import { onnxConfig, onnxModel } from "./onnx.mjs";
 
 const WEB = fileURLToPath(new URL("..", import.meta.url));
 
+/** Name of the model for transformers.js. */
+export const ONNX = "onnx-model";
+
+/** Whether a path is a model's and no script's. @param {string} path */
+export const isModel = (path) => /^\/(model|peer-|onnx-model)|\.safetensors$/.test(path);
+
+/** The file behind a path that is no model's. @param {string} path */
+export const fileOf = (path) => join(WEB, path);
+
 /**
  * Serves a model for setun, a folder or a .safetensors file, and those of a peer.
- * @param {string} model @param {string[]} peers
+ * With `isOnnx` the folder is served as ONNX, too.
+ * @param {string} model @param {string[]} peers @param {boolean} isOnnx
  */
-export async function serve(model, peers) {
+export async function serve(model, peers, isOnnx) {
   const files = statSync(model).isDirectory() ? folder(model) : { [`/${basename(model)}`]: send(model) };
-  const answers = { ...files };
+  const answers = { ...files, ...(isOnnx && onnxFiles(model)) };
   for (const [index, peer] of peers.entries()) answers[peerAddress(index)] = send(peer);
   const server = await startServer({ root: WEB, isolated: true, answers });
   const source = Object.keys(files).length === 1 ? Object.keys(files)[0] : "/model/";
@@ -33,6 +44,18 @@ function folder(path) {
     answers["/model/tokenizer.json"] = (_, response) => response.end(tokenizer);
   }
   return answers;
+}
+
+/** @param {string} path */
+function onnxFiles(path) {
+  const config = JSON.stringify(onnxConfig(path));
+  const model = onnxModel(path);
+  const names = ["generation_config.json", "tokenizer.json", "tokenizer_config.json"];
+  return {
+    ...Object.fromEntries(names.map((name) => [`/${ONNX}/${name}`, send(join(path, name))])),
+    [`/${ONNX}/config.json`]: (_, response) => response.end(config),
+    [`/${ONNX}/onnx/model_q4.onnx`]: (_, response) => response.end(model),
+  };
 }
 
 /** A tokenizer for random models, which have none: each token is written as its number. @param {number} size */

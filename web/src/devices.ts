@@ -9,6 +9,7 @@ const VERDICTS: Record<Verdict, string> = {
   software: "does not run",
   absent: "is not available",
   failed: "failed",
+  unused: "does not run",
 };
 
 /** Shows a line for each device; the one that runs comes first. */

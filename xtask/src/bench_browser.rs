@@ -1,7 +1,9 @@
-//! Speed of the packed WebAssembly builds in a browser, in turn with wllama's.
+//! Speed of the packed WebAssembly builds in a browser, in turn with that of others.
 //!
-//! wllama is llama.cpp as WebAssembly. It is a package of `web/bench` alone, which nothing else
-//! installs. `web/bench/bench.mjs` measures; its results are put together here.
+//! The others are packages of `web/bench` alone, which nothing else installs: wllama, which is
+//! llama.cpp as WebAssembly, transformers.js and web-llm. What these need in Node, and what has a
+//! script at installation, is replaced there by an alias. `web/bench/bench.mjs` measures; its
+//! results are put together here.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +17,8 @@ use serde_json::json;
 use crate::browser;
 use crate::demo;
 use crate::node::{install, node};
-use crate::shell::{cargo, output, root, run, say, show, target};
+use crate::rivals::{self, Story};
+use crate::shell::{output, root, run, say, show, target};
 use crate::stamp::{Inputs, if_changed};
 use crate::wasm;
 
@@ -43,8 +46,11 @@ pub(crate) struct Options {
     /// Rounds, after a warm-up.
     #[arg(long, value_name = "R", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
+    /// Measure the story model beside wllama, transformers.js and web-llm: downloads, first token, speed.
+    #[arg(long, conflicts_with_all = ["peer_model", "model", "shape", "prompt"])]
+    rivals: bool,
     /// Measure the products of a step alone, on one thread, and no model.
-    #[arg(long, conflicts_with_all = ["peer_model", "model", "shape", "threads", "json"])]
+    #[arg(long, conflicts_with_all = ["peer_model", "model", "shape", "threads", "json", "rivals"])]
     kernels: bool,
     /// Print a JSON array instead of a table.
     #[arg(long)]
@@ -59,6 +65,10 @@ struct Measured {
     build: String,
     threads: u32,
     rounds: Vec<Round>,
+    /// Milliseconds to the first token, in fresh pages.
+    starts: Vec<f64>,
+    /// Bytes of scripts and WebAssembly after brotli.
+    download: f64,
 }
 
 /// Speeds are in tokens a second.
@@ -78,6 +88,8 @@ struct Row {
     name: String,
     build: String,
     threads: u32,
+    download_kilobytes: f64,
+    first_token_milliseconds: f64,
     prompt_tokens: u32,
     prefill_tokens_per_second: f64,
     decode_tokens_per_second: f64,
@@ -91,10 +103,11 @@ pub(crate) fn run_command(options: &Options) -> Result<()> {
     if options.kernels {
         return kernels(options);
     }
-    let model = model(options)?;
+    let story = options.rivals.then(rivals::story).transpose()?;
+    let model = story.as_ref().map_or_else(|| model(options), |story| Ok(story.folder.clone()))?;
     demo::install_package(&[])?;
     install("web/bench")?;
-    let measured = measure(options, &model)?;
+    let measured = measure(options, &model, story.as_ref())?;
     let hash = agree(&measured)?;
     let mut rows: Vec<Row> = measured.iter().map(row).collect();
     rows.sort_by_key(|row| row.threads);
@@ -136,18 +149,17 @@ fn model(options: &Options) -> Result<PathBuf> {
     let inputs = Inputs::default().word(shape);
     if_changed(&format!("bench-{shape}"), &[&folder.join("config.json")], &inputs, || {
         say(&format!("writing a random model into {}", folder.display()));
-        let mut setun = cargo();
-        setun.args(["run", "--quiet", "--release", "--locked", "--package", "setun-cli", "--"]);
         std::fs::create_dir_all(&folder)?;
-        run(setun.args(["synth", "--shape", shape, "--to", "hf", "--force"]).arg(&folder))
+        run(rivals::setun(&["synth", "--shape", shape, "--to", "hf", "--force"]).arg(&folder))
     })?;
     Ok(folder)
 }
 
-fn measure(options: &Options, model: &Path) -> Result<Vec<Measured>> {
+fn measure(options: &Options, model: &Path, story: Option<&Story>) -> Result<Vec<Measured>> {
     let peers: Result<Vec<PathBuf>> = options
         .peer_model
         .iter()
+        .chain(story.map(|story| &story.gguf))
         .map(|path| path.canonicalize().with_context(|| format!("no model at {}", path.display())))
         .collect();
     let request = json!({
@@ -157,6 +169,7 @@ fn measure(options: &Options, model: &Path) -> Result<Vec<Measured>> {
         "prompt": options.prompt,
         "generate": options.generate,
         "repeat": options.repeat,
+        "text": story.map(|_| rivals::PROMPT),
     });
     let mut command = bench("bench.mjs")?;
     let reported = output(command.arg(request.to_string()).stderr(Stdio::inherit()))?;
@@ -181,6 +194,8 @@ fn row(measured: &Measured) -> Row {
         name: measured.name.clone(),
         build: measured.build.clone(),
         threads: measured.threads,
+        download_kilobytes: measured.download / 1000.0,
+        first_token_milliseconds: median(measured.starts.clone()),
         prompt_tokens: measured.rounds.first().map_or(0, |round| round.prompt_tokens),
         prefill_tokens_per_second: speeds(|round| round.prefill),
         decode_tokens_per_second: speeds(|round| round.decode),
@@ -201,19 +216,24 @@ fn compare(rows: &mut [Row]) {
 }
 
 fn print(rows: &[Row]) {
-    println!("threads  engine                             prefill  ratio     decode  ratio");
+    println!(
+        "threads  engine                           download  first     prefill  ratio     decode  ratio"
+    );
     for row in rows {
         println!(
-            "{:<8} {:<32} {:>9.2} {:>6.2} {:>10.2} {:>6.2}",
+            "{:<8} {:<32} {:>8.0} {:>6.0} {:>11.2} {:>6.2} {:>10.2} {:>6.2}",
             row.threads,
             format!("{} ({})", row.name, row.build),
+            row.download_kilobytes,
+            row.first_token_milliseconds,
             row.prefill_tokens_per_second,
             row.prefill_ratio,
             row.decode_tokens_per_second,
             row.decode_ratio,
         );
     }
-    println!("tokens a second, medians; ratio: setun relaxed by this row");
+    println!("kB of scripts and WebAssembly after brotli; ms to the first token of a fresh page;");
+    println!("tokens a second; medians; ratio: setun relaxed by this row; NaN: not measured");
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -234,7 +254,7 @@ mod tests {
 
     fn reported(hashes: [&str; 2]) -> Vec<Measured> {
         let engine = |name: &str, hash: Value, speed: u32| {
-            json!({ "name": name, "build": "b", "threads": 1, "rounds": [
+            json!({ "name": name, "build": "b", "threads": 1, "starts": [9], "download": 9, "rounds": [
                 { "promptTokens": 8, "prefill": 30, "decode": speed, "tokensHash": hash },
                 { "promptTokens": 8, "prefill": 10, "decode": speed, "tokensHash": hash },
             ]})

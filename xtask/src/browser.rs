@@ -75,6 +75,17 @@ pub(crate) fn firefox() -> Result<PathBuf> {
     installed().ok_or_else(|| NO_FIREFOX.error())
 }
 
+/// `WebKit`'s driver: `$WEBKIT_DRIVER`, Debian's, which is installed where packages may be, or none.
+pub(crate) fn webkit_driver() -> Result<Option<PathBuf>> {
+    if let Some(path) = named_by("WEBKIT_DRIVER")? {
+        return Ok(Some(path));
+    }
+    if may_install() {
+        install_packages(&["webkit2gtk-driver", "xvfb", "xauth"])?;
+    }
+    Ok(find_program("WebKitWebDriver"))
+}
+
 /// Opens `address` in the user's browser; false if nothing here can.
 pub(crate) fn open(address: &str) -> bool {
     if cfg!(target_os = "macos") {

@@ -22,6 +22,7 @@ mod options;
 mod package;
 mod parallel;
 mod reproduce;
+mod rivals;
 mod rustc_wrapper;
 mod sbom;
 mod shell;

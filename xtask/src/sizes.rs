@@ -104,7 +104,7 @@ pub(crate) fn table(dist: &Path, variants: &[Variant]) -> Result<String> {
 const GRAMMAR: &str = "wasm/grammar/setun_bg.wasm";
 
 /// What a page downloads when it is first used.
-const ON_DEMAND: [&str; 2] = [GRAMMAR, "load-tabs.js"];
+const ON_DEMAND: [&str; 3] = [GRAMMAR, "load-tabs.js", "webnn.js"];
 
 /// Entry points that a page takes in place of the main one, and that of service workers.
 const OTHER_ENTRIES: [&str; 3] = ["cpu.js", "no-model.js", "service-worker.js"];
@@ -205,6 +205,7 @@ mod tests {
             ("no-model.js", Variant::Relaxed, false),
             ("node-no-model.js", Variant::Relaxed, false),
             ("load-tabs.js", Variant::Relaxed, false),
+            ("webnn.js", Variant::Relaxed, false),
             ("adapters/openai.js", Variant::Relaxed, false),
             ("worker-relaxed.js", Variant::Relaxed, true),
             ("worker-relaxed.js", Variant::RelaxedThreads, false),

@@ -18,7 +18,7 @@ export type { Generation, GenerationResult } from "../generation.js";
 export type { Load, LoadFrom } from "../load.js";
 export type { LoadPhase, LoadProgress } from "../load-progress.js";
 export type { MemoryByKind, Metrics, Summary } from "../metrics.js";
-export type { GenerateManyOptions, Model, ModelInfo } from "../model.js";
+export type { DeviceReportOptions, GenerateManyOptions, Model, ModelInfo } from "../model.js";
 export type { Models } from "../models.js";
 export type { Backend, EstimateOptions, LoadOptions } from "../options.js";
 export { BUILDS, type Build } from "../pick-build.js";

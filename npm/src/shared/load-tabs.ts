@@ -4,7 +4,7 @@ import { engineLimits } from "../check-options.js";
 import { type Connect, Connection } from "../connection.js";
 import { SetunError } from "../errors.js";
 import type { Open, Opened } from "../load.js";
-import { Model } from "../model.js";
+import { Model, type ModelHost } from "../model.js";
 import type { LoadOptions } from "../options.js";
 import type { FromHost, ModelRequest } from "../protocol.js";
 import { isDownload } from "../sources.js";
@@ -24,12 +24,12 @@ export interface TabsRequest {
   readonly options: LoadOptions;
   /** Version of this package: tabs of different ones do not share. */
   readonly version: string;
-  baseUrl(): string;
+  readonly host: ModelHost;
 }
 
 /** Loads a model for all tabs, or one whose generations go on after a reload. */
 export async function loadTabs(request: TabsRequest): Promise<Model> {
-  const { open, options, baseUrl } = request;
+  const { open, options, host } = request;
   const place = options.shared ? placeOf(request) : undefined;
   const storage = options.resume ? storageOfTab() : undefined;
   const ledger = new Ledger();
@@ -40,7 +40,7 @@ export async function loadTabs(request: TabsRequest): Promise<Model> {
       ? joinTabs(place, name, ledger, open, options)
       : alone(ledger, open, options));
     const offer = kept?.offer.bind(kept);
-    return new Model(opened.connection, opened.info, opened.report, baseUrl, offer);
+    return new Model(opened.connection, opened.info, opened.report, host, offer);
   } catch (thrown) {
     kept?.end();
     throw thrown;

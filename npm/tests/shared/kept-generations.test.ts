@@ -46,7 +46,7 @@ async function openPage(options = {}): Promise<{ model: Model; end: () => void }
     inWorker: true,
     options: { resume: true, ...options },
     version: "0",
-    baseUrl: () => "http://localhost/",
+    host: { baseUrl: () => "http://localhost/" },
   });
   return { model, end: () => tab.crash() };
 }

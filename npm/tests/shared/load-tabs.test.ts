@@ -22,7 +22,7 @@ function load(source: ModelSource, { inWorker = true, options = {}, draft = unde
     inWorker,
     options: { shared: true, ...options },
     version: "0",
-    baseUrl: () => "https://localhost/",
+    host: { baseUrl: () => "https://localhost/" },
   });
 }
 

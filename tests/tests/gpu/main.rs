@@ -1,5 +1,6 @@
 //! Models and the engine on the system's Vulkan device.
 
+mod codes;
 mod estimates;
 mod families;
 mod faults;

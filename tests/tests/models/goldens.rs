@@ -2,15 +2,12 @@
 //! every other device that is here. Tolerances are those of `fixtures/README.md`: 1e-4 where
 //! no int8 code is near a rounding tie; 0.6, and a bound on differing codes, where one is.
 
-use setun::{
-    CacheType, Engine, GenerateOptions, Model,
-    forward::{Batch, PagedCache, RequestedOutput, TransformerOptions},
-    ops::{CacheElement, ScalarBackend},
-};
+use setun::{CacheType, Engine, GenerateOptions, Model, ops::ScalarBackend};
 use setun_tests::{
     fixture,
     golden::{Golden, MODELS, PROMPTS, Tensors, max_difference},
-    run::{FLIPPED, Runner, devices, transformer},
+    run::{FLIPPED, Runner, devices},
+    taps::tapped,
 };
 
 const STRICT: f32 = 1e-4;
@@ -61,7 +58,7 @@ fn hidden_states_and_int8_codes() {
             }
             let strict = golden.prompts[prompt].is_strict();
             let ids = golden.ids(&format!("{prompt}.ids"));
-            let taps = tapped(&golden, &ids);
+            let taps = tapped(&golden.folder, ScalarBackend, &ids);
             for (index, found) in taps.hidden.iter().enumerate() {
                 let name = format!("{prompt}.hidden_f32.{index}");
                 let expected = golden.floats(&name).expect("hidden states");
@@ -103,44 +100,6 @@ fn check_codes(model: &str, name: &str, found: &[i8], expected: &[i8], strict: b
             found.iter().zip(expected).any(|(a, b)| (i16::from(*a) - i16::from(*b)).abs() > 1);
         assert!(!far, "{model} {name}: a code differs by more than 1");
     }
-}
-
-/// What the reference records between the operations of one step.
-struct Tapped {
-    hidden: Vec<Vec<f32>>, // after the embedding and each layer; the last after the last norm
-    residual: Vec<f32>,    // after the last layer
-    codes: Vec<(String, Vec<i8>)>,
-}
-
-fn tapped(golden: &Golden, ids: &[u32]) -> Tapped {
-    let options =
-        TransformerOptions { cache_element: CacheElement::F32, ..TransformerOptions::default() };
-    let mut transformer = transformer(&golden.folder, ScalarBackend, options);
-    let plan = transformer.plan(ids.len(), ids.len(), true).expect("a plan");
-
-    let mut cache = PagedCache::new(options.block_positions, 64);
-    let sequence = cache.create();
-    cache.extend(sequence, ids.len()).expect("room");
-    let mut batch = Batch::default();
-    batch.push_run(sequence, 0, ids, RequestedOutput::Logits);
-    batch.request_logits(0);
-
-    let mut buffers = plan.taps.hidden.clone();
-    buffers.extend(plan.taps.normed);
-    buffers.extend(plan.taps.codes.iter().map(|(_, buffer)| *buffer));
-    let reads: Vec<_> = buffers.iter().map(|&buffer| (buffer, ids.len())).collect();
-    let forward = transformer.forward_with_taps(&plan.plan, &batch, &mut cache, &reads);
-    let mut read = pollster::block_on(forward).expect("a step").into_iter();
-
-    let mut floats = || bytemuck::allocation::pod_collect_to_vec(&read.next().expect("a buffer"));
-    let mut hidden: Vec<Vec<f32>> = plan.taps.hidden.iter().map(|_| floats()).collect();
-    let normed = floats();
-    let residual = hidden.pop().expect("a layer");
-    hidden.push(normed);
-    let names = plan.taps.codes.iter().map(|(name, _)| name.clone());
-    let codes =
-        names.zip(read.map(|bytes| bytemuck::allocation::pod_collect_to_vec(&bytes))).collect();
-    Tapped { hidden, residual, codes }
 }
 
 /// Greedy tokens agree up to the first near tie, and nearly all of them are compared.

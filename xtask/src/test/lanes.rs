@@ -31,13 +31,15 @@ const LANES: [&[&str]; 2] = [
         "kernels",
         "cuda",
         "page",
+        "npm test:equality",
         "web check",
         "web test",
     ],
 ];
 
-/// Stages that wait for stages of other lanes: the page takes the tarball, and is compared with the command.
-const NEEDS: [(&str, [&str; 2]); 1] = [("page", ["package", "crates"])];
+/// Stages that wait for stages of other lanes: both take the tarball, and compare it with the command.
+const NEEDS: [(&str, [&str; 2]); 2] =
+    [("page", ["package", "crates"]), ("npm test:equality", ["package", "crates"])];
 
 /// How stages of other lanes are waited for.
 #[derive(Default)]

@@ -25,6 +25,9 @@ use crate::wasm;
 const NPM_CHECKS: [&str; 2] = ["check", "test"];
 const NPM_PACKED_TESTS: [&str; 2] = ["test:packaging", "test:browser"];
 
+/// The script that compares the packed tarball with the command.
+const NPM_EQUALITY: &str = "test:equality";
+
 /// Crates whose code an optimiser could break, and the engine for its long tests: the others hold
 /// no number.
 const OPTIMISED: [&str; 7] =
@@ -90,6 +93,7 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
     stages.push(cuda::stage());
     stages.push(shaders());
     stages.push(page());
+    stages.extend(npm_stages("npm", &[NPM_EQUALITY])?);
     stages.extend(npm_stages("web", &WEB_TESTS)?);
     Ok(stages)
 }
@@ -196,6 +200,10 @@ fn npm_script(folder: &str, script: &str, totals: &mut super::totals::Totals) ->
     command.args(["run", "--silent", script]);
     if script.starts_with("test:") || folder == "web" {
         command.env("CHROME", browser::chrome()?).env("FIREFOX", browser::firefox()?);
+    }
+    if script == NPM_EQUALITY {
+        command.env("SETUN_COMMAND", built_with_tests()?.join("setun"));
+        command.envs(browser::webkit_driver()?.map(|driver| ("WEBKIT_DRIVER", driver)));
     }
     count(&mut command, totals)
 }
