@@ -190,7 +190,10 @@ fn answers_with_calls_go_on_after_any_token() {
     for (options, reason) in [
         (named("time").parallel_tool_calls(false), FinishReason::ToolCalls),
         (named("weather").max_tokens(30), FinishReason::Length),
-        (options(ToolChoice::Auto, 2).max_tokens(30).logits_processors([begins]), FinishReason::Length),
+        (
+            options(ToolChoice::Auto, 2).max_tokens(30).logits_processors([begins]),
+            FinishReason::Length,
+        ),
     ] {
         let whole = ask(&engine, options.clone());
         assert_eq!(whole.done.finish_reason, reason);

@@ -23,7 +23,8 @@ impl MessageArgs {
         let fault =
             |error: String| CliError::Usage(format!("--messages {}: {error}", path.display()));
         let list = serde_json::from_str(&input::file(path)?);
-        let list = list.map_err(|error| fault(format!("it is no JSON list of objects: {error}")))?;
+        let list =
+            list.map_err(|error| fault(format!("it is no JSON list of objects: {error}")))?;
         Message::from_json(list).map(Some).map_err(|error| fault(error.to_string()))
     }
 }

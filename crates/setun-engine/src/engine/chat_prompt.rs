@@ -222,7 +222,8 @@ mod tests {
             "{# <tool_call> arguments #}{% for tool in tools or [] %}{{ tool.function.name }}\
              {% endfor %}{{ messages[0].content }}",
         );
-        let count = |options: GenerateOptions| engine.count_tokens(vec![Message::user("do")], &options);
+        let count =
+            |options: GenerateOptions| engine.count_tokens(vec![Message::user("do")], &options);
         let herd = || GenerateOptions::new().tools(vec![Tool::new("herd"), Tool::new("boat")]);
         assert_eq!(count(GenerateOptions::new()).expect("a count"), "do".len());
         assert_eq!(count(herd()).expect("a count"), "herdboatdo".len());

@@ -24,7 +24,11 @@ impl Lines {
     }
 
     /// The next line that is text, which a terminal is asked for; none at the end.
-    pub(super) fn next(&mut self, prompt: &str, output: &mut Output) -> Result<Option<String>, CliError> {
+    pub(super) fn next(
+        &mut self,
+        prompt: &str,
+        output: &mut Output,
+    ) -> Result<Option<String>, CliError> {
         loop {
             if self.is_terminal {
                 output.write(prompt)?;
