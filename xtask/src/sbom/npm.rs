@@ -67,6 +67,8 @@ pub(super) fn bundled() -> Result<Vec<Bundled>> {
 /// Packages of the imports in a source: of what is neither a file nor has a scheme.
 fn imported(source: &str) -> Vec<String> {
     let after = |line: &str| {
+        let is_statement = ["import ", "export ", "} from "].iter().any(|it| line.starts_with(it));
+        let line = is_statement.then_some(line)?;
         let (_, module) = line.split_once(" from \"").or_else(|| line.split_once("import \""))?;
         let module = module.split('"').next()?;
         let is_package = !module.starts_with('.') && !module.contains(':');
@@ -121,8 +123,9 @@ mod tests {
     #[test]
     fn packages_of_imports_are_found() {
         let source = "import { sha256 } from \"@noble/hashes/sha2.js\";\nimport { simd } from \"wasm-feature-detect\";\n\
-                      import { x } from \"./x.js\";\nimport { y } from \"node:url\";\n";
-        assert_eq!(imported(source), ["@noble/hashes", "wasm-feature-detect"]);
+                      import { x } from \"./x.js\";\nimport { y } from \"node:url\";\n\
+                      const z = 'import \"z\" instead';\n} from \"w\";\n";
+        assert_eq!(imported(source), ["@noble/hashes", "wasm-feature-detect", "w"]);
     }
 
     #[test]
