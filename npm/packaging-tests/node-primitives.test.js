@@ -53,7 +53,7 @@ describe("the engine in Node", () => {
   });
 
   it("ends at a stop token, and tells the cached tokens of a prompt and the text of likely ones", async () => {
-    const { whole, stopped, again, named, counted, refused } = await inNode(`
+    const { whole, stopped, again, named, counted, refused, filtered, wrong } = await inNode(`
       const prompt = "Once upon a time there was a little dog who liked to play in the park. ".repeat(4);
       const options = { temperature: 0, maxTokens: 20 };
       const whole = await model.generate(prompt, options).result;
@@ -65,7 +65,10 @@ describe("the engine in Node", () => {
       const again = (await model.generate(prompt, options).result).usage;
       const counted = await model.countTokens(prompt);
       const refused = await model.generate("a", { stopTokenIds: [2 ** 31] }).text().catch(({ code }) => code);
-      console.log(JSON.stringify({ whole, stopped, again, named, counted, refused }));
+      const filter = [{ word: "the", replace: "a" }, { regex: "[a-z]{4,}\\\\b", replace: "#" }];
+      const filtered = await model.generate(prompt, { ...options, filter }).text();
+      const wrong = await model.generate("a", { filter: [{ regex: "(", stop: true }] }).text().catch(({ message }) => message);
+      console.log(JSON.stringify({ whole, stopped, again, named, counted, refused, filtered, wrong }));
     `);
     const first = whole.tokens.indexOf(whole.tokens[7]);
     expect(stopped.tokens).toEqual(whole.tokens.slice(0, first + 1));
@@ -75,5 +78,8 @@ describe("the engine in Node", () => {
     expect(whole.usage).toMatchObject({ promptTokens: counted, cachedTokens: 0, totalTokens: counted + 20 });
     expect(again.cachedTokens).toBeGreaterThan(0);
     expect(refused).toBe("bad-option");
+    expect(filtered).toBe(whole.text.replace(/\bthe\b/gi, "a").replace(/[a-z]{4,}\b/g, "#"));
+    expect(filtered).toContain("#");
+    expect(wrong).toContain("unclosed group");
   });
 });

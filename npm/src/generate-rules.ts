@@ -86,7 +86,7 @@ export const GENERATE: Rules<GenerateOptions> = {
   parallelToolCalls: [oneOf([true, false]), "one of true, false"],
   filter: [
     arrayOf(isFilterRule),
-    "an array of {word, wholeWord?, ignoreCase?} with either replace or stop: true",
+    "an array of {word, wholeWord?, ignoreCase?} or {regex} with either replace or stop: true",
   ],
   priority: [integer(-2147483648, 2147483647), "an integer from -2147483648 to 2147483647"],
   speculative: [isObject, "an object with lookahead"],

@@ -96,6 +96,10 @@ describe("engineOptions", () => {
     ["filter", [{ word: "a", stop: false }]],
     ["filter", [{ word: "a", stop: true, replace: "b" }]],
     ["filter", [{ word: "a", replace: 1 }]],
+    ["filter", [{ regex: "a" }]],
+    ["filter", [{ regex: /a/, stop: true }]],
+    ["filter", [{ regex: "a", word: "a", stop: true }]],
+    ["filter", [{ regex: "a", ignoreCase: true, stop: true }]],
     ["filter", [{ word: "a", replace: "", wholeWord: "no" }]],
     ["filter", [{ word: "a", stop: true, whole: true }]],
     ["logprobs", 1],
@@ -140,6 +144,7 @@ describe("engineOptions", () => {
       [
         { word: "a", stop: true },
         { word: "b c", replace: "", wholeWord: false, ignoreCase: true },
+        { regex: "[0-9]+", replace: "#" },
       ],
     ],
     ["topLogprobs", 0],

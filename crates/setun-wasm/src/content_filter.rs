@@ -9,11 +9,12 @@ use wasm_bindgen::JsValue;
 
 use crate::error::bad_option;
 
-/// A word with its replacement; without one the word ends the text.
+/// A word or an expression with its replacement; without one it ends the text.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Rule {
-    word: String,
+    word: Option<String>,
+    regex: Option<String>,
     whole_word: Option<bool>,
     ignore_case: Option<bool>,
     replace: Option<String>,
@@ -28,10 +29,13 @@ pub(crate) fn filter(rules: Vec<Rule>) -> Result<SharedFilter, JsValue> {
 
 impl From<Rule> for FilterRule {
     fn from(rule: Rule) -> Self {
-        let pattern = FilterPattern::Word {
-            text: rule.word,
-            whole: rule.whole_word.unwrap_or(true),
-            ignore_case: rule.ignore_case.unwrap_or(true),
+        let pattern = match rule.regex {
+            Some(regex) => FilterPattern::Regex(regex),
+            None => FilterPattern::Word {
+                text: rule.word.unwrap_or_default(),
+                whole: rule.whole_word.unwrap_or(true),
+                ignore_case: rule.ignore_case.unwrap_or(true),
+            },
         };
         Self { pattern, action: rule.replace.map_or(FilterAction::Stop, FilterAction::Replace) }
     }

@@ -123,7 +123,7 @@ const STRUCTURED: [(&str, &str, &str, &str); 7] = [
         "filter",
         "FilterRule[]",
         "arrayOf(isFilterRule)",
-        r#""an array of {word, wholeWord?, ignoreCase?} with either replace or stop: true""#,
+        r#""an array of {word, wholeWord?, ignoreCase?} or {regex} with either replace or stop: true""#,
     ),
     (
         "context_overflow",
