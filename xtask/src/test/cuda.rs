@@ -96,10 +96,10 @@ fn compile(tools: &Path, folder: &Path) -> Result<Vec<String>> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
     }
-    run(workspace::build().args(["--quiet", "--example", "cuda_ptx"]))?;
+    let compiler = workspace::build_example("cuda_ptx")?;
     // The compiler has one thread; a process for each architecture uses more processors.
     parallel_map(&ARCHITECTURES, |architecture| {
-        let mut command = program(target().join("debug/examples/cuda_ptx"));
+        let mut command = program(&compiler);
         command.arg(folder).arg(architecture);
         run(command.env("LD_LIBRARY_PATH", tools.join(COMPILER)))
     })?;

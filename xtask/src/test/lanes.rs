@@ -15,10 +15,10 @@ use super::stage::{Finished, Outcome};
 use super::totals::Totals;
 use crate::shell::{root, say, target};
 
-/// Stages beside those of the first lane, which has all others. The lanes take about equally long. At a time they
-/// share no program but browsers. Stages of the second lane build into folders of their own. So do those of the third,
-/// or they only check what others build: cargo lets them wait where it must.
-const LANES: [&[&str]; 2] = [
+/// Stages beside those of the first lane, which has all others. At a time the lanes share no program but browsers and
+/// the command in `target/debug`, which the first lane alone builds: stages of others have folders of their own, or
+/// only check what others build. Cargo lets them wait where it must.
+const LANES: [&[&str]; 3] = [
     &["binding tool", "npm check", "npm test", "package", "npm test:packaging", "npm test:browser"],
     &[
         "dependencies",
@@ -30,11 +30,8 @@ const LANES: [&[&str]; 2] = [
         "documentation",
         "kernels",
         "cuda",
-        "page",
-        "npm test:equality",
-        "web check",
-        "web test",
     ],
+    &["page", "npm test:equality", "web check", "web test"],
 ];
 
 /// Stages that wait for stages of other lanes: both take the tarball, and compare it with the command.

@@ -2,9 +2,12 @@
 //!
 //! Fewer packages would choose other features for the crates that they share, and compile them again.
 
+use std::path::PathBuf;
 use std::process::Command;
 
-use crate::shell::cargo;
+use anyhow::Result;
+
+use crate::shell::{cargo, run, target};
 
 /// Features of the libraries, what tests them on a GPU, and of the command.
 const GPU: &str =
@@ -24,14 +27,26 @@ pub(super) fn documentation() -> Command {
 
 /// `cargo test` of what needs a device: the stages `gpu` and `cuda` share what they compile.
 pub(super) fn tests() -> Command {
-    with_features("test", &[GPU, COMMAND, CUDA])
+    beside_others("test")
 }
 
-/// `cargo build` as for [`tests`].
-pub(super) fn build() -> Command {
-    let mut command = with_features("build", &[GPU, COMMAND, CUDA]);
-    command.args(["--profile", "test"]);
+/// An example, built as for [`tests`].
+pub(super) fn build_example(name: &str) -> Result<PathBuf> {
+    run(beside_others("build").args(["--profile", "test", "--quiet", "--example", name]))?;
+    Ok(programs().join("debug/examples").join(name))
+}
+
+/// Cargo that leaves the commands in `target/debug` alone: other stages run those, without these
+/// features.
+fn beside_others(subcommand: &str) -> Command {
+    let mut command = with_features(subcommand, &[GPU, COMMAND, CUDA]);
+    command.env("CARGO_TARGET_DIR", programs()).env("CARGO_BUILD_BUILD_DIR", target());
     command
+}
+
+/// Where the commands and examples with these features are.
+fn programs() -> PathBuf {
+    target().join("gpu")
 }
 
 fn with_features(subcommand: &str, features: &[&str]) -> Command {
