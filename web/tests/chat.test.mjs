@@ -144,6 +144,27 @@ describe("messages", () => {
     assert.deepEqual(await bodies(), ["The old king", first]);
   });
 
+  it("keep what is being written while the model answers", async () => {
+    await send("The old king");
+    await press(0, "Edit");
+    await page.fill(".editor textarea", "The young queen");
+    await page.fill("#max-tokens", ENDLESS["max-tokens"]);
+    await page.fill("#temperature", ENDLESS.temperature);
+    await page.fill("#message", "And then");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("article[data-busy]", PATIENCE);
+    await page.click(".editor .primary");
+    await page.waitForSelector('#chat-status:text-matches("^Your changes are kept")', PATIENCE);
+    await page.click("#chat-stop");
+    await idle();
+    assert.equal(await page.inputValue(".editor textarea"), "The young queen");
+    await page.fill("#max-tokens", "16");
+    await page.click(".editor .primary");
+    await page.waitForSelector('article >> nth=0 >> text="2 of 2"', PATIENCE);
+    await idle();
+    assert.equal((await bodies())[0], "The young queen");
+  });
+
   it("of the model are edited without an answer", async () => {
     await send("The old king");
     await press(1, "Edit");

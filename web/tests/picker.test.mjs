@@ -135,9 +135,9 @@ describe("the list of models", () => {
   it("tells size and memory of the built-in model", async () => {
     await page.getByRole("button", { name: /^Size and memory: Story model/ }).click();
     await status("done");
-    const facts = await textOf(".model");
-    assert.match(facts, /Needs \d+\.\d MB of memory · Context of \d+ tokens/);
-    assert.match(facts, /Runs here: CPU with threads, CPU without threads/);
+    const builtIn = page.locator(".model").first();
+    await builtIn.filter({ hasText: /Needs \d+\.\d MB of memory · Context of \d+ tokens/ }).waitFor(PATIENCE);
+    await builtIn.filter({ hasText: /Runs here: CPU with threads, CPU without threads/ }).waitFor(PATIENCE);
   });
 
   it("looks up a model by its URL, or says what is wrong", async () => {
@@ -176,7 +176,9 @@ describe("the list of models", () => {
     page.once("dialog", (dialog) => void dialog.accept());
     await press(/^Delete/);
     await page.waitForSelector('#models-status:text-matches("is deleted")', PATIENCE);
-    assert.doesNotMatch((await card().textContent()) ?? "", /Stored/);
+    await card()
+      .filter({ hasNotText: /Stored/ })
+      .waitFor(PATIENCE);
   });
 
   it("pauses a download, keeps its bytes, and continues after a reload", async () => {

@@ -147,11 +147,16 @@ export class Chat {
     if (!this.#activity.isRunning) this.#answer(add(this.#thread, this.#thread.leaf, "user", text).id);
   }
 
-  #edit(message: Message, content: string): void {
-    if (this.#activity.isRunning || content.trim() === "" || content === message.content) return;
+  #edit(message: Message, content: string): boolean {
+    if (this.#activity.isRunning) {
+      this.#report("running", "Your changes are kept. Send them when this answer has ended.");
+      return false;
+    }
+    if (content.trim() === "" || content === message.content) return true;
     const version = () => add(this.#thread, message.parent, message.role, content);
     if (message.role === "user") this.#answer(version().id);
     else this.#change(version);
+    return true;
   }
 
   /** Lets the model answer the message with the id `parent`. */

@@ -23,6 +23,7 @@ export class MessageLog {
   readonly #log = element("messages", HTMLElement);
   readonly #actions: MessageActions;
   readonly #begin: (text: string) => void;
+  #views: MessageView[] = [];
 
   constructor(actions: MessageActions, begin: (text: string) => void) {
     this.#actions = actions;
@@ -31,13 +32,23 @@ export class MessageLog {
 
   /** `speaker` names the model; `answers` says whether it answers or continues. */
   show(thread: Thread, speaker: string, answers: boolean): void {
-    const views = path(thread).map((message) => this.#view(thread, message, speaker).element);
-    this.#log.replaceChildren(...(views.length > 0 ? views : [this.#beginnings(answers)]));
+    // What a visitor is writing stays.
+    const edited = new Map(
+      this.#views.filter((view) => view.isEdited).map((view) => [view.message.id, view]),
+    );
+    this.#views = path(thread).map(
+      (message) => edited.get(message.id) ?? this.#view(thread, message, speaker),
+    );
+    const elements = this.#views.map((view) => view.element);
+    const focused = document.activeElement;
+    this.#log.replaceChildren(...(elements.length > 0 ? elements : [this.#beginnings(answers)]));
+    if (focused instanceof HTMLElement && this.#log.contains(focused)) focused.focus({ preventScroll: true });
   }
 
   /** Adds a message at the end. */
   append(thread: Thread, message: Message, speaker: string): MessageView {
     const view = this.#view(thread, message, speaker);
+    this.#views.push(view);
     this.#log.querySelector(".beginnings")?.remove();
     this.#log.append(view.element);
     view.element.scrollIntoView({ block: "nearest" });

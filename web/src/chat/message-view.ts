@@ -6,8 +6,8 @@ import type { Message } from "./thread.js";
 
 /** What the buttons of messages do. */
 export interface MessageActions {
-  /** Takes another text for a message, as a new version. */
-  edit(message: Message, content: string): void;
+  /** Takes another text for a message, as a new version; `false` while another answer is written. */
+  edit(message: Message, content: string): boolean;
   retry(message: Message): void;
   fork(message: Message): void;
   /** Shows another version. */
@@ -24,20 +24,26 @@ export interface ShownMessage {
 /** An article with a message. */
 export class MessageView {
   readonly element: HTMLElement;
-  readonly #message: Message;
+  readonly message: Message;
   readonly #actions: MessageActions;
   readonly #body = make("div", { className: "body" });
   readonly #tools = make("div", { className: "tools" });
   #drawing = 0;
+  #isEdited = false;
 
   constructor({ message, versions, speaker }: ShownMessage, actions: MessageActions) {
-    this.#message = message;
+    this.message = message;
     this.#actions = actions;
     const heading = make("h3", { className: "speaker", textContent: speaker });
     this.element = make("article", { className: "message" }, heading, this.#body, this.#tools);
     this.element.dataset.role = message.role;
     this.#draw();
     this.#tools.append(...this.#buttons(versions));
+  }
+
+  /** Whether the visitor is changing the text. */
+  get isEdited(): boolean {
+    return this.#isEdited;
   }
 
   /** Whether the text is being written. */
@@ -58,18 +64,18 @@ export class MessageView {
   }
 
   #draw(): void {
-    const { role, content } = this.#message;
+    const { role, content } = this.message;
     if (role === "user") this.#body.replaceChildren(content);
     else this.#body.replaceChildren(renderMarkdown(content));
     for (const block of this.#body.querySelectorAll("pre")) block.replaceWith(codeBlock(block));
   }
 
   #buttons(versions: readonly Message[]): (Node | string)[] {
-    const { role, note } = this.#message;
-    const copy = copyButton("Copy", () => this.#message.content);
+    const { role, note } = this.message;
+    const copy = copyButton("Copy", () => this.message.content);
     const edit = button("Edit", () => this.#edit());
-    const retry = button("Retry", () => this.#actions.retry(this.#message));
-    const fork = button("Fork", () => this.#actions.fork(this.#message));
+    const retry = button("Retry", () => this.#actions.retry(this.message));
+    const fork = button("Fork", () => this.#actions.fork(this.message));
     fork.title = "Continue from here in a new conversation";
     const figures = make("span", { className: "note", textContent: note ?? "" });
     return [...this.#versions(versions), copy, edit, ...(role === "assistant" ? [retry] : []), fork, figures];
@@ -77,7 +83,7 @@ export class MessageView {
 
   #versions(versions: readonly Message[]): Node[] {
     if (versions.length < 2) return [];
-    const at = versions.indexOf(this.#message);
+    const at = versions.indexOf(this.message);
     const step = (by: number, text: string, label: string) => {
       const other = versions[at + by];
       const made = button(text, () => other && this.#actions.select(other), label);
@@ -92,17 +98,15 @@ export class MessageView {
 
   /** Puts a field in the place of the text. */
   #edit(): void {
-    const field = make("textarea", { value: this.#message.content, rows: 4, ariaLabel: "Edit the message" });
+    const field = make("textarea", { value: this.message.content, rows: 4, ariaLabel: "Edit the message" });
     const close = () => {
       editor.replaceWith(this.#body);
       this.#tools.hidden = false;
+      this.#isEdited = false;
     };
     const save = button(
-      this.#message.role === "user" ? "Send as a new version" : "Keep as a new version",
-      () => {
-        close();
-        this.#actions.edit(this.#message, field.value);
-      },
+      this.message.role === "user" ? "Send as a new version" : "Keep as a new version",
+      () => this.#actions.edit(this.message, field.value) && close(),
     );
     save.className = "primary";
     const editor = make(
@@ -117,6 +121,7 @@ export class MessageView {
     });
     this.#body.replaceWith(editor);
     this.#tools.hidden = true;
+    this.#isEdited = true;
     field.focus();
   }
 }

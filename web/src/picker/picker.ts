@@ -142,16 +142,16 @@ export class Picker {
   /** Reads the headers of a model. */
   async #lookUp(choice: Choice): Promise<ModelEntry | undefined> {
     this.#report("loading", `Looking up ${choice.name}…`);
-    let entry: ModelEntry | undefined;
     try {
-      entry = { choice, estimate: await models.estimate(choice.source) };
+      const entry: ModelEntry = { choice, estimate: await models.estimate(choice.source) };
       this.#found = [...this.#found.filter((other) => !sameModel(other.choice, choice)), entry];
+      await this.refresh();
       this.#report("done", `${choice.name}: ${factsOf(entry).join(", ")}.`);
+      return entry;
     } catch (error) {
       this.#report("failed", explain(error));
+      return undefined;
     }
-    await this.refresh();
-    return entry;
   }
 
   async #delete({ choice, stored }: ModelEntry): Promise<void> {
@@ -159,11 +159,12 @@ export class Picker {
       return;
     try {
       await models.delete(stored);
+      await this.refresh();
       this.#report("done", `${choice.name} is deleted.`);
     } catch (error) {
+      await this.refresh();
       this.#report("failed", explain(error));
     }
-    await this.refresh();
   }
 
   #report(state: string, words: string): void {
