@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the seeds of `corpus/safetensors` and `corpus/folder`: a model of each family, as small as
-one can be; and small ones of `corpus/gguf`, `corpus/onnx` and `corpus/setun`, beside the fixtures,
-which are many times as long. No package is needed; weights come from a seeded generator.
+one can be; small ones of `corpus/gguf`, `corpus/onnx` and `corpus/setun`, beside the fixtures,
+which are many times as long; and of `corpus/headers` what stands in these before the data. No package is needed; weights come from a seeded generator.
 
     python3 fuzz/seeds.py
 """
@@ -112,13 +112,14 @@ def main():
         "qwen3": ("qwen3", fake, dict(model_type="qwen3", head_dim=4, rope_scaling=yarn, **sizes)),
     }
     generation = b'{"do_sample":true,"temperature":0.6,"top_k":50,"top_p":0.9,"eos_token_id":[2,5]}'
-    for folder in ("safetensors", "folder"):
+    for folder in ("safetensors", "folder", "headers"):
         os.makedirs(os.path.join(CORPUS, folder), exist_ok=True)
     for seed, (name, (family, store, config)) in enumerate(models.items()):
         tensors = model(family, store, config, random.Random(seed))
         text = json.dumps(config, separators=(",", ":"))
         lone = safetensors(tensors, {"setun.file/config.json": text})
         write("safetensors", name, lone)
+        write("headers", name, lone[:8 + int.from_bytes(lone[:8], "little")])
         weights = safetensors(tensors, None)
         write("folder", name, b"\0".join([text.encode(), generation, b"", weights]))
     index = json.dumps({"weight_map": {name: "a.safetensors" for name in tensors}}, separators=(",", ":"))
@@ -210,7 +211,7 @@ def gguf(architecture, hidden, ffn, head, kinds, values, more=()):
         data += bytes(-len(data) % 32)
     head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(keys))
     head += b"".join(gguf_text(key) + gguf_value(value) for key, value in keys.items()) + infos
-    return head + bytes(-len(head) % 32) + data
+    return head + bytes(-len(head) % 32), data
 
 
 # ---- ONNX
@@ -286,6 +287,9 @@ def onnx(values, bits):
 
 # ---- .setun
 
+ROOM = 4096  # of what stands before the data
+
+
 def trits(rows, columns, values):
     row = lambda: [values.randrange(3) for _ in range(columns)] + [1] * (-columns % 5)
     return b"".join(bytes(sum(digit * 3 ** place for place, digit in enumerate(codes[at:at + 5]))
@@ -308,28 +312,31 @@ def container(tensors, config, chunk_bytes):
         start += len(data)
         if start - cuts[-1] >= chunk_bytes or start == len(content):
             cuts.append(start)
-    room = 4096
-    chunks = [{"offset": room + a, "stored": b - a, "bytes": b - a,
+    chunks = [{"offset": ROOM + a, "stored": b - a, "bytes": b - a,
                "sha256": hashlib.sha256(content[a:b]).hexdigest()} for a, b in zip(cuts, cuts[1:])]
     entries = [{"name": name, "dtype": dtype, "shape": shape}
                for name, (dtype, shape, _) in tensors.items()]
-    manifest = {"version": 1, "parts": [{"file": "model.setun", "bytes": room + len(content)}],
+    manifest = {"version": 1, "parts": [{"file": "model.setun", "bytes": ROOM + len(content)}],
                 "files": [{"name": "config.json", "text": json.dumps(config, separators=(",", ":"))}],
                 "tensors": entries, "chunks": chunks}
     manifest = json.dumps(manifest, separators=(",", ":")).encode()
-    manifest += b" " * (room - 48 - len(manifest))
+    manifest += b" " * (ROOM - 48 - len(manifest))
     head = struct.pack("<6sHQ", b"SETUN", 1, len(manifest))
     return head + hashlib.sha256(head + manifest).digest() + manifest + content
 
 
 def other_formats(sizes):
     plain = ["F16"] * 7
-    files = {
-        "gguf/bitnet-f16": gguf("bitnet-b1.58", 8, 12, 8, plain + ["F16", "F32"], random.Random(11)),
-        "gguf/llama-mixed": gguf("llama", 64, 8, 8, ["Q2_0", "IQ2_BN", "IQ1_BN", "F16", "Q2_0", "IQ2_BN",
-                                                     "BF16", "Q8_0", "Q8_0"], random.Random(12)),
-        "gguf/qwen3-i2_s": gguf("qwen3", 128, 4, 4, ["I2_S", "I2_S", "I2_S", "F16", "I2_S", "I2_S", "F16",
-                                                     "BF16", "F16"], random.Random(13)),
+    ggufs = {
+        "bitnet-f16": gguf("bitnet-b1.58", 8, 12, 8, plain + ["F16", "F32"], random.Random(11)),
+        "llama-mixed": gguf("llama", 64, 8, 8, ["Q2_0", "IQ2_BN", "IQ1_BN", "F16", "Q2_0", "IQ2_BN",
+                                                "BF16", "Q8_0", "Q8_0"], random.Random(12)),
+        "qwen3-i2_s": gguf("qwen3", 128, 4, 4, ["I2_S", "I2_S", "I2_S", "F16", "I2_S", "I2_S", "F16",
+                                                "BF16", "F16"], random.Random(13)),
+    }
+    files = {f"gguf/{name}": head + data for name, (head, data) in ggufs.items()}
+    files |= {f"headers/gguf-{name}": head for name, (head, _) in ggufs.items()}
+    files |= {
         "onnx/two-bits": onnx(random.Random(14), 2),
         "onnx/four-bits": onnx(random.Random(15), 4),
     }
@@ -340,6 +347,9 @@ def other_formats(sizes):
         config = config | {"quantization_config": BITNET_CONFIG}
         tensors = model(family, as_trits(scales), config, random.Random(16))
         files["setun/" + name] = container(tensors, config, 256)
+    # What stands before the data; in ONNX these are part of it.
+    files["headers/onnx"] = files["onnx/two-bits"]
+    files["headers/setun"] = files["setun/bitnet"][:ROOM]
     for name, data in files.items():
         os.makedirs(os.path.join(CORPUS, os.path.dirname(name)), exist_ok=True)
         write("", name, data)

@@ -44,3 +44,13 @@ pub fn read(source: &Source, folder: &Folder<'_>) {
     // What is no checkpoint is an error; this one may be a sound one.
     let _ = run_bounded(bytes, READER_MEMORY, || trial::read(source, folder));
 }
+
+/// Reads files that lie together up to their tensors' data.
+///
+/// # Panics
+///
+/// As [`read_file`].
+pub fn read_header(source: &Source, folder: &Folder<'_>) {
+    let bytes = folder.values().map(|bytes| bytes.len()).sum();
+    let _ = run_bounded(bytes, READER_MEMORY, || trial::read_header(source, folder));
+}

@@ -1,6 +1,9 @@
 //! An attempt to read what may be no checkpoint: all that a model and a conversion do with it.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    ops::ControlFlow::{self, Break, Continue},
+};
 
 use setun_checkpoint::{
     Answer, CheckpointError, Files, ModelConfig, ReadRequest, Reader, Source, outline::Content,
@@ -38,6 +41,26 @@ pub fn read(source: &Source, folder: &Folder<'_>) -> Result<Loaded, ModelError> 
     unpack(source, folder)
 }
 
+/// Reads a checkpoint up to its tensors' data, and compares names and shapes with its configuration's.
+///
+/// # Errors
+///
+/// If it is none.
+///
+/// # Panics
+///
+/// As [`read`].
+pub fn read_header(source: &Source, folder: &Folder<'_>) -> Result<(), ModelError> {
+    feed(source, folder, |reader| {
+        let Some(tensors) = reader.tensors() else { return Ok(Continue(())) };
+        let config = reader.config().ok_or(CheckpointError::NothingWanted)?;
+        let positions = config.context_length.min(POSITIONS);
+        WeightsBuilder::new(config, tensors, positions)?;
+        Ok(Break(()))
+    })
+    .map(drop)
+}
+
 fn load(source: &Source, folder: &Folder<'_>) -> Result<(), ModelError> {
     let mut weights: Option<WeightsBuilder> = None;
     feed(source, folder, |reader| {
@@ -45,11 +68,11 @@ fn load(source: &Source, folder: &Folder<'_>) -> Result<(), ModelError> {
             let positions = config.context_length.min(POSITIONS);
             weights = Some(WeightsBuilder::new(config, tensors, positions)?);
         }
-        let Some(weights) = &mut weights else { return Ok(()) };
+        let Some(weights) = &mut weights else { return Ok(Continue(())) };
         while let Some(tensor) = reader.take() {
             weights.add(tensor)?;
         }
-        Ok(())
+        Ok(Continue(()))
     })?;
     weights.ok_or(CheckpointError::NothingWanted)?.finish().map(drop)
 }
@@ -65,11 +88,11 @@ fn unpack(source: &Source, folder: &Folder<'_>) -> Result<Loaded, ModelError> {
             reader.sort_by_key(|info| new.place(&info.name).unwrap_or(usize::MAX));
             contents = Some(new);
         }
-        let Some(contents) = &mut contents else { return Ok(()) };
+        let Some(contents) = &mut contents else { return Ok(Continue(())) };
         while let Some(tensor) = reader.take() {
             whole.extend(contents.add(tensor)?);
         }
-        Ok(())
+        Ok(Continue(()))
     })?;
     let contents = contents.ok_or(CheckpointError::NothingWanted)?;
     let outline = contents.outline(reader.files())?;
@@ -79,11 +102,11 @@ fn unpack(source: &Source, folder: &Folder<'_>) -> Result<Loaded, ModelError> {
     Ok(Loaded { config, files: reader.files().clone(), contents: whole })
 }
 
-/// Gives a reader what it wants, to the end. `look` is called after each answer.
+/// Gives a reader what it wants, to the end or to where `look`, called after each answer, stops.
 fn feed(
     source: &Source,
     folder: &Folder<'_>,
-    mut look: impl FnMut(&mut Reader) -> Result<(), ModelError>,
+    mut look: impl FnMut(&mut Reader) -> Result<ControlFlow<()>, ModelError>,
 ) -> Result<Reader, ModelError> {
     const MAX_SMALL_FILES: usize = 100;
     let bytes: usize = folder.values().map(|bytes| bytes.len()).sum();
@@ -96,7 +119,9 @@ fn feed(
             assert_eq!(reader.next_read(), None, "wanted after {error}");
             return Err(error.into());
         }
-        look(&mut reader)?;
+        if look(&mut reader)?.is_break() {
+            break;
+        }
     }
     Ok(reader)
 }
