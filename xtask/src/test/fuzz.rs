@@ -24,7 +24,7 @@ const DEBIAN_PACKAGES: [&str; 1] = ["g++"];
 const NOT_HERE: &str = "libFuzzer is here for Linux and macOS";
 const NO_COMPILER: &str = "needs a C++ compiler; on Debian, as root: apt-get install g++";
 
-const SHORT: Duration = Duration::from_secs(7);
+const SHORT: Duration = Duration::from_secs(5);
 const LONG_MINUTES: f64 = 30.0;
 
 /// Longest input of most of the time: a small model fits, and a reader takes some microseconds.

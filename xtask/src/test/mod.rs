@@ -37,7 +37,7 @@ pub(crate) struct Options {
     /// Only these stages, by the names in the table.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     only: Vec<String>,
-    /// Minutes for each fuzz target, instead of seven seconds, or with --long of 30.
+    /// Minutes for each fuzz target, instead of five seconds, or with --long of 30.
     #[arg(long, value_name = "N")]
     minutes: Option<f64>,
     /// Write how the stages ended into this file.
