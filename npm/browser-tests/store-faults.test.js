@@ -131,7 +131,9 @@ describe("a server that", PATIENCE, () => {
     }
     // Bytes under way are lost with a connection. To request parts from their beginnings would take several times this.
     expect(stage.models.sent).toBeLessThan(2 * stage.large.length);
-    console.log(`20 cuts of ${stage.large.length} bytes: ${stage.models.sent - stage.large.length} sent twice`);
+    console.log(
+      `20 cuts of ${stage.large.length} bytes: ${stage.models.sent - stage.large.length} sent twice`,
+    );
   });
 
   it("drops connections before the first byte gets another request", async () => {
@@ -379,7 +381,9 @@ describe("a model that WebAssembly cannot hold", PATIENCE, () => {
     const { code, message } = await tell(stage.url + HUGE, { store: false });
     expect([code, message]).toEqual([
       "out-of-memory",
-      expect.stringMatching(/huge.* weights need 4\.\d\d GB .* at most 4\.29 GB are available; take a smaller/),
+      expect.stringMatching(
+        /huge.* weights need 4\.\d\d GB .* at most 4\.29 GB are available; take a smaller/,
+      ),
     ]);
     expect(stage.models.sent).toBe(header.length);
     expect((await tell()).text).toBe(stage.texts.large);

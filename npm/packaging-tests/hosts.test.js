@@ -133,32 +133,35 @@ describe("the example of an extension", () => {
   }
 
   /** The protocol ends the service worker, or the browser does so itself, which takes half a minute. */
-  it.each([0, ...IDLE_SECONDS])("keeps its model when its service worker ends, idle for %i s", async (idle) => {
-    const browser = await launchWithExtension(project.folder);
-    const background = await browser.waitForTarget((target) => target.type() === "service_worker");
-    // A service worker that is debugged is never idle.
-    const worker = idle === 0 ? await background.worker() : undefined;
-    const popup = await browser.newPage();
-    await popup.goto(background.url().replace("background.js", "popup.html"));
-    const status = await tellInPopup(popup);
-    expect(status).toMatch(/^(stop|length): relaxed-threads, loaded at /);
-    expect(await popup.$eval("#output", ({ textContent }) => textContent)).toMatch(/[a-z]/);
+  it.each([0, ...IDLE_SECONDS])(
+    "keeps its model when its service worker ends, idle for %i s",
+    async (idle) => {
+      const browser = await launchWithExtension(project.folder);
+      const background = await browser.waitForTarget((target) => target.type() === "service_worker");
+      // A service worker that is debugged is never idle.
+      const worker = idle === 0 ? await background.worker() : undefined;
+      const popup = await browser.newPage();
+      await popup.goto(background.url().replace("background.js", "popup.html"));
+      const status = await tellInPopup(popup);
+      expect(status).toMatch(/^(stop|length): relaxed-threads, loaded at /);
+      expect(await popup.$eval("#output", ({ textContent }) => textContent)).toMatch(/[a-z]/);
 
-    const ended = new Promise((resolve) =>
-      browser.on("targetdestroyed", (target) => target === background && resolve(0)),
-    );
-    await worker?.close();
-    await new Promise((resolve) => setTimeout(resolve, idle * 1000));
-    await ended;
-    const { text, loadedAt } = await popup.evaluate(() =>
-      /** @type {any} */ (globalThis).chrome.runtime.sendMessage({ to: "background", prompt: "The dog" }),
-    );
-    expect(text).toMatch(/[a-z]/);
-    // Another load would have another time.
-    expect(status).toContain(loadedAt);
-    expect(await tellInPopup(popup)).toContain(loadedAt);
-    await browser.close();
-  });
+      const ended = new Promise((resolve) =>
+        browser.on("targetdestroyed", (target) => target === background && resolve(0)),
+      );
+      await worker?.close();
+      await new Promise((resolve) => setTimeout(resolve, idle * 1000));
+      await ended;
+      const { text, loadedAt } = await popup.evaluate(() =>
+        /** @type {any} */ (globalThis).chrome.runtime.sendMessage({ to: "background", prompt: "The dog" }),
+      );
+      expect(text).toMatch(/[a-z]/);
+      // Another load would have another time.
+      expect(status).toContain(loadedAt);
+      expect(await tellInPopup(popup)).toContain(loadedAt);
+      await browser.close();
+    },
+  );
 });
 
 describe.each([["deno", "run", "--allow-read"], ["bun"]])("%s", (...command) => {

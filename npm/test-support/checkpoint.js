@@ -95,7 +95,8 @@ export function deepHeader(file, layers) {
     layer.map(([name, tensor]) => [name.replace(FIRST_LAYER, `model.layers.${index}.`), tensor]),
   );
   let end = 0;
-  const moved = [...others, ...copies.flat()].map(([name, { data_offsets: [from, to], ...tensor }]) => {
+  const moved = [...others, ...copies.flat()].map(([name, tensor]) => {
+    const [from, to] = tensor.data_offsets;
     end += to - from;
     return [name, { ...tensor, data_offsets: [end - to + from, end] }];
   });

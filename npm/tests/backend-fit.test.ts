@@ -79,13 +79,17 @@ describe("checkBackends", () => {
 
 describe("refuseTooLarge", () => {
   const source = { name: "a.gguf" };
-  const loader = (weights: number) => ({ estimate: () => Float64Array.of(512, weights, 0, 0, 0, 0, weights) });
+  const loader = (weights: number) => ({
+    estimate: () => Float64Array.of(512, weights, 0, 0, 0, 0, weights),
+  });
 
   it("names what the weights need and what there is", () => {
     expect(() => refuseTooLarge({ source, backend: "auto" }, loader(4.3e9))).toThrow(
       expect.objectContaining({
         code: "out-of-memory",
-        message: expect.stringMatching(/^a\.gguf: its weights need 4\.30 GB .* at most 4\.29 GB are available; take/),
+        message: expect.stringMatching(
+          /^a\.gguf: its weights need 4\.30 GB .* at most 4\.29 GB are available; take/,
+        ),
       }),
     );
     const small = { source, backend: "simd128", memoryPages: 16_384 };

@@ -75,7 +75,8 @@ export const openModel: OpenSource = async (source, fetchOptions, signal, onProg
   if (!fetchOptions.store) return openStreamed(source, fetchOptions, signal, onProgress);
   const storage = await openStorage();
   try {
-    if (storage === undefined) throw new NotStorableError(`${hostName()} gives no storage; ${remedy("storage")}`);
+    if (storage === undefined)
+      throw new NotStorableError(`${hostName()} gives no storage; ${remedy("storage")}`);
     return await openStored(source, fetchOptions, { storage, withLock }, signal, onProgress);
   } catch (thrown) {
     if (!(thrown instanceof NotStorableError)) throw thrown;
