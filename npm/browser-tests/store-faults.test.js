@@ -6,6 +6,7 @@ import { deepHeader } from "../test-support/checkpoint.js";
 import { drawNumbers } from "../test-support/draw-requests.js";
 import { beginLoad, keptFiles, tryStory } from "../test-support/store-page.js";
 import {
+  beginWorkersWith,
   CHUNK,
   COMING,
   makeStage,
@@ -346,6 +347,11 @@ describe("storage without room", PATIENCE, () => {
   });
 
   it("of 50 MB refuses 3 GB before their first byte, and takes a model that fits", async () => {
+    // Chromium's own estimate has 10 GiB whatever the quota is.
+    await beginWorkersWith(
+      page,
+      "StorageManager.prototype.estimate = async () => ({ quota: 5e7, usage: 0 });",
+    );
     await limit(50_000_000);
     const { bytes: huge } = serveHeader(950);
     const { code, message } = await tell(stage.url + HUGE);
@@ -382,7 +388,7 @@ describe("a model that WebAssembly cannot hold", PATIENCE, () => {
     expect([code, message]).toEqual([
       "out-of-memory",
       expect.stringMatching(
-        /huge.* weights need 4\.\d\d GB .* at most 4\.29 GB are available; take a smaller/,
+        /huge.* weights need [45]\.\d\d GB .* at most 4\.29 GB are available; take a smaller/,
       ),
     ]);
     expect(stage.models.sent).toBe(header.length);

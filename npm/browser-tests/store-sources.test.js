@@ -10,7 +10,7 @@ import { embeddedModel } from "../test-support/checkpoint.js";
 import { COMMIT } from "../test-support/faulty-server.js";
 import { storyInNode } from "../test-support/node-story.js";
 import { beginLoad, deleteAll, keptFiles, tryStory } from "../test-support/store-page.js";
-import { CHUNK, makeStage, openTab, SHORT, sha256 } from "../test-support/store-stage.js";
+import { beginWorkersWith, CHUNK, makeStage, openTab, SHORT, sha256 } from "../test-support/store-stage.js";
 
 const PATH = "/models/large.safetensors";
 
@@ -242,22 +242,17 @@ describe("files of a user", PATIENCE, () => {
   });
 });
 
-/** Runs a script at the begin of each worker. @param {string} script */
-async function beginWorkersWith(script) {
-  await page.context().route("**/dist/worker-*.js", async (route) => {
-    const response = await route.fetch();
-    await route.fulfill({ response, body: `${script}\n${await response.text()}` });
-  });
-}
-
 describe("without any storage", PATIENCE, () => {
   it("a model runs and is not kept, with a warning", async () => {
-    await beginWorkersWith(`
+    await beginWorkersWith(
+      page,
+      `
       StorageManager.prototype.getDirectory = () => Promise.reject(new DOMException("no", "SecurityError"));
-      Object.defineProperty(globalThis, "caches", { value: undefined });`);
+      Object.defineProperty(globalThis, "caches", { value: undefined });`,
+    );
     /** @type {string[]} */
     const warnings = [];
-    page.on("console", (message) => message.type() === "warning" && warnings.push(message.text()));
+    page.on("console", (message) => message.text().startsWith("setun: ") && warnings.push(message.text()));
     expect((await tell(stage.url + PATH)).text).toBe(stage.texts.large);
     expect(await list()).toEqual([]);
     await expect
@@ -267,7 +262,7 @@ describe("without any storage", PATIENCE, () => {
 });
 
 describe("without a writable private file system, the Cache API", PATIENCE, () => {
-  beforeEach(() => beginWorkersWith("delete FileSystemFileHandle.prototype.createSyncAccessHandle;"));
+  beforeEach(() => beginWorkersWith(page, "delete FileSystemFileHandle.prototype.createSyncAccessHandle;"));
 
   it("keeps a model", async () => {
     expect((await tell(stage.url + PATH)).text).toBe(stage.texts.large);
@@ -300,14 +295,14 @@ describe("without a writable private file system, the Cache API", PATIENCE, () =
   });
 });
 
-describe.each([false, true])("Firefox, private: %s", PATIENCE, (isPrivate) => {
+describe("Firefox", PATIENCE, () => {
   /** @type {import("puppeteer-core").Browser} */
   let firefox;
   /** @type {import("puppeteer-core").Page} */
   let tab;
 
   beforeAll(async () => {
-    firefox = await launchFirefox({ isPrivate });
+    firefox = await launchFirefox();
   });
   afterAll(() => firefox?.close());
   beforeEach(async () => {
@@ -328,12 +323,7 @@ describe.each([false, true])("Firefox, private: %s", PATIENCE, (isPrivate) => {
   const tellThere = () => tab.evaluate(tryStory, { ...SHORT, source: stage.url + PATH });
   const listThere = () => tab.evaluate(() => /** @type {any} */ (globalThis).setun.models.list());
 
-  it.runIf(isPrivate)("runs a model", async () => {
-    const { text, message } = await tellThere();
-    expect(text ?? message).toBe(stage.texts.large);
-  });
-
-  it.skipIf(isPrivate)("stores a model in its private file system, and downloads no byte twice", async () => {
+  it("stores a model in its private file system, and downloads no byte twice", async () => {
     const first = await tellThere();
     expect(first.text ?? first.message).toBe(stage.texts.large);
     expect(stage.models.sent).toBe(stage.large.length);
@@ -347,7 +337,7 @@ describe.each([false, true])("Firefox, private: %s", PATIENCE, (isPrivate) => {
     expect(await listThere()).toMatchObject([{ complete: true }]);
   });
 
-  it.skipIf(isPrivate)("resumes after a closed tab", async () => {
+  it("resumes after a closed tab", async () => {
     stage.models.ruleAt(PATH, CHUNK, 1, { stall: CHUNK >> 1 });
     await tab.evaluate(beginLoad, { source: stage.url + PATH });
     await expect.poll(() => stage.models.starts(PATH).length, { timeout: 10_000 }).toBe(3);

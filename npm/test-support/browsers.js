@@ -50,14 +50,10 @@ export function launchWithExtension(folder) {
   return puppeteer.launch({ executablePath, args: QUIET, pipe: true, enableExtensions: [folder] });
 }
 
-/**
- * Starts Firefox, whose windows may all be private ones. Playwright drives only its own build of it, so this is
- * Puppeteer, whose pages evaluate alike.
- */
-export function launchFirefox({ isPrivate = false } = {}) {
+/** Starts Firefox. Playwright drives only its own build of it, so this is Puppeteer, whose pages evaluate alike. */
+export function launchFirefox() {
   const executablePath = find("Firefox", "FIREFOX", FIREFOXES);
-  const extraPrefsFirefox = { "browser.privatebrowsing.autostart": isPrivate };
-  return puppeteer.launch({ browser: "firefox", executablePath, headless: true, extraPrefsFirefox });
+  return puppeteer.launch({ browser: "firefox", executablePath, headless: true });
 }
 
 /** Starts Firefox with a page that loads the package. @param {string} url */
