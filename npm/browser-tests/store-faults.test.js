@@ -2,8 +2,11 @@
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { launchChromium } from "../test-support/browsers.js";
+import { deepHeader } from "../test-support/checkpoint.js";
+import { drawNumbers } from "../test-support/draw-requests.js";
 import { beginLoad, keptFiles, tryStory } from "../test-support/store-page.js";
 import {
+  beginWorkersWith,
   CHUNK,
   COMING,
   makeStage,
@@ -16,6 +19,11 @@ import {
 const NAME = "large.safetensors";
 const PATH = `/models/${NAME}`;
 const ALWAYS = Number.POSITIVE_INFINITY;
+
+/** A file of this name has a header, and weights that are not there. */
+const HUGE = "/models/huge.safetensors";
+
+const SEED = Number(process.env.SETUN_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 /** None of these takes more than some seconds. */
 const PATIENCE = { timeout: 30_000 };
@@ -83,9 +91,20 @@ function changed() {
   return bytes;
 }
 
+/** Serves the header of a model, and nothing after it. @param {number} layers */
+function serveHeader(layers) {
+  const { header, bytes } = deepHeader(stage.large, layers);
+  stage.models.put(HUGE, header, '"huge"');
+  stage.models.ruleOfAll(HUGE, ALWAYS, { saysMore: bytes - header.length, stall: header.length });
+  return { header, bytes };
+}
+
 /** Requested ranges as multiples of the chunk size; resumed ones have a fraction. */
 const parts = () =>
   stage.models.starts(PATH).map((start) => (start === undefined ? undefined : start / CHUNK));
+
+/** The part that a request belongs to. @param {{ start?: number | undefined }} asked */
+const inPart = ({ start = 0 }) => Math.floor(start / CHUNK);
 
 describe("a server that", PATIENCE, () => {
   it("drops a connection gets a request for the rest of the range", async () => {
@@ -96,6 +115,26 @@ describe("a server that", PATIENCE, () => {
     expect([first, second, third]).toEqual([0, 1, 2]);
     expect(rest).toBeGreaterThanOrEqual(1);
     expect(rest).toBeLessThanOrEqual(1.5);
+  });
+
+  it(`drops connections at 20 random bytes sends only what is missing (SETUN_SEED=${SEED})`, async () => {
+    const cuts = drawNumbers(20, SEED, stage.large.length).filter((at) => at % CHUNK !== 0);
+    stage.models.cutAt(PATH, cuts);
+    await expectLoaded();
+    const asked = stage.models.requests.filter(({ start }) => start !== undefined);
+    expect(asked).toHaveLength(Math.ceil(stage.large.length / CHUNK) + cuts.length);
+    for (const [index, { start = 0 }] of asked.entries()) {
+      // The latest request of the same part, which this one continues.
+      const before = asked.slice(0, index).findLast((one) => inPart(one) === inPart({ start }));
+      const { start: from = inPart({ start }) * CHUNK, sent = 0 } = before ?? {};
+      expect(start).toBeGreaterThanOrEqual(from);
+      expect(start).toBeLessThanOrEqual(from + sent);
+    }
+    // Bytes under way are lost with a connection. To request parts from their beginnings would take several times this.
+    expect(stage.models.sent).toBeLessThan(2 * stage.large.length);
+    console.log(
+      `20 cuts of ${stage.large.length} bytes: ${stage.models.sent - stage.large.length} sent twice`,
+    );
   });
 
   it("drops connections before the first byte gets another request", async () => {
@@ -290,9 +329,10 @@ describe("storage without room", PATIENCE, () => {
     await session.send("Storage.overrideQuotaForOrigin", room);
   }
 
+  const list = () => page.evaluate(() => /** @type {any} */ (globalThis).setun.models.list());
+
   /** Bytes of the model that are kept. */
-  const bytes = () =>
-    page.evaluate(async () => (await /** @type {any} */ (globalThis).setun.models.list())[0]?.bytes ?? 0);
+  const bytes = async () => (await list())[0]?.bytes ?? 0;
 
   it("is an error with the missing bytes and a remedy", async () => {
     await limit(10 << 20);
@@ -304,6 +344,26 @@ describe("storage without room", PATIENCE, () => {
     expect(there).toBeLessThanOrEqual(CHUNK);
     expect(Number(missing)).toBe(stage.large.length - there);
     expect((await tell(source, { store: false })).text).toBe(stage.texts.large);
+  });
+
+  it("of 50 MB refuses 3 GB before their first byte, and takes a model that fits", async () => {
+    // Chromium's own estimate has 10 GiB whatever the quota is.
+    await beginWorkersWith(
+      page,
+      "StorageManager.prototype.estimate = async () => ({ quota: 5e7, usage: 0 });",
+    );
+    await limit(50_000_000);
+    const { bytes: huge } = serveHeader(950);
+    const { code, message } = await tell(stage.url + HUGE);
+    expect([code, message]).toEqual([
+      "storage-full",
+      expect.stringMatching(`no room .*: ${huge} bytes are still .* 'store: false'`.replaceAll("'", "`")),
+    ]);
+    expect(huge).toBeGreaterThan(3e9);
+    expect(stage.models.sent).toBe(0);
+    expect(stage.models.takeRequests().map(({ method }) => method)).toEqual(["HEAD"]);
+    await expectLoaded();
+    expect(await list()).toMatchObject([{ complete: true, bytes: stage.large.length }]);
   });
 
   it("that runs out during a download keeps the stored chunks", async () => {
@@ -318,5 +378,20 @@ describe("storage without room", PATIENCE, () => {
     stage.models.takeRequests();
     await expectLoaded();
     expect(parts()).toEqual([2]);
+  });
+});
+
+describe("a model that WebAssembly cannot hold", PATIENCE, () => {
+  it("is refused after its header, and the next one runs", async () => {
+    const { header } = serveHeader(1500);
+    const { code, message } = await tell(stage.url + HUGE, { store: false });
+    expect([code, message]).toEqual([
+      "out-of-memory",
+      expect.stringMatching(
+        /huge.* weights need [45]\.\d\d GB .* at most 4\.29 GB are available; take a smaller/,
+      ),
+    ]);
+    expect(stage.models.sent).toBe(header.length);
+    expect((await tell()).text).toBe(stage.texts.large);
   });
 });

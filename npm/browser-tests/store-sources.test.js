@@ -10,7 +10,7 @@ import { embeddedModel } from "../test-support/checkpoint.js";
 import { COMMIT } from "../test-support/faulty-server.js";
 import { storyInNode } from "../test-support/node-story.js";
 import { beginLoad, deleteAll, keptFiles, tryStory } from "../test-support/store-page.js";
-import { CHUNK, makeStage, openTab, SHORT, sha256 } from "../test-support/store-stage.js";
+import { beginWorkersWith, CHUNK, makeStage, openTab, SHORT, sha256 } from "../test-support/store-stage.js";
 
 const PATH = "/models/large.safetensors";
 
@@ -242,15 +242,27 @@ describe("files of a user", PATIENCE, () => {
   });
 });
 
-describe("without a writable private file system, the Cache API", PATIENCE, () => {
-  /** Workers without synchronous file access. */
-  beforeEach(async () => {
-    await page.context().route("**/dist/worker-*.js", async (route) => {
-      const response = await route.fetch();
-      const lacking = "delete FileSystemFileHandle.prototype.createSyncAccessHandle;";
-      await route.fulfill({ response, body: `${lacking}\n${await response.text()}` });
-    });
+describe("without any storage", PATIENCE, () => {
+  it("a model runs and is not kept, with a warning", async () => {
+    await beginWorkersWith(
+      page,
+      `
+      StorageManager.prototype.getDirectory = () => Promise.reject(new DOMException("no", "SecurityError"));
+      Object.defineProperty(globalThis, "caches", { value: undefined });`,
+    );
+    /** @type {string[]} */
+    const warnings = [];
+    page.on("console", (message) => message.text().startsWith("setun: ") && warnings.push(message.text()));
+    expect((await tell(stage.url + PATH)).text).toBe(stage.texts.large);
+    expect(await list()).toEqual([]);
+    await expect
+      .poll(() => warnings)
+      .toEqual([expect.stringMatching(/^setun: the model is not kept: .* no storage.*private window/)]);
   });
+});
+
+describe("without a writable private file system, the Cache API", PATIENCE, () => {
+  beforeEach(() => beginWorkersWith(page, "delete FileSystemFileHandle.prototype.createSyncAccessHandle;"));
 
   it("keeps a model", async () => {
     expect((await tell(stage.url + PATH)).text).toBe(stage.texts.large);

@@ -8,6 +8,7 @@ import { embeddedModel, largeModel } from "../test-support/checkpoint.js";
 import { INDEX_HTML, PLAIN_MAIN } from "../test-support/page.js";
 import { makeProject } from "../test-support/project.js";
 import { startServer } from "../test-support/server.js";
+import { useAll } from "../test-support/use-all.js";
 
 const ROUNDS = Number(process.env.SETUN_TAB_ROUNDS ?? 3);
 const MODEL = "/node_modules/setun/model/stories.safetensors";
@@ -142,6 +143,13 @@ async function crash(page) {
   await crashed;
 }
 
+/**
+ * Sends a page the event that a browser sends before it freezes one, or after. The protocol's own freeze does nothing:
+ * the driver keeps all pages visible.
+ * @param {import("playwright-core").Page} page @param {"freeze" | "resume"} type
+ */
+const send = (page, type) => page.evaluate((type) => document.dispatchEvent(new Event(type)), type);
+
 describe("four tabs", () => {
   it("have one worker, read the model once, and tell their own texts at once", async () => {
     const before = server.requests.filter((path) => path === MODEL).length;
@@ -250,17 +258,21 @@ describe("a leader that ends", () => {
     await expect.poll(() => workersOf(pages)).toBe(0);
   });
 
-  it("by a freeze lets the next one lead, and goes on itself when it thaws", async () => {
-    const pages = await Promise.all([0, 1].map(() => openTab()));
-    await Promise.all(pages.map((page, seed) => begin(page, seed)));
+  it("by a freeze lets the next one lead; it and a frozen follower go on when they thaw", async () => {
+    const pages = await Promise.all([0, 1, 2].map(() => openTab()));
+    await Promise.all(pages.map((page, seed) => begin(page, seed, HOLD)));
     const leader = leaderOf(pages);
-    const session = await context.newCDPSession(leader);
-    await hasTokens(leader, 20);
-    await session.send("Page.setWebLifecycleState", { state: "frozen" });
-    const other = pages.findIndex((page) => page !== leader);
-    expect(await end(/** @type {any} */ (pages[other]))).toEqual(whole(texts[other]));
-    await session.send("Page.setWebLifecycleState", { state: "active" });
-    expect(await end(leader)).toEqual(whole(texts[1 - other]));
+    const [follower, other] = pages.filter((page) => page !== leader);
+    if (follower === undefined || other === undefined) throw new Error("three tabs");
+    await Promise.all([leader, follower].map((page) => hasTokens(page, 20)));
+    for (const page of [follower, leader]) await send(page, "freeze");
+    // The lock is free: only this one waits for it.
+    await expect.poll(() => other.workers().length, { timeout: 60_000 }).toBe(1);
+    expect(leader.workers()).toHaveLength(0);
+    for (const page of [follower, leader]) await send(page, "resume");
+    await Promise.all(pages.map(release));
+    expect(await Promise.all(pages.map(end))).toEqual(pages.map((_, seed) => whole(texts[seed])));
+    expect(workersOf(pages)).toBe(1);
   });
 });
 
@@ -301,49 +313,6 @@ describe("a follower", () => {
     expect(first?.errors).toEqual(["bad-option", "unsupported-model", "context-full", "mine"]);
   });
 });
-
-/** Runs in the page: calls each method. */
-async function useAll() {
-  const { model } = /** @type {any} */ (globalThis);
-  const options = { maxTokens: 8, seed: 3, temperature: 0.8 };
-  const ids = await model.tokenize("Once upon a time");
-  const session = model.session();
-  await session.push("Once upon a time");
-  const { tokens } = await session.generate(options).result;
-  await session.push(tokens);
-  const restored = await model.restore(await session.save());
-  const code = (/** @type {any} */ error) => error?.code ?? error;
-  const aborted = new AbortController();
-  const running = model.generate("Once", { signal: aborted.signal }).text();
-  aborted.abort("mine");
-  const { devices } = model.deviceReport();
-  const format = { type: "grammar", syntax: "regex", definition: "[a-z]{3} [0-9]{2}" };
-  return {
-    ids: [...ids],
-    text: await model.detokenize(ids),
-    tokens,
-    session: [...restored.tokens],
-    beams: await model.beamSearch("Once upon", { numBeams: 3, maxTokens: 5 }),
-    scores: await model.score("Once upon", [" a time", " a dog"]),
-    labels: await model.classify("It was a", [" cat", " dog"]),
-    structured: await model.generate("Once", { ...options, responseFormat: format }).text(),
-    passed: (await model.selfTest()).passed,
-    metrics: Object.keys(await model.metrics()).length,
-    released: typeof (await model.releaseMemory("moderate")),
-    devices: devices.length,
-    errors: [
-      await Promise.resolve()
-        .then(() => model.generate("a", { maxTokens: 0 }))
-        .catch(code),
-      await model
-        .chat([{ role: "user", content: "a" }])
-        .text()
-        .catch(code),
-      await model.generate("Once upon a time. ".repeat(4000)).text().catch(code),
-      await running.catch(code),
-    ],
-  };
-}
 
 describe("shared", () => {
   it("is refused where tabs cannot share", async () => {

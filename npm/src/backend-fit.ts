@@ -1,7 +1,9 @@
 /** Checks which builds can run a model: a pure function of its memory and of the browser's limits. */
 
 import { hostName, noSimd, remedy } from "./environment.js";
+import { SetunError } from "./errors.js";
 import { BUILDS, type Build, type Features, isThreaded, whyNoGpu } from "./pick-build.js";
+import type { WasmLoader } from "./wasm.js";
 
 /** Memory of a model on a device, in bytes. */
 export interface EstimatedMemory {
@@ -49,7 +51,9 @@ interface BackendFit {
 const PAGE_BYTES = 65_536;
 
 /** Address space of WebAssembly. A browser may grant less, as phones do, which shows only when it is requested. */
-const WASM_BYTES = 65_536 * PAGE_BYTES;
+const WASM_PAGES = 65_536;
+
+const WASM_BYTES = WASM_PAGES * PAGE_BYTES;
 
 /** The program, the tokenizer and read buffers. */
 const PROGRAM_BYTES = 64 << 20;
@@ -70,6 +74,31 @@ export function checkBackends(
       const backend = build.replace("-threads", "");
       return { backend, build, ...checkProcessor(build, processor, features, limits) };
     });
+}
+
+/** The used part of a request to load a model. */
+interface TooLargeRequest {
+  readonly source: { readonly name: string };
+  readonly backend: string;
+  readonly memoryPages?: number;
+}
+
+/**
+ * Refuses weights that the memory of WebAssembly can never have, before they are requested. Those for a GPU pass through
+ * one by one.
+ *
+ * @throws {SetunError} `out-of-memory`
+ */
+export function refuseTooLarge(
+  { source, backend, memoryPages = WASM_PAGES }: TooLargeRequest,
+  loader: Pick<WasmLoader, "estimate">,
+): void {
+  if (backend === "webgpu") return;
+  const [, weights = 0] = loader.estimate(false);
+  const available = memoryPages * PAGE_BYTES;
+  if (weights <= available) return;
+  const found = `its weights need ${formatBytes(weights)} of memory, but at most ${formatBytes(available)} are available`;
+  throw new SetunError("out-of-memory", `${source.name}: ${found}; ${remedy("size")}`);
 }
 
 type Fit = Pick<BackendFit, "fits" | "reason">;

@@ -36,6 +36,8 @@ const STORE_LESS = "load with `store: false`, which stores nothing";
 
 const SMALLER = "dispose of models that are no longer used, or take a smaller model";
 
+const ON_GPU = 'backend: "webgpu"';
+
 /** What to do about a failure, in each host. */
 const REMEDIES = {
   /** No shared memory, and so no threads. */
@@ -65,6 +67,13 @@ const REMEDIES = {
     worker: `${SMALLER}, or close other tabs`,
     "service-worker": `${SMALLER}, or load it in a page, whose memory is larger`,
     node: `${SMALLER}, or give the process more memory`,
+  },
+  /** A model is larger than the memory of WebAssembly. */
+  size: {
+    page: `take a smaller model, or a GPU with ${ON_GPU}`,
+    worker: `take a smaller model, or a GPU with ${ON_GPU}`,
+    "service-worker": `take a smaller model, or load it in a page with ${ON_GPU}`,
+    node: "take a smaller model, or run it with the command setun",
   },
   /** The storage refuses a file. */
   storage: {

@@ -1,6 +1,7 @@
 /** The model's end of the protocol, in a worker or on the page's thread. */
 
 import { ActiveRequest, type Credit } from "./active-request.js";
+import { refuseTooLarge } from "./backend-fit.js";
 import { ModelAndDraftBytes, shareStoreFolder } from "./draft-bytes.js";
 import { asSetunError, SetunError, toWire } from "./errors.js";
 import { type GrammarBuild, GrammarCache } from "./grammar-cache.js";
@@ -161,7 +162,6 @@ export class Host {
     let known = probed?.loader;
     const load = async () => {
       const loader = known ?? (await this.#openLoader(message, modelBytes));
-      if (known !== undefined) await modelBytes.prefetch();
       known = undefined;
       const model = await this.#finish(message, loader, modelBytes, draftBytes);
       await bytes.commit().catch((thrown: unknown) => {
@@ -188,8 +188,12 @@ export class Host {
     draftBytes: ModelBytes | undefined,
   ): Promise<WasmModel> {
     const { backend, threads, limits } = message;
-    const openDraft = draftBytes && this.#openDraft(message, modelBytes, draftBytes);
-    const [draftLoader] = await Promise.all([openDraft, this.#threads]).catch((thrown: unknown) => {
+    const prepare = async () => {
+      refuseTooLarge(message, loader);
+      await modelBytes.prefetch();
+      return draftBytes && this.#openDraft(message, modelBytes, draftBytes);
+    };
+    const [draftLoader] = await Promise.all([prepare(), this.#threads]).catch((thrown: unknown) => {
       loader.free();
       throw thrown;
     });
@@ -207,6 +211,7 @@ export class Host {
       modelBytes.close();
     }
     const loader = await this.#openLoader(message, draftBytes);
+    await draftBytes.prefetch();
     // The weights of the model come first, and a server closes an idle connection.
     await draftBytes.pause();
     return loader;
@@ -249,7 +254,6 @@ export class Host {
     const [{ layout, name }, running] = await Promise.all([bytes.start(), started]);
     this.#threads = running.threads;
     bytes.signal.throwIfAborted();
-    if (message.type === "open") await bytes.prefetch();
     return build.glue.Loader.open(layout, name, bytes);
   }
 

@@ -14,7 +14,7 @@ import {
 import { type Connect, Connection, requestWithProgress } from "./connection.js";
 import { hostName, remedy } from "./environment.js";
 import { SetunError } from "./errors.js";
-import { detectFeatures, reserveSharedMemory } from "./features.js";
+import { detectFeatures, reserveSharedMemory, type SharedMemory } from "./features.js";
 import { Model, type ModelHost, type ModelInfo } from "./model.js";
 import type { FetchOptions } from "./open-model.js";
 import type { EstimateOptions, LoadOptions } from "./options.js";
@@ -159,7 +159,7 @@ interface LoadRequest {
 interface Choices {
   readonly features: Features;
   readonly choice: BuildChoice;
-  readonly memory: WebAssembly.Memory | undefined;
+  readonly memory: SharedMemory | undefined;
 }
 
 /** Error codes of a device. Errors with other codes belong to the model. */
@@ -208,7 +208,7 @@ class LoadOperation {
     const lookForGpu = mayRun && builds.includes("webgpu");
     const features = await detectFeatures(builds, shared, lookForGpu);
     const choice = pickBuild(features, { backend, threads });
-    return { features, choice, memory: isThreaded(choice.build) ? shared?.memory : undefined };
+    return { features, choice, memory: isThreaded(choice.build) ? shared : undefined };
   }
 
   /** The model on the GPU if that is faster, else the decision against it. A failing GPU does not fail `load`. */
@@ -237,7 +237,7 @@ class LoadOperation {
 
   async #open(
     choice: BuildChoice,
-    memory: WebAssembly.Memory | undefined,
+    memory: SharedMemory | undefined,
     report: (report: DeviceReport) => DeviceReport,
   ): Promise<Opened> {
     const connection = await this.#connect(choice);
@@ -252,11 +252,11 @@ class LoadOperation {
   async #openIn(
     connection: Connection,
     { build, backend, threads }: BuildChoice,
-    memory: WebAssembly.Memory | undefined,
+    memory: SharedMemory | undefined,
     report: (report: DeviceReport) => DeviceReport,
   ): Promise<Opened> {
     const device = { backend, threads, limits: engineLimits(this.#options) };
-    const shared = memory !== undefined && { memory };
+    const shared = memory && { memory: memory.memory, memoryPages: memory.maximumPages };
     const draft = this.#draft && { draft: this.#draft };
     const request = { type: "open", ...this.#model, ...draft, ...device, ...shared } as const;
     const opened = await requestWithProgress(connection, request, "opened", this.#options);

@@ -85,7 +85,6 @@ export class ModelBytes implements WasmFiles, ReadOperation {
   /** Continues the download without a reader. */
   async prefetch(): Promise<void> {
     const model = await this.#open();
-    model.onProgress = this.#report;
     if (model.reportsProgress) await this.#checkTokenizer();
     model.prefetch();
   }
@@ -195,7 +194,10 @@ export class ModelBytes implements WasmFiles, ReadOperation {
   readonly #report: OnProgress = (progress) => this.onProgress?.(progress);
 
   #open(): Promise<OpenModel> {
-    this.#model ??= this.#openModel(this.signal, this.#report);
+    this.#model ??= this.#openModel(this.signal, this.#report).then((model) => {
+      model.onProgress = this.#report;
+      return model;
+    });
     return this.#model;
   }
 

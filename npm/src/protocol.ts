@@ -86,8 +86,9 @@ export type ToHost = { readonly id: number } & (
       readonly backend: string;
       readonly threads: number;
       readonly limits: EngineLimits;
-      /** Shared memory for a threaded build. */
+      /** Shared memory for a threaded build, and how many pages it may grow to. */
       readonly memory?: WebAssembly.Memory;
+      readonly memoryPages?: number;
     })
   | {
       /** Starts `count` generations: the first with this `id`, the others with the ids that follow. */

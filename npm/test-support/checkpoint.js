@@ -81,6 +81,33 @@ export function largeModel(folder, { layers = 14, isVaried = false } = {}) {
   return checkpoint({ __metadata__: { format: "pt", ...metadata }, ...tensors }, Buffer.concat(data));
 }
 
+/**
+ * The header of a lone file with copies of its first layer, whose weights nobody has: its bytes, and those of the whole.
+ * @param {Buffer} file @param {number} layers
+ */
+export function deepHeader(file, layers) {
+  const headerEnd = 8 + Number(file.readBigUInt64LE(0));
+  const { __metadata__: metadata, ...tensors } = JSON.parse(file.toString("utf8", 8, headerEnd));
+  const entries = Object.entries(tensors);
+  const layer = entries.filter(([name]) => name.startsWith(FIRST_LAYER));
+  const others = entries.filter(([name]) => !name.startsWith("model.layers."));
+  const copies = Array.from({ length: layers }, (_, index) =>
+    layer.map(([name, tensor]) => [name.replace(FIRST_LAYER, `model.layers.${index}.`), tensor]),
+  );
+  let end = 0;
+  const moved = [...others, ...copies.flat()].map(([name, tensor]) => {
+    const [from, to] = tensor.data_offsets;
+    end += to - from;
+    return [name, { ...tensor, data_offsets: [end - to + from, end] }];
+  });
+  const config = { ...JSON.parse(metadata[`${CARRIED}config.json`]), num_hidden_layers: layers };
+  const carried = { ...metadata, [`${CARRIED}config.json`]: JSON.stringify(config) };
+  const header = checkpoint({ __metadata__: carried, ...Object.fromEntries(moved) }, Buffer.alloc(0));
+  return { header, bytes: header.length + end };
+}
+
+const FIRST_LAYER = "model.layers.0.";
+
 /** Bytes of four codes, none of which is 3. */
 const CODES = Array.from({ length: 256 }, (_, byte) => byte).filter(
   (byte) => (byte & (byte >> 1) & 0x55) === 0,

@@ -1,4 +1,4 @@
-/** Requests drawn from a seed. */
+/** Requests and other things drawn from a seed. */
 
 const WORDS = [
   ...["Once", "upon", "a", "time", "there", "was", "little", "fox", "who", "said", "to", "his", "friend,"],
@@ -11,11 +11,7 @@ const WORDS = [
  * @param {number} count @param {number} seed
  */
 export function drawRequests(count, seed) {
-  let state = seed >>> 0;
-  const below = (/** @type {number} */ end) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * end);
-  };
+  const below = randomNumbers(seed);
   /** @template Value @param {Value[]} values @returns {Value} */
   const one = (...values) => /** @type {Value} */ (values[below(values.length)]);
   return Array.from({ length: count }, () => ({
@@ -33,4 +29,24 @@ export function drawRequests(count, seed) {
       ...(below(4) === 0 && { stop: one("the", ".", "a d") }),
     },
   }));
+}
+
+/**
+ * Different numbers from 1 to `end`, without it.
+ * @param {number} count @param {number} seed @param {number} end
+ */
+export function drawNumbers(count, seed, end) {
+  const below = randomNumbers(seed);
+  const drawn = new Set();
+  while (drawn.size < count) drawn.add(1 + below(end - 1));
+  return [...drawn];
+}
+
+/** Numbers below a bound: a linear congruential generator. @param {number} seed @returns {(end: number) => number} */
+function randomNumbers(seed) {
+  let state = seed >>> 0;
+  return (end) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * end);
+  };
 }

@@ -53,6 +53,8 @@ export interface Asked {
   /** First byte that was requested; `undefined` for the whole. */
   start: number | undefined;
   headers: IncomingHttpHeaders;
+  /** Bytes of the body that were sent. */
+  sent?: number;
 }
 
 export declare class FaultyServer {
@@ -67,6 +69,7 @@ export declare class FaultyServer {
   ruleAt(path: string, start: number, times: number, act: Act): void;
   ruleOfAll(path: string, times: number, act: Act): void;
   clearRules(): void;
+  cutAt(path: string, bytes: number[]): void;
   takeRequests(): Asked[];
   starts(path: string): (number | undefined)[];
   putHub(model: string, files: Record<string, Uint8Array | string>): void;

@@ -19,6 +19,8 @@ class FaultyServer {
   #files = new Map();
   /** @type {{ path: string, start: number | undefined, isOfAll: boolean, left: number, act: import("./faulty-server.js").Act }[]} */
   #rules = [];
+  /** Bytes of files where connections are still to break. @type {{ path: string, at: number }[]} */
+  #cuts = [];
   #server = createServer((request, response) => this.answer(request, response));
   /** @type {import("./faulty-server.js").Asked[]} */
   requests = [];
@@ -78,6 +80,19 @@ class FaultyServer {
 
   clearRules() {
     this.#rules = [];
+    this.#cuts = [];
+  }
+
+  /** Drops the connection once at each of these bytes of a file. @param {string} path @param {number[]} bytes */
+  cutAt(path, bytes) {
+    this.#cuts = bytes.map((at) => ({ path, at })).sort((left, right) => left.at - right.at);
+  }
+
+  /** Where a part breaks, counted from its first byte. @param {string} path @param {number} from @param {number} to */
+  #takeCut(path, from, to) {
+    const cut = this.#cuts.find((one) => one.path === path && from < one.at && one.at < to);
+    this.#cuts = this.#cuts.filter((one) => one !== cut);
+    return cut && cut.at - from;
   }
 
   /** Requests since the last call. */
@@ -209,9 +224,11 @@ class FaultyServer {
     if (isLengthTold) response.setHeader("content-length", body.length + (act.saysMore ?? 0));
     response.statusCode = isPart ? 206 : 200;
     if (asked.method === "HEAD") return response.end();
-    const sent = act.breakAfter === undefined ? body : body.subarray(0, act.breakAfter);
+    const breakAfter = act.breakAfter ?? this.#takeCut(asked.path, from, to);
+    const sent = breakAfter === undefined ? body : body.subarray(0, breakAfter);
     this.sent += sent.length;
-    const isBroken = act.breakAfter !== undefined || act.saysMore !== undefined;
+    asked.sent = sent.length;
+    const isBroken = breakAfter !== undefined || act.saysMore !== undefined;
     if (!isBroken && act.stall === undefined) return response.end(sent);
     response.flushHeaders();
     if (act.stall !== undefined) return response.write(sent.subarray(0, act.stall));

@@ -75,3 +75,11 @@ export async function openTab(context, url) {
   await page.waitForFunction(() => "setun" in globalThis);
   return page;
 }
+
+/** Runs a script at the begin of each worker. @param {import("playwright-core").Page} page @param {string} script */
+export async function beginWorkersWith(page, script) {
+  await page.context().route("**/dist/worker-*.js", async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, body: `${script}\n${await response.text()}` });
+  });
+}

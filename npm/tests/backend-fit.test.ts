@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkBackends, type DeviceMemory, type Limits } from "../src/backend-fit.js";
+import { checkBackends, type DeviceMemory, type Limits, refuseTooLarge } from "../src/backend-fit.js";
 import { BUILDS, type Features } from "../src/pick-build.js";
 
 const memory: DeviceMemory = {
@@ -74,5 +74,30 @@ describe("checkBackends", () => {
     );
     expect(fitsOf({ total: 9e9 }).webgpu).toMatch(/^true: needs 9\.00 GB of GPU memory/);
     expect(fitsOf({}, { gpu: "software" }).webgpu).toMatch(/^true: .*only with backend: "webgpu"$/);
+  });
+});
+
+describe("refuseTooLarge", () => {
+  const source = { name: "a.gguf" };
+  const loader = (weights: number) => ({
+    estimate: () => Float64Array.of(512, weights, 0, 0, 0, 0, weights),
+  });
+
+  it("names what the weights need and what there is", () => {
+    expect(() => refuseTooLarge({ source, backend: "auto" }, loader(4.3e9))).toThrow(
+      expect.objectContaining({
+        code: "out-of-memory",
+        message: expect.stringMatching(
+          /^a\.gguf: its weights need 4\.30 GB .* at most 4\.29 GB are available; take/,
+        ),
+      }),
+    );
+    const small = { source, backend: "simd128", memoryPages: 16_384 };
+    expect(() => refuseTooLarge(small, loader(3e9))).toThrow(/need 3\.00 GB .* at most 1\.07 GB/);
+  });
+
+  it("takes what fits, and any size for a GPU", () => {
+    refuseTooLarge({ source, backend: "cpu" }, loader(4.29e9));
+    refuseTooLarge({ source, backend: "webgpu" }, loader(1e10));
   });
 });

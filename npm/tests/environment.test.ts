@@ -110,7 +110,7 @@ describe("names the remedy", () => {
   });
 
   it("speaks of a browser, pages and tabs in browsers only", () => {
-    for (const failure of ["isolation", "worker", "policy", "memory", "storage"] as const) {
+    for (const failure of ["isolation", "worker", "policy", "memory", "size", "storage"] as const) {
       expect(remedy(failure, "node")).not.toMatch(/browser|\bpages?\b|tabs|private window/);
     }
   });

@@ -34,7 +34,7 @@ export class FileChangedError extends Error {
   }
 }
 
-/** The size of a file is unknown before its end, so it can be read but not stored. */
+/** A model can be read but not stored: there is no storage, or the size of a file is unknown before its end. */
 export class NotStorableError extends Error {}
 
 export function networkError(address: string, reason: string, cause?: unknown): SetunError {

@@ -1,5 +1,6 @@
 /** Models of the store: opened from it, or downloaded into it. */
 
+import { hostName, remedy } from "../environment.js";
 import type { HubSource } from "../hub-name.js";
 import type { OnProgress } from "../load-progress.js";
 import { type FetchOptions, type OpenModel, type OpenSource, openStreamed } from "../open-model.js";
@@ -71,9 +72,11 @@ async function isUpToDateOnServer(
 
 export const openModel: OpenSource = async (source, fetchOptions, signal, onProgress) => {
   if (!isDownload(source)) return openStreamed(source, fetchOptions, signal, onProgress);
-  const storage = fetchOptions.store ? await openStorage() : undefined;
-  if (storage === undefined) return openStreamed(source, fetchOptions, signal, onProgress);
+  if (!fetchOptions.store) return openStreamed(source, fetchOptions, signal, onProgress);
+  const storage = await openStorage();
   try {
+    if (storage === undefined)
+      throw new NotStorableError(`${hostName()} gives no storage; ${remedy("storage")}`);
     return await openStored(source, fetchOptions, { storage, withLock }, signal, onProgress);
   } catch (thrown) {
     if (!(thrown instanceof NotStorableError)) throw thrown;

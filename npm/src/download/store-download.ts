@@ -175,6 +175,9 @@ export class StoreDownload implements OpenModel {
       await checkQuota(plan.source, download.missingBytes);
     } catch (thrown) {
       await download.stop(thrown);
+      // Without a byte of it the model is not listed.
+      if (download.missingBytes === download.totalBytes)
+        await this.#removeUnfinished(plan).catch(() => undefined);
       throw thrown;
     }
     if (this.#isPrefetching) download.prefetch();

@@ -66,9 +66,11 @@ export class Leader {
     this.#announce();
     try {
       const progress = (progress: LoadProgress) => this.#tell({ type: "leader-loads", progress });
-      const opened = await open(this.#end.signal, progress, (error) => this.#fail(error));
-      if (this.#end.signal.aborted) return opened.connection.close();
-      this.#opened = opened;
+      const opening = open(this.#end.signal, progress, (error) => this.#fail(error));
+      // A page that is frozen while it loads must not wait: nothing would come, and no other tab could lead.
+      await Promise.race([opening, aborted(this.#end.signal)]);
+      if (this.#end.signal.aborted) return closeLater(opening);
+      this.#opened = await opening;
       for (const joined of this.#tabs.values()) this.#introduce(joined);
       await aborted(this.#end.signal);
     } finally {
@@ -118,6 +120,11 @@ export class Leader {
   #tell(message: FromLeader): void {
     for (const { port } of this.#tabs.values()) port.send(message);
   }
+}
+
+/** Closes a model that nobody needs any more, when it is there. */
+function closeLater(opening: Promise<Opened>): void {
+  opening.then(({ connection }) => connection.close()).catch(() => undefined);
 }
 
 /** Name of the channel between a tab and a leader. */

@@ -62,12 +62,14 @@ export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
-/** A port over a channel. */
+/** A port over a channel. A closed one sends nothing, where the channel itself would throw. */
 export function channelPort<Sent, Received>(channel: Channel): Port<Sent, Received> {
+  let isOpen = true;
   const port: Port<Sent, Received> = {
-    send: (message) => channel.postMessage(message),
+    send: (message) => isOpen && channel.postMessage(message),
     receive: () => undefined,
     close: () => {
+      isOpen = false;
       channel.onmessage = null;
       channel.close();
     },

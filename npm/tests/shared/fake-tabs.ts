@@ -100,7 +100,8 @@ class FakeChannel implements Channel {
 
   postMessage(message: unknown): void {
     const { origin } = this.#tab;
-    if (!this.#tab.isAlive || !origin.channels.has(this)) return;
+    if (!this.#tab.isAlive) return;
+    if (!origin.channels.has(this)) throw new DOMException("the channel is closed", "InvalidStateError");
     const data = structuredClone(message);
     const others = [...origin.channels].filter((other) => other !== this && other.name === this.name);
     for (const other of others) {

@@ -3,7 +3,9 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { SetunError } from "../../src/errors.js";
 import type { Generation } from "../../src/generation.js";
-import { FakeOrigin, type FakeTab, type LoadedTab, randomNumbers, textOf } from "./fake-tabs.js";
+import type { Opened } from "../../src/load.js";
+import { Leader } from "../../src/shared/leader.js";
+import { FakeOrigin, type FakeTab, type LoadedTab, openOf, randomNumbers, textOf } from "./fake-tabs.js";
 
 let origin: FakeOrigin;
 beforeEach(() => {
@@ -205,6 +207,23 @@ describe("a load", () => {
     await until(() => origin.hosts.size === 0);
     const again = await tabs[1]?.load();
     expect(await read(again?.generate("a", options(1))[0])).toBe(textOf("a", 1, 0, 30));
+  });
+});
+
+describe("a leader that ends while it loads", () => {
+  it("gives way at once, and closes what comes of its load", async () => {
+    const channel = { onmessage: null, postMessage: () => undefined, close: () => undefined };
+    const leader = new Leader({ openChannel: () => channel, withLock: async () => undefined }, "setun:test");
+    let arrive: (opened: Opened) => void = () => undefined;
+    const opening = new Promise<Opened>((resolve) => {
+      arrive = resolve;
+    });
+    const run = leader.run(() => opening);
+    leader.end();
+    await run;
+    arrive(await openOf(origin.openTab())({}));
+    expect(origin.mostHosts).toBe(1);
+    await until(() => origin.hosts.size === 0);
   });
 });
 
