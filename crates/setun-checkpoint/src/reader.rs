@@ -159,6 +159,13 @@ impl Reader {
         Ok(())
     }
 
+    /// Whether a tensor, by its place among [`tensors`](Self::tensors), has the bytes at its place in
+    /// its file, unchanged.
+    #[cfg(feature = "onnx")]
+    pub(crate) fn is_stored(&self, tensor: usize) -> bool {
+        self.data.as_ref().is_some_and(|data| data.is_stored(tensor))
+    }
+
     /// Bytes of a file by its format, where that says so and [`tensors`](Self::tensors) are known.
     #[must_use]
     pub fn file_size(&self, file: &str) -> Option<u64> {
