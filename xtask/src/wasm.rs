@@ -37,10 +37,10 @@ const FEWER_EXPORTS: [&str; 2] = ["--remove-exports=llg_*", "--remove-unused-mod
 const UNREACHABLE: [&str; 3] =
     ["find_overlapping_fwd", "which_overlapping_imp", "12BlockRngCore8generate"];
 
-/// What nobody calls in the module of grammars: the functions that write the names of a backtrace, as a
-/// module has no symbols. They and what only they need are 8.5 kB after brotli. Not all of their crate: the
+/// What nobody calls in the modules beside them: the functions that write the names of a backtrace, as a
+/// module has no symbols. In that of grammars they and what only they need are 8.5 kB after brotli. Not all of their crate: the
 /// compiler may use one of its functions for others with the same body.
-const UNREACHABLE_IN_GRAMMAR: [&str; 3] =
+const UNREACHABLE_IN_MODULES: [&str; 3] =
     ["14rustc_demangle8demangle", "14rustc_demangle12try_demangle", "DemangleStyle"];
 
 /// Builds `variants`, or all that can be built here if there are none named.
@@ -263,11 +263,10 @@ fn ship(
     bindgen: &Bindgen,
 ) -> Result<()> {
     let shipped = output.join("setun_bg.wasm");
-    let (passes, unreachable) = if name == "grammar" {
-        ([&FEWER_EXPORTS[..], &OPTIMIZER].concat(), &UNREACHABLE_IN_GRAMMAR[..])
-    } else {
-        (OPTIMIZER.to_vec(), &UNREACHABLE[..])
-    };
+    let of_grammar = name == Module::Grammar.name();
+    let passes = [if of_grammar { &FEWER_EXPORTS[..] } else { &[] }, &OPTIMIZER].concat();
+    let is_variant = name == variant.name();
+    let unreachable = if is_variant { &UNREACHABLE[..] } else { &UNREACHABLE_IN_MODULES };
     let inputs = Inputs::default()
         .word(&passes)
         .word(ORDER)

@@ -1,13 +1,13 @@
 //! `OnnxReader`: an ONNX file as a list of tensors.
 
 use js_sys::Array;
-use setun_checkpoint::{Answer, Reader, Source, tensor_list};
+use setun_checkpoint::{Answer, Reader, tensor_list};
 use wasm_bindgen::prelude::*;
 
 use crate::error::to_js;
 
 /// Reads an ONNX file: says which bytes it needs, and has the files that `setun-wasm` requests of
-/// [`Source::Tensors`].
+/// [`Source::Tensors`](setun_checkpoint::Source::Tensors).
 #[wasm_bindgen]
 pub struct OnnxReader {
     file: String,
@@ -22,7 +22,7 @@ impl OnnxReader {
     #[wasm_bindgen(constructor)]
     #[must_use]
     pub fn new(file: String) -> OnnxReader {
-        let reader = Reader::new(Source::File(file.clone()));
+        let reader = Reader::of_onnx(&file);
         Self { file, reader, list: None, tensor: None }
     }
 
