@@ -130,18 +130,18 @@ describe("a model", () => {
         const tokensOf = new Function(`return ${body}`)();
         const names = ["config.json", "tokenizer.json", "onnx/model.onnx", "onnx/model_q2.onnx_data"];
         const bytes = async (/** @type {string} */ name) =>
-          new Uint8Array(await (await fetch(`fused/onnx/${name}`)).arrayBuffer());
+          new Uint8Array(await (await fetch(`fused/graph/${name}`)).arrayBuffer());
         const files = Object.fromEntries(
           await Promise.all(names.map(async (name) => [name, await bytes(name)])),
         );
         const streamed = (/** @type {string} */ source) => setun.load(source, { store: false });
-        const urls = ["fused/safetensors/", "fused/onnx/onnx/model.onnx", "fused/onnx/"];
-        const { memory } = await setun.models.estimate("fused/onnx/");
+        const urls = ["fused/safetensors/", "fused/graph/onnx/model.onnx", "fused/graph/"];
+        const { memory } = await setun.models.estimate("fused/graph/");
         const { memory: same } = await setun.models.estimate("fused/safetensors/");
         return {
           tokens: [
             ...(await tokensOf(streamed, urls)),
-            ...(await tokensOf(setun.load, [...urls.slice(1), "fused/onnx/", files])),
+            ...(await tokensOf(setun.load, [...urls.slice(1), "fused/graph/", files])),
           ],
           weights: [memory.weights, same.weights],
         };

@@ -124,13 +124,13 @@ describe("ONNX files in Node", () => {
 
   it("give the tokens and log-probabilities of the same model as safetensors", async () => {
     const sources = ONNX_MODELS.flatMap((name) => {
-      const file = name === "fused" ? `${name}/onnx/onnx/model.onnx` : `${name}/onnx/model.onnx`;
+      const file = name === "fused" ? `${name}/graph/onnx/model.onnx` : `${name}/graph/model.onnx`;
       return [`${name}/safetensors/`, file];
     });
     const found = await inNode(`
       const tokensOf = ${tokensOf};
       process.chdir(import.meta.dirname);
-      console.log(JSON.stringify(await tokensOf(load, ${JSON.stringify([...sources, "fused/onnx/"])})));
+      console.log(JSON.stringify(await tokensOf(load, ${JSON.stringify([...sources, "fused/graph/"])})));
     `);
     expect(found.at(-1)).toEqual(found.at(-2));
     for (const [index, name] of ONNX_MODELS.entries()) {
@@ -144,7 +144,7 @@ describe("ONNX files in Node", () => {
       import { readFileSync } from "node:fs";
       const read = (path) => new Uint8Array(readFileSync(new URL(path, import.meta.url)));
       const names = ["config.json", "tokenizer.json", "model.onnx"];
-      const own = Object.fromEntries(names.map((name) => [name, read("genai/onnx/" + name)]));
+      const own = Object.fromEntries(names.map((name) => [name, read("genai/graph/" + name)]));
       const outcome = async (files) => {
         try {
           await (await load(files)).dispose();
@@ -164,7 +164,7 @@ describe("ONNX files in Node", () => {
       const text = Buffer.from(graph).toString("latin1").replaceAll("MatMulNBits", "MatMulXBits");
       const unknown = await outcome({ ...own, "model.onnx": new Uint8Array(Buffer.from(text, "latin1")) });
       const { "tokenizer.json": _, ...textless } = own;
-      const fused = { ...own, "onnx/model.onnx": read("fused/onnx/onnx/model.onnx") };
+      const fused = { ...own, "onnx/model.onnx": read("fused/graph/onnx/model.onnx") };
       const rest = [unknown, await outcome(textless), await outcome(fused), await outcome(own)];
       console.log(JSON.stringify({ damaged, rest }));
     `);

@@ -11,7 +11,6 @@ const fixture = (path) =>
 /** Each with its checkpoint, and the names that its files have: there, and as a model. @type {[string, string, Record<string, string>][]} */
 const EXPORTS = [
   ["genai", "bitnet-h64/packed", { "model.onnx": "model.onnx" }],
-  ["mixed", "bitnet-h64/packed", { "model.onnx": "model.onnx" }],
   ["bias", "llama-rmsnorm-bias/packed", { "model.onnx": "model.onnx" }],
   ["master", "bitnet-h64/master", { "model.onnx": "model.onnx" }],
   [
@@ -28,7 +27,7 @@ const EXPORTS = [
 export const ONNX_MODELS = EXPORTS.map(([name]) => name);
 
 /**
- * Files of `NAME/onnx/…` in ONNX, and of `NAME/safetensors/…`.
+ * Files of `NAME/graph/…` in ONNX, and of `NAME/safetensors/…`.
  * @param {string} folder of a project with the package
  */
 export function onnxModels(folder) {
@@ -39,8 +38,8 @@ export function onnxModels(folder) {
       [`${name}/${kind}/tokenizer.json`, tokenizer],
     ];
     return [
-      ...beside("onnx"),
-      ...Object.entries(files).map(([from, to]) => [`${name}/onnx/${to}`, fixture(`onnx/${name}/${from}`)]),
+      ...beside("graph"),
+      ...Object.entries(files).map(([from, to]) => [`${name}/graph/${to}`, fixture(`onnx/${name}/${from}`)]),
       ...beside("safetensors"),
       [`${name}/safetensors/model.safetensors`, fixture(`golden/${golden}/model.safetensors`)],
     ];

@@ -45,7 +45,7 @@ fn budget(variant: Variant) -> Budget {
 }
 
 /// Most bytes, compressed with brotli, of the module that a page downloads with its first ONNX file.
-const ONNX_BUDGET: u64 = 120_000;
+const ONNX_BUDGET: u64 = 110_000;
 
 /// What [`table`] fails beyond.
 pub(crate) fn budgets() -> ([Budget; 3], [u64; 2]) {
