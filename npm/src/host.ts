@@ -248,9 +248,8 @@ export class Host {
   async #openLoader(message: Message<"probe"> | Message<"open">, bytes: ModelBytes): Promise<WasmLoader> {
     const { threads } = message;
     const memory = "memory" in message ? message.memory : undefined;
-    const { build } = this.#platform;
     // The files are looked up while the module compiles.
-    const started = startWasm(build, memory, threads);
+    const started = startWasm(this.#platform.build, memory, threads);
     const [entry, running] = await Promise.all([bytes.start(), started]);
     this.#threads = running.threads;
     bytes.signal.throwIfAborted();

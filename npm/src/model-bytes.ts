@@ -48,7 +48,7 @@ export type ReadFile = (
 /** Files that the engine reads in place of those of a model. */
 export interface ConvertedFiles {
   read: ReadFile;
-  /** Called before they are read from the beginning. */
+  /** Called when everything is read, and before it is read from the beginning. */
   rewind(): void;
   free(): void;
 }
@@ -162,12 +162,12 @@ export class ModelBytes implements WasmFiles, ReadOperation {
 
   rewind(): void {
     this.close();
-    this.#converted?.rewind();
     this.#loadedBytes = 0;
     this.#failure = undefined;
   }
 
   close(): void {
+    this.#converted?.rewind();
     const files = this.#files;
     this.#files = undefined;
     // Nothing is read after this, so errors do not matter.

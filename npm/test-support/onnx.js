@@ -11,6 +11,7 @@ const fixture = (path) =>
 /** Each with its checkpoint, and the names that its files have: there, and as a model. @type {[string, string, Record<string, string>][]} */
 const EXPORTS = [
   ["genai", "bitnet-h64/packed", { "model.onnx": "model.onnx" }],
+  ["mixed", "bitnet-h64/packed", { "model.onnx": "model.onnx" }],
   ["bias", "llama-rmsnorm-bias/packed", { "model.onnx": "model.onnx" }],
   ["master", "bitnet-h64/master", { "model.onnx": "model.onnx" }],
   [
@@ -37,11 +38,14 @@ export function onnxModels(folder) {
       [`${name}/${kind}/config.json`, fixture(`golden/${golden}/config.json`)],
       [`${name}/${kind}/tokenizer.json`, tokenizer],
     ];
+    const weights = fixture(`golden/${golden}/model.safetensors`);
     return [
       ...beside("graph"),
+      // Some have data there.
+      ...(name === "fused" ? [] : [[`${name}/graph/model.safetensors`, weights]]),
       ...Object.entries(files).map(([from, to]) => [`${name}/graph/${to}`, fixture(`onnx/${name}/${from}`)]),
       ...beside("safetensors"),
-      [`${name}/safetensors/model.safetensors`, fixture(`golden/${golden}/model.safetensors`)],
+      [`${name}/safetensors/model.safetensors`, weights],
     ];
   });
   return /** @type {Record<string, string>} */ (Object.fromEntries(all));
@@ -64,7 +68,8 @@ export async function tokensOf(load, sources) {
     const model = await load(source);
     const tokens = [];
     const options = { temperature: 0, maxTokens: 12, logprobs: true, minTokens: 12 };
-    for await (const { token, logprob } of model.generate("Once upon a time", options)) tokens.push([token, logprob]);
+    for await (const { token, logprob } of model.generate("Once upon a time", options))
+      tokens.push([token, logprob]);
     await model.dispose();
     all.push(tokens);
   }

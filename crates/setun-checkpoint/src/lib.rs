@@ -29,6 +29,8 @@ pub mod scales;
 pub mod source;
 pub mod tensor;
 pub mod tensor_list;
+#[cfg(feature = "onnx")]
+pub mod tensor_list_writer;
 pub mod warning;
 pub mod write;
 

@@ -1,7 +1,7 @@
 //! `OnnxReader`: an ONNX file as a list of tensors.
 
 use js_sys::Array;
-use setun_checkpoint::{Answer, Reader, tensor_list};
+use setun_checkpoint::{Answer, Reader, tensor_list, tensor_list_writer};
 use wasm_bindgen::prelude::*;
 
 use crate::error::to_js;
@@ -49,15 +49,17 @@ impl OnnxReader {
     /// # Errors
     ///
     /// If the file is damaged, incomplete, or has operations that are not read.
+    #[expect(clippy::needless_pass_by_value, reason = "bytes of JavaScript are copied")]
     pub fn give(&mut self, bytes: Option<Vec<u8>>) -> Result<(), JsValue> {
         let answer = bytes.as_deref().map_or(Answer::Missing, Answer::Bytes);
         self.reader.give(answer).map_err(|error| to_js(&error))?;
         if self.list.is_none() {
-            self.list = tensor_list::list(&mut self.reader).map_err(|error| to_js(&error))?;
+            self.list =
+                tensor_list_writer::list(&mut self.reader).map_err(|error| to_js(&error))?;
         }
         if let Some(tensor) = self.reader.take() {
             let name = format!("{}{}", tensor_list::PREFIX, tensor.info.name);
-            self.tensor = Some((name, tensor_list::bytes(&tensor)));
+            self.tensor = Some((name, tensor_list_writer::bytes(&tensor)));
         }
         Ok(())
     }
@@ -81,7 +83,7 @@ impl OnnxReader {
         if name == self.file {
             return Ok(self.list.clone());
         }
-        tensor_list::file(&self.reader, name).map_err(|error| to_js(&error))
+        tensor_list_writer::file(&self.reader, name).map_err(|error| to_js(&error))
     }
 
     fn has_tensor(&self, name: &str) -> bool {

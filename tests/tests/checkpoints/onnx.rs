@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use setun::{DeviceOptions, Model, Source};
-use setun_checkpoint::{Answer, Reader, tensor_list};
+use setun_checkpoint::{Answer, Reader, tensor_list, tensor_list_writer};
 use setun_tests::{fixture, run::Runner};
 
 /// Files of a folder, those of an export over those of its checkpoint.
@@ -94,14 +94,14 @@ fn listed(files: &BTreeMap<String, Vec<u8>>, file: &str) -> BTreeMap<String, Vec
         });
         reader.give(bytes.map_or(Answer::Missing, Answer::Bytes)).expect("a sound file");
         if list.is_none() {
-            list = tensor_list::list(&mut reader).expect("a list");
+            list = tensor_list_writer::list(&mut reader).expect("a list");
         }
         if let Some(tensor) = reader.take() {
             let name = format!("{}{}", tensor_list::PREFIX, tensor.info.name);
-            listed.insert(name, tensor_list::bytes(&tensor));
+            listed.insert(name, tensor_list_writer::bytes(&tensor));
         }
     }
-    let config = tensor_list::file(&reader, "config.json").expect("JSON").expect("a file");
+    let config = tensor_list_writer::file(&reader, "config.json").expect("JSON").expect("a file");
     listed.insert("config.json".to_owned(), config);
     listed.insert("the list".to_owned(), list.expect("a list"));
     listed
