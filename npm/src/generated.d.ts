@@ -4,8 +4,6 @@ declare module "wasm:*/setun.js" {
   const init: import("./wasm.js").WasmModule["default"];
   export default init;
   export const Loader: import("./wasm.js").WasmModule["Loader"];
-  /** In threaded builds only. */
-  export function initThreadPool(count: number): Promise<void>;
 }
 
 declare module "wasm:grammar/setun.js" {
@@ -22,6 +20,7 @@ declare module "wasm:onnx/setun.js" {
 }
 
 declare module "wasm:*/threads.js" {
+  export function startPool(glue: unknown, count: number): Promise<void>;
   export function joinPool(glue: unknown, message: import("./worker.js").ThreadMessage): Promise<void>;
 }
 
