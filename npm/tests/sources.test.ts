@@ -68,12 +68,14 @@ describe("modelSource of files", () => {
     [["config.json", "other.safetensors"], "other.safetensors"],
     [["config.json", "pytorch_model.bin", "m.gguf"], "m.gguf"],
     [["m.gguf", "below/n.gguf"], "m.gguf"],
+    [["config.json", "m.onnx", "m.onnx_data"], "m.onnx"],
+    [["config.json", "m.gguf", "onnx/model.onnx"], "onnx/model.onnx"],
+    [["m.gguf", "onnx/other.onnx"], "m.gguf"],
   ])("finds the model among %j", async (names, name) => {
     const expected = { layout: "file", name };
     expect(await modelSource(named(names), page)).toMatchObject({ kind: "blobs", ...expected });
     expect(await modelSource(chosen("folder", names), page)).toMatchObject({ kind: "blobs", ...expected });
-    const files = names.filter((name) => !name.includes("/"));
-    expect(await modelSource(folderHandle("folder", files), page)).toMatchObject({
+    expect(await modelSource(folderHandle("folder", names), page)).toMatchObject({
       kind: "handle",
       ...expected,
     });
