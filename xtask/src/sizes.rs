@@ -25,9 +25,6 @@ pub(crate) struct Budget {
 /// measured. A machine without the source of Rust's standard library makes larger ones, which have no budget.
 const CPU_BUDGET: Budget = Budget { wasm: 930_000, page: 1_000_000 };
 
-/// That of a build with threads, which has atomic instructions and the code that waits for them.
-const THREADS_BUDGET: Budget = Budget { wasm: 948_000, page: 1_008_000 };
-
 /// That of a build which reaches a GPU.
 const GPU_BUDGET: Budget = Budget { wasm: 1_030_000, page: 1_090_000 };
 
@@ -35,21 +32,15 @@ const GPU_BUDGET: Budget = Budget { wasm: 1_030_000, page: 1_090_000 };
 const GRAMMAR_BUDGET: u64 = 341_000;
 
 fn budget(variant: Variant) -> Budget {
-    if variant.gpu() {
-        GPU_BUDGET
-    } else if variant.threads() {
-        THREADS_BUDGET
-    } else {
-        CPU_BUDGET
-    }
+    if variant.gpu() { GPU_BUDGET } else { CPU_BUDGET }
 }
 
 /// Most bytes, compressed with brotli, of the module that a page downloads with its first ONNX file.
 const ONNX_BUDGET: u64 = 110_000;
 
 /// What [`table`] fails beyond.
-pub(crate) fn budgets() -> ([Budget; 3], [u64; 2]) {
-    ([CPU_BUDGET, THREADS_BUDGET, GPU_BUDGET], Module::ALL.map(module_budget))
+pub(crate) fn budgets() -> ([Budget; 2], [u64; 2]) {
+    ([CPU_BUDGET, GPU_BUDGET], Module::ALL.map(module_budget))
 }
 
 fn module_budget(module: Module) -> u64 {
