@@ -28,6 +28,7 @@ const GENERATED = {
   "setun:cpu-builds": () => buildList(builds.filter((build) => build !== "webgpu")),
   "setun:model": () => 'export const model = () => new URL("../model/stories.safetensors", import.meta.url);',
   "setun:package": async () => `export const grammarFiles = { ${glueOf("grammar")} };
+    export const onnxFiles = { ${glueOf("onnx")} };
     export const version = ${JSON.stringify(version)};
     export const initialSharedPages = ${await initialSharedPages()};`,
 };

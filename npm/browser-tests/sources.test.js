@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { launchChromium, openPage } from "../test-support/browsers.js";
 import { embeddedModel } from "../test-support/checkpoint.js";
 import { storyInNode } from "../test-support/node-story.js";
+import { onnxModels, tokensOf } from "../test-support/onnx.js";
 import { fetched, INDEX_HTML, PLAIN_MAIN, STORY, tellStory } from "../test-support/page.js";
 import { makeProject, writeFiles } from "../test-support/project.js";
 import { startServer } from "../test-support/server.js";
@@ -30,6 +31,7 @@ beforeAll(async () => {
   model = embeddedModel(project.folder);
   await writeFiles(project.folder, /** @type {any} */ (prefixed("tiny/", model.folder)));
   await writeFiles(project.folder, /** @type {any} */ ({ "lone.safetensors": model.file }));
+  await writeFiles(project.folder, onnxModels(project.folder));
   browser = await launchChromium();
 });
 afterAll(async () => {
@@ -119,6 +121,37 @@ describe("a model", () => {
       return [...texts, bytes.length];
     }, STORY);
     expect(texts).toEqual([expected, expected, expected, model.file.length]);
+  });
+
+  it("loads from ONNX, streamed, stored and from files, with the bits of safetensors", async () => {
+    const found = await opened.page.evaluate(
+      async ([body]) => {
+        const { setun } = /** @type {any} */ (globalThis);
+        const tokensOf = new Function(`return ${body}`)();
+        const names = ["config.json", "tokenizer.json", "onnx/model.onnx", "onnx/model_q2.onnx_data"];
+        const bytes = async (/** @type {string} */ name) =>
+          new Uint8Array(await (await fetch(`fused/graph/${name}`)).arrayBuffer());
+        const files = Object.fromEntries(
+          await Promise.all(names.map(async (name) => [name, await bytes(name)])),
+        );
+        const streamed = (/** @type {string} */ source) => setun.load(source, { store: false });
+        const urls = ["fused/safetensors/", "fused/graph/onnx/model.onnx", "fused/graph/"];
+        const { memory } = await setun.models.estimate("fused/graph/");
+        const { memory: same } = await setun.models.estimate("fused/safetensors/");
+        return {
+          tokens: [
+            ...(await tokensOf(streamed, urls)),
+            ...(await tokensOf(setun.load, [...urls.slice(1), "fused/graph/", files])),
+          ],
+          weights: [memory.weights, same.weights],
+        };
+      },
+      [String(tokensOf)],
+    );
+    const [first, ...others] = found.tokens;
+    expect(first).toHaveLength(12);
+    for (const other of others) expect(other).toEqual(first);
+    expect(found.weights[0]).toBe(found.weights[1]);
   });
 
   it("reports progress up to its whole length", async () => {

@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { storyInNode } from "../test-support/node-story.js";
+import { ONNX_MODELS, onnxModels, tokensOf } from "../test-support/onnx.js";
 import { STORY } from "../test-support/page.js";
 import { makeProject, writeFiles } from "../test-support/project.js";
 
@@ -115,5 +116,66 @@ describe("the package in Node", () => {
       console.log(JSON.stringify(codes));
     `);
     expect(codes).toEqual(["not-found", "backend-unavailable", "bad-option", "truncated"]);
+  });
+});
+
+describe("ONNX files in Node", () => {
+  beforeAll(() => writeFiles(project.folder, onnxModels(project.folder)));
+
+  it("give the tokens and log-probabilities of the same model as safetensors", async () => {
+    const sources = ONNX_MODELS.flatMap((name) => {
+      const file = name === "fused" ? `${name}/graph/onnx/model.onnx` : `${name}/graph/model.onnx`;
+      return [`${name}/safetensors/`, file];
+    });
+    const found = await inNode(`
+      const tokensOf = ${tokensOf};
+      process.chdir(import.meta.dirname);
+      console.log(JSON.stringify(await tokensOf(load, ${JSON.stringify([...sources, "fused/graph/"])})));
+    `);
+    expect(found.at(-1)).toEqual(found.at(-2));
+    for (const [index, name] of ONNX_MODELS.entries()) {
+      expect(found[2 * index], name).toHaveLength(12);
+      expect(found[2 * index + 1], name).toEqual(found[2 * index]);
+    }
+  });
+
+  it("are refused with a code where they are damaged, incomplete or not known", async () => {
+    const told = await inNode(`
+      import { readFileSync } from "node:fs";
+      const read = (path) => new Uint8Array(readFileSync(new URL(path, import.meta.url)));
+      const names = ["config.json", "tokenizer.json", "model.onnx"];
+      const own = Object.fromEntries(names.map((name) => [name, read("genai/graph/" + name)]));
+      const outcome = async (files) => {
+        try {
+          await (await load(files)).dispose();
+          return { code: "loaded" };
+        } catch (error) {
+          return { code: error instanceof SetunError ? error.code : String(error), message: error.message };
+        }
+      };
+      const graph = own["model.onnx"];
+      const damaged = [];
+      for (let round = 0, random = 7; round < 60; round += 1) {
+        random = (Math.imul(random, 1_664_525) + 1_013_904_223) >>> 0;
+        const bytes = graph.slice(0, round % 4 === 0 ? random % graph.length : graph.length);
+        if (round % 4 > 0) bytes[random % Math.min(bytes.length, 1 << (8 + (round % 8)))] ^= 1 << (round % 8);
+        damaged.push((await outcome({ ...own, "model.onnx": bytes })).code);
+      }
+      const text = Buffer.from(graph).toString("latin1").replaceAll("MatMulNBits", "MatMulXBits");
+      const unknown = await outcome({ ...own, "model.onnx": new Uint8Array(Buffer.from(text, "latin1")) });
+      const { "tokenizer.json": _, ...textless } = own;
+      const fused = { ...own, "onnx/model.onnx": read("fused/graph/onnx/model.onnx") };
+      const rest = [unknown, await outcome(textless), await outcome(fused), await outcome(own)];
+      console.log(JSON.stringify({ damaged, rest }));
+    `);
+    const codes = ["loaded", "bad-checkpoint", "truncated", "unsupported-model", "not-found"];
+    for (const code of told.damaged) expect(codes).toContain(code);
+    expect(told.damaged.filter((/** @type {string} */ code) => code !== "loaded").length).toBeGreaterThan(20);
+    expect(told.rest).toMatchObject([
+      { code: "bad-checkpoint", message: expect.stringContaining("MatMulXBits") },
+      { code: "not-found", message: expect.stringContaining("tokenizer.json") },
+      { code: "not-found", message: expect.stringContaining("model_q2.onnx_data") },
+      { code: "loaded" },
+    ]);
   });
 });

@@ -21,6 +21,9 @@ import { adaptDeclarations } from "./declarations.js";
 
 process.chdir(join(dirname(fileURLToPath(import.meta.url)), ".."));
 
+/** The modules beside the builds, with the names and the files of their hand-written types. */
+const MODULES = { grammar: ["GrammarModule", "grammar-cache"], onnx: ["OnnxModule", "onnx-files"] };
+
 const EMBEDDED_MODEL = "embedded/stories.safetensors";
 
 const builds = readBuilds();
@@ -48,13 +51,15 @@ bindings satisfies WasmModule;
 `,
   );
   for (const [i, build] of builds.entries()) writeFileSync(`generated/check-${build}.ts`, checks[i]);
-  writeFileSync(
-    "generated/check-grammar.ts",
-    `import * as bindings from "./grammar/setun.js";
-import type { GrammarModule } from "../src/grammar-cache.js";
-bindings satisfies GrammarModule;
+  for (const [module, [type, source]] of Object.entries(MODULES)) {
+    writeFileSync(
+      `generated/check-${module}.ts`,
+      `import * as bindings from "./${module}/setun.js";
+import type { ${type} } from "../src/${source}.js";
+bindings satisfies ${type};
 `,
-  );
+    );
+  }
   run("tsc", ["--project", "tsconfig.bindings.json"]);
 }
 
@@ -70,7 +75,7 @@ function writeDeclarations() {
 
 /** Runtime files of the generated bindings. */
 function copyBindings() {
-  for (const build of [...builds, "grammar"]) {
+  for (const build of [...builds, ...Object.keys(MODULES)]) {
     const [from, to] = [`generated/${build}`, `dist/wasm/${build}`];
     mkdirSync(to, { recursive: true });
     for (const name of readdirSync(from)) {
@@ -103,7 +108,7 @@ function copyLicences() {
 }
 
 function reportSizes() {
-  for (const build of [...builds, "grammar"]) {
+  for (const build of [...builds, ...Object.keys(MODULES)]) {
     console.log(`${build}: ${statSync(`dist/wasm/${build}/setun_bg.wasm`).size} bytes`);
   }
 }

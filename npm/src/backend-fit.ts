@@ -107,13 +107,17 @@ function checkProcessor(build: Build, memory: EstimatedMemory, features: Feature
   const why = whyNoProcessor(build, features, limits);
   if (why !== undefined) return { fits: false, reason: why };
   const maxBytes = isThreaded(build) ? features.sharedMemoryPages * PAGE_BYTES : WASM_BYTES;
+  const reason = whyTooLarge(memory, maxBytes);
+  if (reason !== undefined) return { fits: false, reason };
+  const needed = formatBytes(memory.total + PROGRAM_BYTES);
+  return { fits: true, reason: `needs ${needed} of at most ${formatBytes(maxBytes)}` };
+}
+
+/** Why a model does not fit in WebAssembly's memory; `undefined` if it does. */
+export function whyTooLarge(memory: EstimatedMemory, maxBytes = WASM_BYTES): string | undefined {
   const needed = memory.total + PROGRAM_BYTES;
-  return needed <= maxBytes
-    ? { fits: true, reason: `needs ${formatBytes(needed)} of at most ${formatBytes(maxBytes)}` }
-    : {
-        fits: false,
-        reason: `needs ${formatBytes(needed)}, but at most ${formatBytes(maxBytes)} are available`,
-      };
+  if (needed <= maxBytes) return undefined;
+  return `needs ${formatBytes(needed)}, but at most ${formatBytes(maxBytes)} are available`;
 }
 
 function whyNoProcessor(build: Build, features: Features, { inWorker }: Limits): string | undefined {

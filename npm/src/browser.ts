@@ -8,7 +8,7 @@ import { documentBase } from "./document-base.js";
 import { SetunError } from "./errors.js";
 import { estimateOn } from "./estimate.js";
 import { connectLocal, connectWorker } from "./host-links.js";
-import { importBuild, importGrammars } from "./import-build.js";
+import { importBuild, importModule } from "./import-build.js";
 import { type Load, loadOn, type Platform } from "./load.js";
 import type { Model } from "./model.js";
 import type { Models } from "./models.js";
@@ -66,13 +66,14 @@ async function connect(
   inWorker: boolean,
   assetsUrl: string | undefined,
 ): Promise<Connect> {
-  const { build: filesOf, grammar } = packageFiles(builds, assetsUrl);
+  const { build: filesOf, grammar, onnx } = packageFiles(builds, assetsUrl);
   const files = filesOf(build);
   if (inWorker && files !== undefined) return connectWorker(files.startWorker);
   const { glue, codeUrl } = await importBuild(build, files);
   return connectLocal({
     build: { glue, compile: () => compileFrom(codeUrl) },
     openModel: openStreamed,
-    grammars: () => importGrammars(grammar, compileFrom),
+    grammars: () => importModule(grammar, compileFrom),
+    onnx: () => importModule(onnx, compileFrom),
   });
 }

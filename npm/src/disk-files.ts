@@ -4,7 +4,7 @@ import { type FileHandle, open, stat } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { SetunError } from "./errors.js";
 import type { ByteRange, ModelFiles } from "./model-files.js";
-import type { ModelSource } from "./sources.js";
+import { folderOf, type ModelSource } from "./sources.js";
 
 /** Bytes of a file that is read whole, as in the command. */
 const MAX_WHOLE_FILE = 256 * 2 ** 20;
@@ -21,7 +21,7 @@ export class DiskFiles implements ModelFiles {
   readonly #sizes = new Map<string, number>();
 
   constructor(source: ModelSource & { kind: "url" }) {
-    this.#base = source.url;
+    this.#base = folderOf(source);
   }
 
   async read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined> {

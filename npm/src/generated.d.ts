@@ -4,8 +4,6 @@ declare module "wasm:*/setun.js" {
   const init: import("./wasm.js").WasmModule["default"];
   export default init;
   export const Loader: import("./wasm.js").WasmModule["Loader"];
-  /** In threaded builds only. */
-  export function initThreadPool(count: number): Promise<void>;
 }
 
 declare module "wasm:grammar/setun.js" {
@@ -15,7 +13,14 @@ declare module "wasm:grammar/setun.js" {
   export const Grammar: import("./grammar-cache.js").GrammarModule["Grammar"];
 }
 
+declare module "wasm:onnx/setun.js" {
+  const init: import("./onnx-files.js").OnnxModule["default"];
+  export default init;
+  export const OnnxReader: import("./onnx-files.js").OnnxModule["OnnxReader"];
+}
+
 declare module "wasm:*/threads.js" {
+  export function startPool(glue: unknown, count: number): Promise<void>;
   export function joinPool(glue: unknown, message: import("./worker.js").ThreadMessage): Promise<void>;
 }
 
@@ -47,9 +52,16 @@ declare module "setun:model" {
 
 declare module "setun:package" {
   import type { GrammarModule } from "./grammar-cache.js";
+  import type { OnnxModule } from "./onnx-files.js";
 
-  /** Files of the grammar module. */
-  export const grammarFiles: { importGlue(): Promise<GrammarModule>; codeUrl(): URL };
+  /** Files of a module beside the builds. */
+  export interface ModuleFiles<Glue> {
+    importGlue(): Promise<Glue>;
+    codeUrl(): URL;
+  }
+
+  export const grammarFiles: ModuleFiles<GrammarModule>;
+  export const onnxFiles: ModuleFiles<OnnxModule>;
   /** Version of this package. */
   export const version: string;
   /** Initial pages of shared memory, enough for any threaded build; 0 without one. */

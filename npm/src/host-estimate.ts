@@ -4,6 +4,7 @@ import type { DeviceMemories, DeviceMemory } from "./backend-fit.js";
 import { type DownloadSize, openHeaders } from "./header-source.js";
 import type { HostPlatform } from "./host.js";
 import { ModelBytes } from "./model-bytes.js";
+import { openLoader } from "./open-loader.js";
 import type { FetchOptions } from "./open-model.js";
 import type { ModelSource } from "./sources.js";
 import { openStorage } from "./store/browser-storage.js";
@@ -18,10 +19,11 @@ export interface EstimateOperation {
 
 /** Prepares the estimate of a source. */
 export function prepareEstimate(
-  { build, openModel }: HostPlatform,
+  platform: HostPlatform,
   source: ModelSource,
   fetchOptions: FetchOptions,
 ): EstimateOperation {
+  const { build, openModel } = platform;
   let size: DownloadSize = { bytes: undefined, storedBytes: 0 };
   const bytes = new ModelBytes(async (signal) => {
     const storage = fetchOptions.store ? await openStorage() : undefined;
@@ -30,9 +32,9 @@ export function prepareEstimate(
     return model;
   });
   const estimate = async () => {
-    const [{ layout, name }] = await Promise.all([bytes.start(), startWasm(build, undefined, 1)]);
+    const [entry] = await Promise.all([bytes.start(), startWasm(build, undefined, 1)]);
     bytes.signal.throwIfAborted();
-    const loader = await build.glue.Loader.open(layout, name, bytes, true);
+    const loader = await openLoader(platform, entry, bytes, { headersOnly: true });
     try {
       return { ...size, processor: memoryOf(loader, false), gpu: memoryOf(loader, true) };
     } finally {
@@ -44,7 +46,7 @@ export function prepareEstimate(
 }
 
 /** The engine's numbers with names. */
-function memoryOf(loader: WasmLoader, onGpu: boolean): DeviceMemory {
+export function memoryOf(loader: WasmLoader, onGpu: boolean): DeviceMemory {
   const [context = 0, weights = 0, cache = 0, steps = 0, largestWeight = 0, largestBuffer = 0, total = 0] =
     loader.estimate(onGpu);
   return { context, weights, cache, steps, largestWeight, largestBuffer, total };

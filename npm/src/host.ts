@@ -9,7 +9,10 @@ import { prepareEstimate } from "./host-estimate.js";
 import { LoadedProcessors } from "./host-processors.js";
 import { type OnProgress, ProgressReporter } from "./load-progress.js";
 import { ModelBytes, type ReadOperation } from "./model-bytes.js";
+import type { OnnxBuild } from "./onnx-files.js";
+import { openLoader } from "./open-loader.js";
 import type { OpenSource } from "./open-model.js";
+import { mayUseGpu } from "./pick-build.js";
 import type { FromHost, ModelRequest, ToHost } from "./protocol.js";
 import { toolGrammar, withToolText } from "./tools.js";
 import type { WasmEvent, WasmGenerateOptions, WasmGeneration, WasmLoader, WasmModel } from "./wasm.js";
@@ -21,6 +24,8 @@ export interface HostPlatform {
   readonly openModel: OpenSource;
   /** The grammar module. */
   readonly grammars?: () => Promise<GrammarBuild>;
+  /** The module that reads ONNX files. */
+  readonly onnx?: () => Promise<OnnxBuild>;
 }
 
 type Message<Type extends ToHost["type"]> = Extract<ToHost, { type: Type }>;
@@ -248,13 +253,12 @@ export class Host {
   async #openLoader(message: Message<"probe"> | Message<"open">, bytes: ModelBytes): Promise<WasmLoader> {
     const { threads } = message;
     const memory = "memory" in message ? message.memory : undefined;
-    const { build } = this.#platform;
     // The files are looked up while the module compiles.
-    const started = startWasm(build, memory, threads);
-    const [{ layout, name }, running] = await Promise.all([bytes.start(), started]);
+    const started = startWasm(this.#platform.build, memory, threads);
+    const [entry, running] = await Promise.all([bytes.start(), started]);
     this.#threads = running.threads;
     bytes.signal.throwIfAborted();
-    return build.glue.Loader.open(layout, name, bytes);
+    return openLoader(this.#platform, entry, bytes, { onProcessor: !mayUseGpu(message.backend) });
   }
 
   /** Runs a read operation, which can be stopped. It fails with the error of the files, not with the engine's copy of it. */

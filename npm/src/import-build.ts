@@ -1,13 +1,13 @@
 /** Builds for the calling thread. */
 
 import type { BuildFiles } from "setun:builds";
-import type { grammarFiles } from "setun:package";
+import type { ModuleFiles } from "setun:package";
 import { failedRequest } from "./download/answers.js";
 import { networkError } from "./download/errors.js";
 import { SetunError } from "./errors.js";
-import type { GrammarBuild } from "./grammar-cache.js";
 import type { Build } from "./pick-build.js";
 import type { WasmModule } from "./wasm.js";
+import type { StartedModule } from "./wasm-instance.js";
 
 /**
  * The generated JavaScript of a build, and the URL of its code.
@@ -25,11 +25,11 @@ export async function importBuild(
   return { glue: await imported(files.importGlue, codeUrl), codeUrl };
 }
 
-/** The grammar module. `compile` reads its code. */
-export async function importGrammars(
-  files: typeof grammarFiles,
+/** A module beside the builds. `compile` reads its code. */
+export async function importModule<Glue>(
+  files: ModuleFiles<Glue>,
   compile: (code: URL) => Promise<WebAssembly.Module>,
-): Promise<GrammarBuild> {
+): Promise<StartedModule<Glue>> {
   const codeUrl = files.codeUrl();
   return { glue: await imported(files.importGlue, codeUrl), compile: () => compile(codeUrl) };
 }

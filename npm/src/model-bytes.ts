@@ -38,6 +38,21 @@ export interface ReadOperation {
 /** Opens the files of one model, and reports that it waits. */
 type OpenFiles = (signal: AbortSignal, onProgress: OnProgress) => Promise<OpenModel>;
 
+/** Reads a range of a file, or the whole file. */
+export type ReadFile = (
+  file: string,
+  range: ByteRange | undefined,
+  required: boolean,
+) => Promise<Uint8Array | undefined>;
+
+/** Files that the engine reads in place of those of a model. */
+export interface ConvertedFiles {
+  read: ReadFile;
+  /** Called when everything is read, and before it is read from the beginning. */
+  rewind(): void;
+  free(): void;
+}
+
 /** The files of one model. They are read again after a lost device. */
 export class ModelBytes implements WasmFiles, ReadOperation {
   onProgress: OnProgress | undefined;
@@ -49,6 +64,7 @@ export class ModelBytes implements WasmFiles, ReadOperation {
   #model: Promise<OpenModel> | undefined;
   #contents: Promise<ModelContents> | undefined;
   #files: ModelFiles | undefined;
+  #converted: ConvertedFiles | undefined;
   #loadedBytes = 0;
   #failure: { readonly thrown: unknown } | undefined;
 
@@ -74,12 +90,29 @@ export class ModelBytes implements WasmFiles, ReadOperation {
   async start(): Promise<ModelEntry> {
     this.signal.throwIfAborted();
     this.onRead?.();
+    this.#freeConverted();
     this.rewind();
     const model = await this.#open();
     this.#contents = model.open();
     const { entry } = await this.#contents;
     this.signal.throwIfAborted();
     return entry;
+  }
+
+  /** Lets the engine read other files, which are made of these. */
+  convert(make: (read: ReadFile) => ConvertedFiles): void {
+    this.#freeConverted();
+    this.#converted = make((...request) => this.#read(...request));
+  }
+
+  /** Whether a file exists. */
+  async has(file: string): Promise<boolean> {
+    return (await this.#read(file, NOTHING, false)) !== undefined;
+  }
+
+  #freeConverted(): void {
+    this.#converted?.free();
+    this.#converted = undefined;
   }
 
   /** Continues the download without a reader. */
@@ -91,9 +124,8 @@ export class ModelBytes implements WasmFiles, ReadOperation {
 
   /** Looks for a tokenizer before the weights are requested. A `.setun` file without a configuration beside it has one. */
   async #checkTokenizer(): Promise<void> {
-    const isThere = async (file: string) => (await this.#read(file, NOTHING, false)) !== undefined;
-    if ((await this.#contents)?.entry.layout === "folder" && (await isThere("config.json")))
-      await isThere(TOKENIZER);
+    if ((await this.#contents)?.entry.layout === "folder" && (await this.has("config.json")))
+      await this.has(TOKENIZER);
   }
 
   async commit(): Promise<void> {
@@ -120,7 +152,7 @@ export class ModelBytes implements WasmFiles, ReadOperation {
     this.onRead?.();
     try {
       const range = start === undefined || end === undefined ? undefined : { start, end };
-      return await this.#read(file, range, required);
+      return await (this.#converted?.read(file, range, required) ?? this.#read(file, range, required));
     } catch (thrown) {
       this.#failure = { thrown };
       throw thrown;
@@ -134,6 +166,7 @@ export class ModelBytes implements WasmFiles, ReadOperation {
   }
 
   close(): void {
+    this.#converted?.rewind();
     const files = this.#files;
     this.#files = undefined;
     // Nothing is read after this, so errors do not matter.
@@ -150,6 +183,7 @@ export class ModelBytes implements WasmFiles, ReadOperation {
     if (isInvalidModel(this.originalError(thrown)))
       await (await this.#model?.catch(() => undefined))?.discard();
     this.abort();
+    this.#freeConverted();
     await (await this.#model?.catch(() => undefined))?.close();
   }
 

@@ -16,8 +16,8 @@ const CONFIG = "config.json";
 const DEFAULT_WEIGHTS = ["model.safetensors", "model.safetensors.index.json"];
 
 /**
- * Detects Hugging Face's layout, or a single `.setun`, `.gguf` or `.safetensors` file. Files in subfolders are
- * ignored.
+ * Detects Hugging Face's layout, an ONNX export below it, or a single `.setun`, `.gguf`, `.safetensors` or `.onnx` file.
+ * Other files in subfolders are ignored.
  *
  * @throws {SetunError} `not-found` without a model or with several; `bad-checkpoint` for a pickle.
  */
@@ -26,6 +26,7 @@ export function detectEntry(names: readonly string[], folder: string): ModelEntr
   if (topLevel.includes(CONFIG) && DEFAULT_WEIGHTS.some((name) => topLevel.includes(name))) {
     return { layout: "folder", name: folder };
   }
+  if (names.includes(EXPORT)) return { layout: "file", name: EXPORT };
   for (const end of MODEL_ENDS) {
     const [first, second] = candidates(topLevel, end);
     if (first === undefined) continue;
@@ -45,12 +46,6 @@ function candidates(names: readonly string[], end: string): string[] {
 function missingModelError(topLevel: readonly string[], all: readonly string[]): SetunError {
   const pickle = topLevel.find(isPickle);
   if (pickle !== undefined) return new SetunError("bad-checkpoint", `source: ${pickle} ${PICKLE_ADVICE}`);
-  if (topLevel.some((name) => hasEnd(name, ".onnx"))) {
-    return new SetunError(
-      "not-found",
-      `source: found ${formatNames(topLevel)}; ONNX is supported by the command line only, which converts it to a .setun file`,
-    );
-  }
   const found = topLevel.length > 0 ? topLevel : all;
   return new SetunError("not-found", `source: found ${formatNames(found)}; expected ${EXPECTED_MODEL}`);
 }
@@ -62,11 +57,15 @@ function formatNames(names: readonly string[]): string {
 }
 
 /** File name endings of single-file models, in order of preference. */
-export const MODEL_ENDS = [".setun", ".gguf", ".safetensors"] as const;
+export const MODEL_ENDS = [".setun", ".gguf", ".safetensors", ".onnx"] as const;
+
+/** Folder of ONNX exports, below the other files, and the one that a model without other weights has there. */
+export const EXPORTS = "onnx";
+export const EXPORT = `${EXPORTS}/model.onnx`;
 
 /** Accepted models, for messages. */
 export const EXPECTED_MODEL =
-  "a .setun, .gguf or .safetensors file, or a folder with config.json and model.safetensors";
+  "a .setun, .gguf, .safetensors or .onnx file, or a folder with config.json and model.safetensors";
 
 /** Advice for pickles, for messages. */
 export const PICKLE_ADVICE =

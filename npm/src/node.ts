@@ -3,13 +3,13 @@
 import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import { buildFiles } from "setun:builds";
-import { grammarFiles } from "setun:package";
+import { grammarFiles, onnxFiles } from "setun:package";
 import { CATALOG } from "./catalog-entries.js";
 import type { Connect } from "./connection.js";
 import { DiskFiles } from "./disk-files.js";
 import { estimateOn } from "./estimate.js";
 import { connectLocal } from "./host-links.js";
-import { importBuild, importGrammars } from "./import-build.js";
+import { importBuild, importModule } from "./import-build.js";
 import { type Load, loadOn, type Platform } from "./load.js";
 import type { Models } from "./models.js";
 import { openStreamed, StreamedModel } from "./open-model.js";
@@ -44,7 +44,8 @@ async function connect(build: Build): Promise<Connect> {
   const compile = (code: URL) => compiled(code, async () => WebAssembly.compile(await readFile(code)));
   return connectLocal({
     build: { glue, compile: () => compile(codeUrl) },
-    grammars: () => importGrammars(grammarFiles, compile),
+    grammars: () => importModule(grammarFiles, compile),
+    onnx: () => importModule(onnxFiles, compile),
     openModel: async (source, fetchOptions, signal) =>
       source.kind === "url" && source.url.startsWith("file:")
         ? new StreamedModel(source, () => new DiskFiles(source))

@@ -1,7 +1,7 @@
 /** Files of the package: beside its code, where bundlers put them, or at the option `assetsUrl`. */
 
 import type { BuildFiles } from "setun:builds";
-import { grammarFiles } from "setun:package";
+import { grammarFiles, onnxFiles } from "setun:package";
 import { assetsAt } from "./assets-url.js";
 import { type Build, isThreaded } from "./pick-build.js";
 import { startWorker, startWorkerAt } from "./start-worker.js";
@@ -12,6 +12,8 @@ export interface PackageFiles {
   build(build: Build): BuildFiles | undefined;
   /** The files of the grammar module. */
   readonly grammar: typeof grammarFiles;
+  /** Those of the module that reads ONNX files. */
+  readonly onnx: typeof onnxFiles;
 }
 
 /** The files of the builds of an entry point. */
@@ -27,7 +29,7 @@ function filesBeside(builds: BuildList): PackageFiles {
     const files = builds[build];
     return files && { ...files, startWorker: () => startWorker(files.startWorker) };
   };
-  return { build, grammar: grammarFiles };
+  return { build, grammar: grammarFiles, onnx: onnxFiles };
 }
 
 function filesAt(builds: BuildList, at: (path: string) => URL): PackageFiles {
@@ -43,5 +45,6 @@ function filesAt(builds: BuildList, at: (path: string) => URL): PackageFiles {
         ...(!isThreaded(build) && glueOf(build)),
       },
     grammar: glueOf("grammar"),
+    onnx: glueOf("onnx"),
   };
 }

@@ -1,6 +1,7 @@
 /** The platform of service workers: one build, no dynamic import, no worker. */
 
 import * as grammarGlue from "wasm:grammar/setun.js";
+import * as onnxGlue from "wasm:onnx/setun.js";
 import * as glue from "wasm:simd128/setun.js";
 import { assetsAt } from "./assets-url.js";
 import { documentBase } from "./document-base.js";
@@ -12,6 +13,7 @@ import { compileFrom } from "./wasm-instance.js";
 interface Files {
   readonly code: URL;
   readonly grammar: URL;
+  readonly onnx: URL;
   readonly model: URL;
 }
 
@@ -20,6 +22,7 @@ function filesAt(assetsUrl: string | undefined): Files {
     return {
       code: new URL("./wasm/simd128/setun_bg.wasm", import.meta.url),
       grammar: new URL("./wasm/grammar/setun_bg.wasm", import.meta.url),
+      onnx: new URL("./wasm/onnx/setun_bg.wasm", import.meta.url),
       model: new URL("../model/stories.safetensors", import.meta.url),
     };
   }
@@ -27,6 +30,7 @@ function filesAt(assetsUrl: string | undefined): Files {
   return {
     code: at("dist/wasm/simd128/setun_bg.wasm"),
     grammar: at("dist/wasm/grammar/setun_bg.wasm"),
+    onnx: at("dist/wasm/onnx/setun_bg.wasm"),
     model: at("model/stories.safetensors"),
   };
 }
@@ -39,11 +43,12 @@ export const load: Load = loadOn({
   baseUrl: documentBase,
   embeddedModel: (assetsUrl) => filesAt(assetsUrl).model,
   connect: async (_build, _inWorker, assetsUrl) => {
-    const { code, grammar } = filesAt(assetsUrl);
+    const { code, grammar, onnx } = filesAt(assetsUrl);
     return connectLocal({
       build: { glue, compile: () => compileFrom(code) },
       openModel: openStreamed,
       grammars: async () => ({ glue: grammarGlue, compile: () => compileFrom(grammar) }),
+      onnx: async () => ({ glue: onnxGlue, compile: () => compileFrom(onnx) }),
     });
   },
 });

@@ -4,7 +4,15 @@ import { catalogSource } from "./catalog.js";
 import { type DroppedItems, droppedFiles, entriesOf, isEntry, isHandle, isItem } from "./dropped-files.js";
 import { SetunError } from "./errors.js";
 import { type HubOptions, type HubSource, isHubName, parseHubName } from "./hub-name.js";
-import { detectEntry, EXPECTED_MODEL, hasEnd, isModelFile, isPickle, PICKLE_ADVICE } from "./model-layout.js";
+import {
+  detectEntry,
+  EXPORT,
+  EXPORTS,
+  hasEnd,
+  isModelFile,
+  isPickle,
+  PICKLE_ADVICE,
+} from "./model-layout.js";
 import { shown } from "./shown.js";
 
 /**
@@ -120,18 +128,27 @@ function unknown(found: string): SetunError {
 }
 
 /**
- * A URL that ends in `.safetensors`, `.gguf` or `.setun` is a file; any other is a folder, with or without a final
+ * A URL that ends in `.safetensors`, `.gguf`, `.onnx` or `.setun` is a file; any other is a folder, with or without a final
  * slash.
  */
 function urlSource(source: string | URL, base: string): UrlSource {
   const url = parseUrl(source, base);
   const name = decode(url.pathname.split("/").pop() ?? "");
-  if (isModelFile(name)) return { kind: "url", layout: "file", name, url: url.href };
+  if (isModelFile(name)) return { kind: "url", layout: "file", name: nameInFolder(url, name), url: url.href };
   if (isPickle(name)) throw new SetunError("bad-checkpoint", `source: ${name} ${PICKLE_ADVICE}`);
-  if (hasEnd(name, ".onnx"))
-    throw new SetunError("unsupported-model", `source: ${name}; expected ${EXPECTED_MODEL}`);
   if (!url.pathname.endsWith("/")) url.pathname += "/";
   return { kind: "url", layout: "folder", name: lastFolder(url.pathname), url: url.href };
+}
+
+/** ONNX exports have the other files in the folder above theirs. */
+function nameInFolder({ pathname }: URL, name: string): string {
+  const isExport = hasEnd(name, ".onnx") && pathname.split("/").at(-2) === EXPORTS;
+  return isExport ? `${EXPORTS}/${name}` : name;
+}
+
+/** The folder that the names of a source's files are relative to, or a file in it. */
+export function folderOf({ layout, name, url }: UrlSource): string {
+  return layout === "file" && name.includes("/") ? new URL("..", url).href : url;
 }
 
 function parseUrl(source: string | URL, base: string): URL {
@@ -197,8 +214,20 @@ async function droppedSource(items: Iterable<DataTransferItem | FileSystemEntry>
 async function handleSource(handle: FileSystemFileHandle | FileSystemDirectoryHandle): Promise<HandleSource> {
   if (handle.kind === "file") return { kind: "handle", handle, ...detectEntry([handle.name], "") };
   const names: string[] = [];
-  for await (const [name, { kind }] of handle.entries()) if (kind === "file") names.push(name);
+  for await (const [name, { kind }] of handle.entries()) {
+    if (kind === "file") names.push(name);
+    else if (name === EXPORTS && (await hasExport(handle))) names.push(EXPORT);
+  }
   return { kind: "handle", handle, ...detectEntry(names, handle.name) };
+}
+
+async function hasExport(handle: FileSystemDirectoryHandle): Promise<boolean> {
+  const [folder = "", file = ""] = EXPORT.split("/");
+  const exports = await handle.getDirectoryHandle(folder);
+  return exports.getFileHandle(file).then(
+    () => true,
+    () => false,
+  );
 }
 
 function bytesSource(source: object): BlobSource {

@@ -2,7 +2,7 @@
 
 import { DEFAULT_SETTINGS } from "./download/settings.js";
 import type { ByteRange, ModelFiles } from "./model-files.js";
-import type { UrlSource } from "./sources.js";
+import { folderOf, type UrlSource } from "./sources.js";
 import { type StreamOptions, UrlStream } from "./url-stream.js";
 
 /** Maximum number of open streams; browsers allow six HTTP/1.1 connections to a host. */
@@ -81,6 +81,6 @@ export class UrlFiles implements ModelFiles {
   #address(name: string): URL {
     const { layout, name: main, url } = this.#source;
     if (layout === "file" && name === main) return new URL(url);
-    return new URL(name.split("/").map(encodeURIComponent).join("/"), url);
+    return new URL(name.split("/").map(encodeURIComponent).join("/"), folderOf(this.#source));
   }
 }

@@ -379,7 +379,8 @@ export interface WasmModule {
   Loader: {
     /** Reads all but the weights. Fails with the code `network` and the message of what `files` throws. */
     open(
-      kind: "folder" | "file",
+      /** `tensors`: the list that another module has of a file. */
+      kind: "folder" | "file" | "tensors",
       name: string,
       files: WasmFiles,
       /** Reads only what `estimate` needs; other methods may then fail. */

@@ -4,6 +4,7 @@ import { openModel } from "./download/open-stored.js";
 import { asSetunError, toWire } from "./errors.js";
 import { grammarBuild } from "./grammar-build.js";
 import { Host } from "./host.js";
+import { onnxBuild } from "./onnx-build.js";
 import type { FromHost, ToHost } from "./protocol.js";
 import type { WasmModule } from "./wasm.js";
 import { compileFrom } from "./wasm-instance.js";
@@ -34,7 +35,7 @@ export function serve(glue: WasmModule, code: URL, threaded?: ThreadedBuild): vo
   const send = (message: FromHost) => post(scope, message);
   const startThreads = threaded && ((count: number) => threaded.startThreads(count));
   const build = { glue, compile: () => compileFrom(code), ...(startThreads && { startThreads }) };
-  const host = new Host({ build, openModel, grammars: grammarBuild }, send);
+  const host = new Host({ build, openModel, grammars: grammarBuild, onnx: onnxBuild }, send);
   scope.addEventListener("message", ({ data }: MessageEvent<ToHost | ThreadMessage | HoldLock>) => {
     if (data.type === "setun-thread") void threaded?.joinPool(data);
     else if (data.type === "setun-hold") holdLock(data, (held) => scope.postMessage(held));

@@ -26,6 +26,8 @@ describe("modelSource of an address", () => {
     ["/m.safetensors?token=1", "file", "m.safetensors", "https://example.org/m.safetensors?token=1"],
     ["m.setun", "file", "m.setun", "https://example.org/app/m.setun"],
     ["M.GGUF", "file", "M.GGUF", "https://example.org/app/M.GGUF"],
+    ["/m/model.onnx", "file", "model.onnx", "https://example.org/m/model.onnx"],
+    ["/m/onnx/model.onnx", "file", "onnx/model.onnx", "https://example.org/m/onnx/model.onnx"],
     ["/m-00002-of-00003.gguf", "file", "m-00002-of-00003.gguf", "https://example.org/m-00002-of-00003.gguf"],
   ])("distinguishes folders from files: %s", async (address, layout, name, url) => {
     expect(await modelSource(address, page)).toEqual({ kind: "url", layout, name, url });
@@ -38,7 +40,6 @@ describe("modelSource of an address", () => {
 
   it.each([
     ["/m/pytorch_model.bin", "bad-checkpoint", /is a pickle.*safe_serialization/],
-    ["/m/model.onnx", "unsupported-model", /model\.onnx; expected a \.setun, \.gguf/],
     ["http://", "bad-option", /is not a URL/],
     ["blob:https://example.org/7c1f", "bad-option", /found blob:; pass the bytes by file name/],
     ["data:application/octet-stream,x", "bad-option", /found data:; pass the bytes by file name/],
@@ -67,12 +68,14 @@ describe("modelSource of files", () => {
     [["config.json", "other.safetensors"], "other.safetensors"],
     [["config.json", "pytorch_model.bin", "m.gguf"], "m.gguf"],
     [["m.gguf", "below/n.gguf"], "m.gguf"],
+    [["config.json", "m.onnx", "m.onnx_data"], "m.onnx"],
+    [["config.json", "m.gguf", "onnx/model.onnx"], "onnx/model.onnx"],
+    [["m.gguf", "onnx/other.onnx"], "m.gguf"],
   ])("finds the model among %j", async (names, name) => {
     const expected = { layout: "file", name };
     expect(await modelSource(named(names), page)).toMatchObject({ kind: "blobs", ...expected });
     expect(await modelSource(chosen("folder", names), page)).toMatchObject({ kind: "blobs", ...expected });
-    const files = names.filter((name) => !name.includes("/"));
-    expect(await modelSource(folderHandle("folder", files), page)).toMatchObject({
+    expect(await modelSource(folderHandle("folder", names), page)).toMatchObject({
       kind: "handle",
       ...expected,
     });
@@ -128,7 +131,6 @@ describe("modelSource of files", () => {
     ],
     [named(["a.gguf", "b.gguf"]), "not-found", /a\.gguf, b\.gguf; expected one model/],
     [named(["config.json", "pytorch_model.bin"]), "bad-checkpoint", /pytorch_model\.bin is a pickle/],
-    [named(["model.onnx"]), "not-found", /ONNX is supported by the command line/],
     [named(["below/m.gguf"]), "not-found", /found below\/m\.gguf; expected/],
     [named(Array.from({ length: 20 }, (_, i) => `${i}.txt`)), "not-found", /7\.txt and 12 more/],
     [folderHandle("empty", []), "not-found", /no files/],

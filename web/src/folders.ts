@@ -18,6 +18,6 @@ export function chosenModel(files: FileList): Choice | undefined {
 }
 
 function nameOf(files: readonly { readonly name: string }[]): string {
-  const model = files.find(({ name }) => /\.(setun|gguf|safetensors)$/i.test(name)) ?? files[0];
+  const model = files.find(({ name }) => /\.(setun|gguf|onnx|safetensors)$/i.test(name)) ?? files[0];
   return model?.name ?? "";
 }

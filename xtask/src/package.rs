@@ -71,7 +71,11 @@ fn inputs() -> Result<Inputs> {
     let folder = root().join("npm");
     let known = tracked()?.into_iter().filter(|path| path.starts_with("npm"));
     let mut files: Vec<PathBuf> = known.map(|path| root().join(path)).collect();
-    for folder in Variant::ALL.map(wasm::folder).into_iter().chain([wasm::grammar_folder()]) {
+    for folder in Variant::ALL
+        .map(wasm::folder)
+        .into_iter()
+        .chain(wasm::Module::ALL.map(wasm::Module::folder))
+    {
         files.extend(under(&folder)?);
     }
     files.extend(under(&folder.join("embedded"))?);

@@ -10,6 +10,7 @@ use crate::files::under;
 use crate::node::node;
 use crate::shell::output;
 use crate::variant::Variant;
+use crate::wasm::Module;
 
 /// Most bytes, compressed with brotli.
 #[derive(Clone, Copy, Debug, Hash)]
@@ -24,9 +25,6 @@ pub(crate) struct Budget {
 /// measured. A machine without the source of Rust's standard library makes larger ones, which have no budget.
 const CPU_BUDGET: Budget = Budget { wasm: 930_000, page: 1_000_000 };
 
-/// That of a build with threads, which has atomic instructions and the code that waits for them.
-const THREADS_BUDGET: Budget = Budget { wasm: 948_000, page: 1_008_000 };
-
 /// That of a build which reaches a GPU.
 const GPU_BUDGET: Budget = Budget { wasm: 1_030_000, page: 1_090_000 };
 
@@ -34,18 +32,22 @@ const GPU_BUDGET: Budget = Budget { wasm: 1_030_000, page: 1_090_000 };
 const GRAMMAR_BUDGET: u64 = 341_000;
 
 fn budget(variant: Variant) -> Budget {
-    if variant.gpu() {
-        GPU_BUDGET
-    } else if variant.threads() {
-        THREADS_BUDGET
-    } else {
-        CPU_BUDGET
-    }
+    if variant.gpu() { GPU_BUDGET } else { CPU_BUDGET }
 }
 
+/// Most bytes, compressed with brotli, of the module that a page downloads with its first ONNX file.
+const ONNX_BUDGET: u64 = 110_000;
+
 /// What [`table`] fails beyond.
-pub(crate) fn budgets() -> ([Budget; 3], u64) {
-    ([CPU_BUDGET, THREADS_BUDGET, GPU_BUDGET], GRAMMAR_BUDGET)
+pub(crate) fn budgets() -> ([Budget; 2], [u64; 2]) {
+    ([CPU_BUDGET, GPU_BUDGET], Module::ALL.map(module_budget))
+}
+
+fn module_budget(module: Module) -> u64 {
+    match module {
+        Module::Grammar => GRAMMAR_BUDGET,
+        Module::Onnx => ONNX_BUDGET,
+    }
 }
 
 /// Sizes in bytes: as it is, with gzip at level 9, with brotli at level 11.
@@ -94,20 +96,26 @@ pub(crate) fn table(dist: &Path, variants: &[Variant]) -> Result<String> {
         }
         downloads.push(download);
     }
-    let grammar = dist.join(GRAMMAR);
-    let grammar = files.iter().zip(&sizes).find(|(path, _)| **path == grammar);
-    let (_, grammar) = grammar.context("the package holds no WebAssembly of grammars")?;
-    if variants.iter().any(|variant| variant.threads()) {
-        judge(&downloads, *grammar)?;
+    let mut modules = Vec::new();
+    for module in Module::ALL {
+        let file = dist.join(wasm_of(module.name()));
+        let found = files.iter().zip(&sizes).find(|(path, _)| **path == file);
+        let (_, size) = found.with_context(|| format!("{} is missing", file.display()))?;
+        modules.push((module, *size));
     }
-    print(&downloads, *grammar)
+    if variants.iter().any(|variant| variant.threads()) {
+        judge(&downloads, &modules)?;
+    }
+    print(&downloads, &modules)
 }
 
-/// The module of grammars in the package.
-const GRAMMAR: &str = "wasm/grammar/setun_bg.wasm";
+/// The WebAssembly of a build or of a module in the package.
+fn wasm_of(name: &str) -> String {
+    format!("wasm/{name}/setun_bg.wasm")
+}
 
-/// What a page downloads when it is first used.
-const ON_DEMAND: [&str; 3] = [GRAMMAR, "load-tabs.js", "webnn.js"];
+/// What a page downloads when it is first used, beside the modules.
+const ON_DEMAND: [&str; 2] = ["load-tabs.js", "webnn.js"];
 
 /// Entry points that a page takes in place of the main one, and that of service workers.
 const OTHER_ENTRIES: [&str; 3] = ["cpu.js", "no-model.js", "service-worker.js"];
@@ -122,7 +130,9 @@ fn is_downloaded(path: &Path, variant: Variant) -> bool {
     });
     let is_other_entry = OTHER_ENTRIES.contains(&path.as_str())
         || path.split(['/', '.', '-']).any(|part| part == "node");
-    let is_optional = ON_DEMAND.contains(&path.as_str()) || path.starts_with("adapters/");
+    let is_module = Module::ALL.into_iter().any(|module| path == wasm_of(module.name()));
+    let is_optional =
+        is_module || ON_DEMAND.contains(&path.as_str()) || path.starts_with("adapters/");
     !is_other_entry && !is_optional && named.is_none_or(|named| named == variant)
 }
 
@@ -130,7 +140,7 @@ fn is_wasm(path: &Path) -> bool {
     path.extension().is_some_and(|name| name == "wasm")
 }
 
-fn judge(downloads: &[Download], grammar: Size) -> Result<()> {
+fn judge(downloads: &[Download], modules: &[(Module, Size)]) -> Result<()> {
     let mut over = String::new();
     for Download { variant, wasm, scripts } in downloads {
         let name = variant.name();
@@ -146,8 +156,11 @@ fn judge(downloads: &[Download], grammar: Size) -> Result<()> {
             writeln!(over, "{name}: a page downloads {page} bytes of {}", budget.page)?;
         }
     }
-    if grammar.brotli > GRAMMAR_BUDGET {
-        writeln!(over, "grammars: their wasm is {} bytes of {GRAMMAR_BUDGET}", grammar.brotli)?;
+    for &(module, Size { brotli, .. }) in modules {
+        let budget = module_budget(module);
+        if brotli > budget {
+            writeln!(over, "{}: its wasm is {brotli} bytes of {budget}", module.name())?;
+        }
     }
     if !over.is_empty() {
         bail!("over the budget for downloads (brotli):\n{over}");
@@ -155,7 +168,7 @@ fn judge(downloads: &[Download], grammar: Size) -> Result<()> {
     Ok(())
 }
 
-fn print(downloads: &[Download], grammar: Size) -> Result<String> {
+fn print(downloads: &[Download], modules: &[(Module, Size)]) -> Result<String> {
     let mut table = String::from(
         "| build | wasm | wasm, gzip | wasm, brotli | scripts, brotli | page, brotli |\n\
          |---|---:|---:|---:|---:|---:|\n",
@@ -166,8 +179,13 @@ fn print(downloads: &[Download], grammar: Size) -> Result<String> {
             [wasm.raw, wasm.gzip, wasm.brotli, scripts.brotli, page].map(|size| size.to_string());
         writeln!(table, "| {} | {} |", variant.name(), row.join(" | "))?;
     }
-    let Size { raw, gzip, brotli } = grammar;
-    writeln!(table, "| with the first form | {raw} | {gzip} | {brotli} | | {brotli} |")?;
+    for (module, Size { raw, gzip, brotli }) in modules {
+        let first = match module {
+            Module::Grammar => "with the first form",
+            Module::Onnx => "with the first ONNX file",
+        };
+        writeln!(table, "| {first} | {raw} | {gzip} | {brotli} | | {brotli} |")?;
+    }
     Ok(table)
 }
 
@@ -222,6 +240,8 @@ mod tests {
             ("worker-webgpu.js", Variant::WebGpu, true),
             ("wasm/grammar/setun.js", Variant::Relaxed, true),
             ("wasm/grammar/setun_bg.wasm", Variant::Relaxed, false),
+            ("wasm/onnx/setun.js", Variant::Relaxed, true),
+            ("wasm/onnx/setun_bg.wasm", Variant::Relaxed, false),
         ];
         for (path, variant, expected) in cases {
             assert_eq!(is_downloaded(Path::new(path), variant), expected, "{path} {variant:?}");
@@ -233,25 +253,25 @@ mod tests {
         Download { variant: Variant::Simd128, wasm: size(wasm), scripts: size(scripts) }
     }
 
-    fn grammar(brotli: u64) -> Size {
-        Size { raw: 4 * brotli, gzip: 2 * brotli, brotli }
+    fn grammar(brotli: u64) -> [(Module, Size); 1] {
+        [(Module::Grammar, Size { raw: 4 * brotli, gzip: 2 * brotli, brotli })]
     }
 
     #[test]
     fn the_budgets_hold_to_the_byte() {
         let Budget { wasm, page } = CPU_BUDGET;
-        let small = grammar(1);
+        let small = &grammar(1);
         assert!(judge(&[download(wasm, page - wasm)], small).is_ok());
         assert!(judge(&[download(wasm + 1, 0)], small).is_err());
         assert!(judge(&[download(wasm, page - wasm + 1)], small).is_err());
         assert!(judge(&[download(0, 10)], small).is_err());
-        assert!(judge(&[download(wasm, 0)], grammar(GRAMMAR_BUDGET)).is_ok());
-        assert!(judge(&[download(wasm, 0)], grammar(GRAMMAR_BUDGET + 1)).is_err());
+        assert!(judge(&[download(wasm, 0)], &grammar(GRAMMAR_BUDGET)).is_ok());
+        assert!(judge(&[download(wasm, 0)], &grammar(GRAMMAR_BUDGET + 1)).is_err());
     }
 
     #[test]
     fn the_table_adds_up() {
-        let table = print(&[download(1000, 20)], grammar(300)).unwrap();
+        let table = print(&[download(1000, 20)], &grammar(300)).unwrap();
         let rows = "| simd128 | 4000 | 2000 | 1000 | 20 | 1020 |\n\
                     | with the first form | 1200 | 600 | 300 | | 300 |\n";
         assert!(table.ends_with(rows), "{table}");

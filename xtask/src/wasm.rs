@@ -37,10 +37,10 @@ const FEWER_EXPORTS: [&str; 2] = ["--remove-exports=llg_*", "--remove-unused-mod
 const UNREACHABLE: [&str; 3] =
     ["find_overlapping_fwd", "which_overlapping_imp", "12BlockRngCore8generate"];
 
-/// What nobody calls in the module of grammars: the functions that write the names of a backtrace, as a
-/// module has no symbols. They and what only they need are 8.5 kB after brotli. Not all of their crate: the
+/// What nobody calls in the modules beside them: the functions that write the names of a backtrace, as a
+/// module has no symbols. In that of grammars they and what only they need are 8.5 kB after brotli. Not all of their crate: the
 /// compiler may use one of its functions for others with the same body.
-const UNREACHABLE_IN_GRAMMAR: [&str; 3] =
+const UNREACHABLE_IN_MODULES: [&str; 3] =
     ["14rustc_demangle8demangle", "14rustc_demangle12try_demangle", "DemangleStyle"];
 
 /// Builds `variants`, or all that can be built here if there are none named.
@@ -54,7 +54,9 @@ pub(crate) fn build_variants(variants: &[Variant], require_threads: bool) -> Res
         build(variant, toolchain, &bindgen)?;
         Ok(variant)
     })?;
-    build_grammar(plain, &bindgen)?;
+    for module in Module::ALL {
+        build_module(module, plain, &bindgen)?;
+    }
     write_list()?;
     Ok(built)
 }
@@ -158,15 +160,50 @@ fn choose(variants: &[Variant], require_threads: bool) -> Result<Vec<(Variant, T
     Ok(variants.iter().filter_map(|&variant| Some((variant, toolchain(variant)?))).collect())
 }
 
-/// The builds of the npm package: every variant, and the module of grammars.
+/// A module beside the variants, which all of them share and a page fetches when it first needs it. It has no
+/// use for threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Module {
+    /// Schemas and grammars.
+    Grammar,
+    /// The reader of ONNX files.
+    Onnx,
+}
+
+impl Module {
+    pub(crate) const ALL: [Self; 2] = [Self::Grammar, Self::Onnx];
+
+    /// The name of its folder.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Grammar => "grammar",
+            Self::Onnx => "onnx",
+        }
+    }
+
+    /// The crate that it is built from.
+    fn package(self) -> &'static str {
+        match self {
+            Self::Grammar => "setun-grammar-wasm",
+            Self::Onnx => "setun-onnx-wasm",
+        }
+    }
+
+    /// Where its bindings are written.
+    pub(crate) fn folder(self) -> PathBuf {
+        root().join("npm/generated").join(self.name())
+    }
+}
+
+/// The builds of the npm package: every variant, and the modules beside them.
 pub(crate) fn builds() -> Vec<Build> {
     let of_variant = |variant: Variant| Build {
         features: variant.features().iter().skip(1).map(ToString::to_string).collect(),
         rustflags: variant.rustflags(),
         ..Build::new("setun-wasm", TARGET)
     };
-    let grammar = Build::new("setun-grammar-wasm", TARGET);
-    Variant::ALL.into_iter().map(of_variant).chain([grammar]).collect()
+    let modules = Module::ALL.map(|module| Build::new(module.package(), TARGET));
+    Variant::ALL.into_iter().map(of_variant).chain(modules).collect()
 }
 
 /// All crates whose code is linked into any of [`builds`].
@@ -183,7 +220,7 @@ pub(crate) fn linked() -> Result<Graph> {
 /// `cargo xtask build-wasm`.
 pub(crate) fn run_command(variants: &[Variant], require_threads: bool) -> Result<()> {
     let built = build_variants(variants, require_threads)?;
-    for folder in built.into_iter().map(folder).chain([grammar_folder()]) {
+    for folder in built.into_iter().map(folder).chain(Module::ALL.map(Module::folder)) {
         let size = fs::metadata(folder.join("setun_bg.wasm"))?.len();
         say(&format!("{}: {size} bytes", folder.display()));
     }
@@ -193,11 +230,6 @@ pub(crate) fn run_command(variants: &[Variant], require_threads: bool) -> Result
 /// Where the bindings of `variant` are written.
 pub(crate) fn folder(variant: Variant) -> PathBuf {
     root().join("npm/generated").join(variant.name())
-}
-
-/// Where the bindings of the module of grammars are written, which all variants share.
-pub(crate) fn grammar_folder() -> PathBuf {
-    root().join("npm/generated/grammar")
 }
 
 /// `simd128`, and what else was built before: enough to see the page soon.
@@ -215,12 +247,11 @@ fn build(variant: Variant, toolchain: Toolchain, bindgen: &Bindgen) -> Result<()
     ship(variant.name(), variant, &module, &folder(variant), bindgen)
 }
 
-/// The module of grammars: one file, which has no use for threads.
-fn build_grammar(toolchain: Toolchain, bindgen: &Bindgen) -> Result<()> {
-    let variant = Variant::Simd128;
-    let what = ["--package", "setun-grammar-wasm"];
-    let module = compile("grammar", variant, toolchain, &what, "setun_grammar_wasm.wasm")?;
-    ship("grammar", variant, &module, &grammar_folder(), bindgen)
+fn build_module(module: Module, toolchain: Toolchain, bindgen: &Bindgen) -> Result<()> {
+    let (variant, package) = (Variant::Simd128, module.package());
+    let file = format!("{}.wasm", package.replace('-', "_"));
+    let compiled = compile(module.name(), variant, toolchain, &["--package", package], &file)?;
+    ship(module.name(), variant, &compiled, &module.folder(), bindgen)
 }
 
 /// Binds and shrinks a compiled `module` into the folder `output`, and looks at what came out.
@@ -232,11 +263,10 @@ fn ship(
     bindgen: &Bindgen,
 ) -> Result<()> {
     let shipped = output.join("setun_bg.wasm");
-    let (passes, unreachable) = if name == "grammar" {
-        ([&FEWER_EXPORTS[..], &OPTIMIZER].concat(), &UNREACHABLE_IN_GRAMMAR[..])
-    } else {
-        (OPTIMIZER.to_vec(), &UNREACHABLE[..])
-    };
+    let of_grammar = name == Module::Grammar.name();
+    let passes = [if of_grammar { &FEWER_EXPORTS[..] } else { &[] }, &OPTIMIZER].concat();
+    let is_variant = name == variant.name();
+    let unreachable = if is_variant { &UNREACHABLE[..] } else { &UNREACHABLE_IN_MODULES };
     let inputs = Inputs::default()
         .word(&passes)
         .word(ORDER)

@@ -229,7 +229,36 @@ pub enum CheckpointError {
     Merge { index: usize, merge: String, missing: String },
 }
 
+/// The kind of a [`CheckpointError`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// A file ends too soon.
+    Truncated,
+    /// The memory for a tensor cannot be had.
+    OutOfMemory,
+    /// There is no such file.
+    NotFound,
+    /// It is read without error and cannot be computed.
+    Unsupported,
+    /// It is damaged, or of no form that is read.
+    Damaged,
+}
+
 impl CheckpointError {
+    /// The kind of this error.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Truncated { .. } => ErrorKind::Truncated,
+            Self::OutOfMemory { .. } => ErrorKind::OutOfMemory,
+            Self::MissingFile { .. } | Self::NoWeights { .. } => ErrorKind::NotFound,
+            Self::UnsupportedModel { .. } | Self::UnsupportedTokenizer { .. } => {
+                ErrorKind::Unsupported
+            }
+            _ => ErrorKind::Damaged,
+        }
+    }
+
     /// The error for a field's value.
     pub(crate) fn field(
         file: &str,

@@ -7,6 +7,7 @@ use crate::{
     hf::HfHeaderReader,
     readers::{HeaderContents, HeaderReader},
     source::{Options, ReadRequest, Source},
+    tensor_list::TensorListReader,
 };
 
 /// The header reader of a source.
@@ -14,6 +15,7 @@ pub(crate) fn header_reader(source: Source, options: Options) -> Box<dyn HeaderR
     match source {
         Source::Folder => Box::new(HfHeaderReader::folder()),
         Source::File(file) => Box::new(FormatDetector { file, options }),
+        Source::Tensors(list) => Box::new(TensorListReader::new(list)),
     }
 }
 

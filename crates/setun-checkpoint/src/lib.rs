@@ -28,6 +28,9 @@ pub mod reader;
 pub mod scales;
 pub mod source;
 pub mod tensor;
+pub mod tensor_list;
+#[cfg(feature = "onnx")]
+pub mod tensor_list_writer;
 pub mod warning;
 pub mod write;
 
@@ -47,7 +50,7 @@ mod tensor_assembler;
 pub use config::ModelConfig;
 pub use dense::{scale, vector};
 pub use dtype::Dtype;
-pub use error::CheckpointError;
+pub use error::{CheckpointError, ErrorKind};
 pub use files::Files;
 pub use generation::GenerationDefaults;
 pub use reader::Reader;

@@ -2,6 +2,8 @@
 
 use std::{collections::VecDeque, ops::Range, sync::Arc};
 
+#[cfg(feature = "onnx")]
+use crate::onnx;
 use crate::{
     config::ModelConfig,
     error::CheckpointError,
@@ -47,7 +49,18 @@ impl Reader {
     /// A reader of files that do not say all of themselves.
     #[must_use]
     pub fn with_options(source: Source, options: Options) -> Self {
-        let header = format::header_reader(source, options);
+        Self::of(format::header_reader(source, options))
+    }
+
+    /// A reader of a file that is an ONNX graph, whatever its first bytes are: where nothing else is
+    /// read, the other formats are no part of a program.
+    #[cfg(feature = "onnx")]
+    #[must_use]
+    pub fn of_onnx(file: &str) -> Self {
+        Self::of(Box::new(onnx::OnnxHeaderReader::new(file)))
+    }
+
+    fn of(header: Box<dyn HeaderReader>) -> Self {
         Self {
             header,
             found: HeaderContents::default(),
@@ -157,6 +170,13 @@ impl Reader {
             }
         }
         Ok(())
+    }
+
+    /// Whether a tensor, by its place among [`tensors`](Self::tensors), has the bytes at its place in
+    /// its file, unchanged.
+    #[cfg(feature = "onnx")]
+    pub(crate) fn is_stored(&self, tensor: usize) -> bool {
+        self.data.as_ref().is_some_and(|data| data.is_stored(tensor))
     }
 
     /// Bytes of a file by its format, where that says so and [`tensors`](Self::tensors) are known.

@@ -9,6 +9,8 @@
 //! 1                           u32   columns of a group; 0: all of the matrix, 2³² − 1: a row
 //! [groups]                    f32   scales
 //! ```
+//!
+//! What follows is padding: a [list](crate::tensor_list) has a length before it has the scales.
 
 use setun_ops::{
     aligned::Aligned,
@@ -70,9 +72,10 @@ pub(crate) fn split(tensor: &Tensor) -> Result<(Aligned<u8>, Scales), Checkpoint
         ROWS => rows,
         _ => rows * columns.div_ceil(group),
     };
-    if values.len() != expected {
+    if values.len() < expected {
         return Err(wrong());
     }
+    values.truncate(expected);
     let mut codes = info.zeroed(rows, row_bytes(columns))?;
     codes.copy_from_slice(stored);
     let scales = match kind {

@@ -17,6 +17,8 @@ pub enum Source {
     /// string under the key `setun.file/<name>`; without `config.json` there, they are requested
     /// beside it.
     File(String),
+    /// A [list](crate::tensor_list) of tensors that another module reads, with this name.
+    Tensors(String),
 }
 
 /// What a file does not say of itself.

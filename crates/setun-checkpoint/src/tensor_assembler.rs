@@ -20,6 +20,12 @@ pub(crate) trait DataReader: Debug + Send + Sync {
     /// All tensors, in the order in which they will come.
     fn tensors(&self) -> &[TensorInfo];
 
+    /// Whether a tensor has the bytes at its place in its file, unchanged.
+    #[cfg(feature = "onnx")]
+    fn is_stored(&self, _tensor: usize) -> bool {
+        false
+    }
+
     /// Passes over the tensors of which `keep` is false, but not over one that has partly arrived.
     fn select(&mut self, keep: &mut dyn FnMut(&TensorInfo) -> bool);
 
@@ -40,6 +46,12 @@ pub(crate) trait Recipe: Debug + Send + Sync {
 
     /// What the bytes of a part are collected as, and how many values that will be.
     fn begin(&self, info: &TensorInfo, part: usize) -> (TensorData, usize);
+
+    /// Whether the tensor has the bytes of its place, unchanged.
+    #[cfg(feature = "onnx")]
+    fn is_stored(&self) -> bool {
+        false
+    }
 
     /// The tensor, once all parts are there.
     fn finish(self, info: TensorInfo, parts: Vec<TensorData>) -> Result<Tensor, CheckpointError>;
@@ -167,6 +179,11 @@ impl<R: Recipe> DataReader for TensorAssembler<R> {
 
     fn tensors(&self) -> &[TensorInfo] {
         &self.tensors
+    }
+
+    #[cfg(feature = "onnx")]
+    fn is_stored(&self, tensor: usize) -> bool {
+        self.recipes.get(tensor).and_then(Option::as_ref).is_some_and(Recipe::is_stored)
     }
 
     fn select(&mut self, keep: &mut dyn FnMut(&TensorInfo) -> bool) {

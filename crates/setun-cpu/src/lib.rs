@@ -8,8 +8,7 @@
 //!
 //! - Every function returns the same bits as its namesake in `setun-ops`, on every machine, for
 //!   any number of threads and any batch. There is no fast mode.
-//! - A step allocates nothing: scratch memory is sized by `prepare`. (Threaded WebAssembly
-//!   excepted, where rayon boxes a task for each member.)
+//! - A step allocates nothing: scratch memory is sized by `prepare`.
 //! - `unsafe` is confined to `split` (disjoint parts of one buffer), `team::rendezvous` (one
 //!   pointer to the current job), prefetches, and the three levels whose feature no token of a
 //!   dependency proves: `neon_dotprod`, `neon_i8mm` and `avx_vnni`.
@@ -67,3 +66,5 @@ pub use error::CpuError;
 pub use level::Level;
 pub use resident_bytes::{screen_bytes, weight_bytes};
 pub use step::{CpuStep, CpuWeight};
+#[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
+pub use team::{pool_workers, serve_pool, set_pool_workers};

@@ -21,7 +21,7 @@ impl BuildInfo {
         format!("{simd}{threads}")
     }
 
-    /// Number of compute threads: those of `initThreadPool`, else 1.
+    /// Number of compute threads: those of the pool, else 1.
     #[wasm_bindgen(getter)]
     #[must_use]
     pub fn threads() -> usize {

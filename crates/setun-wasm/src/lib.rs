@@ -33,6 +33,8 @@ pub use files::Files;
 pub use generation::Generation;
 pub use loader::Loader;
 pub use model::Model;
+#[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
+pub use threads::{serve_pool, set_pool_workers, thread_start};
 
 /// Runs once, when the module is instantiated: a Rust panic is then readable in the console.
 #[wasm_bindgen::prelude::wasm_bindgen(start)]

@@ -21,8 +21,8 @@ pub struct Loader {
 
 #[wasm_bindgen]
 impl Loader {
-    /// Reads all but the weights. `kind` is `folder` or `file`; `name` is the file's name and the
-    /// model's. With `headers_only` it reads only what [`estimate`](Self::estimate) needs.
+    /// Reads all but the weights. `kind` is `folder`, `file`, or `tensors` for the list that another
+    /// module has of a file; `name` is the file's name and the model's. With `headers_only` it reads only what [`estimate`](Self::estimate) needs.
     ///
     /// # Errors
     ///
@@ -37,6 +37,7 @@ impl Loader {
         let source = match kind.as_str() {
             "folder" => Source::Folder,
             "file" => Source::File(name.clone()),
+            "tensors" => Source::Tensors(name.clone()),
             _ => return Err(bad_option(&format!("kind is {kind}, expected folder or file"))),
         };
         let source = ModelSource::new(source, name, Bytes(files));

@@ -1,15 +1,30 @@
 //! The thread pool of the threaded variants.
 //!
-//! `wasm-bindgen-rayon` exports `initThreadPool(n)`. The build replaces its JavaScript half by
-//! `npm/generated/*/threads.js`, which starts each thread from the address of the worker it
+//! `npm/generated/*/threads.js` has the page start each thread from the address of the worker that it
 //! runs in: an address that every bundler and every content security policy already accepts.
 
-use std::collections::BTreeSet;
+use wasm_bindgen::{JsValue, prelude::wasm_bindgen};
 
-// Linked for its exports alone.
-use wasm_bindgen_rayon as _;
+/// What a thread starts with: `[module, memory]`.
+#[wasm_bindgen(js_name = threadStart)]
+#[must_use]
+pub fn thread_start() -> Vec<JsValue> {
+    vec![wasm_bindgen::module(), wasm_bindgen::memory()]
+}
 
-/// Number of threads that answer a broadcast.
+/// Makes the calling thread a worker of the pool. It does not return.
+#[wasm_bindgen(js_name = servePool)]
+pub fn serve_pool() {
+    setun_cpu::serve_pool()
+}
+
+/// Says how many threads serve the pool.
+#[wasm_bindgen(js_name = setPoolWorkers)]
+pub fn set_pool_workers(count: usize) {
+    setun_cpu::set_pool_workers(count);
+}
+
+/// Number of threads that serve the pool.
 pub(crate) fn running() -> usize {
-    rayon::broadcast(|context| context.index()).into_iter().collect::<BTreeSet<_>>().len()
+    setun_cpu::pool_workers()
 }

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, sync::Arc};
 
-use setun_checkpoint::CheckpointError;
+use setun_checkpoint::{CheckpointError, ErrorKind};
 use setun_engine::Error as EngineError;
 pub use setun_engine::ErrorCode;
 use setun_model::ModelError;
@@ -157,15 +157,11 @@ impl From<OptionError> for Error {
 }
 
 fn checkpoint_code(error: &CheckpointError) -> ErrorCode {
-    match error {
-        CheckpointError::Truncated { .. } => ErrorCode::Truncated,
-        CheckpointError::OutOfMemory { .. } => ErrorCode::OutOfMemory,
-        CheckpointError::MissingFile { .. } | CheckpointError::NoWeights { .. } => {
-            ErrorCode::NotFound
-        }
-        CheckpointError::UnsupportedModel { .. } | CheckpointError::UnsupportedTokenizer { .. } => {
-            ErrorCode::UnsupportedModel
-        }
-        _ => ErrorCode::BadCheckpoint,
+    match error.kind() {
+        ErrorKind::Truncated => ErrorCode::Truncated,
+        ErrorKind::OutOfMemory => ErrorCode::OutOfMemory,
+        ErrorKind::NotFound => ErrorCode::NotFound,
+        ErrorKind::Unsupported => ErrorCode::UnsupportedModel,
+        ErrorKind::Damaged => ErrorCode::BadCheckpoint,
     }
 }

@@ -1,8 +1,8 @@
 /** Download plans for URLs: a file, a folder with a manifest of the store, or a folder in Hugging Face's layout. */
 
 import { SetunError } from "../errors.js";
-import type { ModelEntry } from "../model-layout.js";
-import type { UrlSource } from "../sources.js";
+import { EXPORT, type ModelEntry } from "../model-layout.js";
+import { folderOf, type UrlSource } from "../sources.js";
 import { MANIFEST, parseManifest } from "../store/manifest.js";
 import { isSafeFile, urlModelId } from "../store/names.js";
 import { sha256 } from "../store/sha256.js";
@@ -153,7 +153,10 @@ class UrlInspector {
       const advice = pageAdvice(this.#address("config.json"));
       throw new SetunError("not-found", message + advice);
     }
-    const entry = { layout: "folder", name: this.#source.name } as const;
+    const entry: ModelEntry =
+      first.name === EXPORT
+        ? { layout: "file", name: EXPORT }
+        : { layout: "folder", name: this.#source.name };
     return { entry, files: [...found, ...weights], mayHaveMore: true };
   }
 
@@ -163,7 +166,9 @@ class UrlInspector {
     if (whole !== undefined) return [whole];
     const index = await this.planned(SHARD_INDEX);
     if (index?.content === undefined)
-      return [await this.planned(CONTAINER)].filter((file) => file !== undefined);
+      return [(await this.planned(CONTAINER)) ?? (await this.planned(EXPORT))].filter(
+        (file) => file !== undefined,
+      );
     const shards = shardsOf(index.address, new TextDecoder().decode(index.content));
     return [index, ...(await Promise.all(shards.map((shard) => this.#required(shard))))];
   }
@@ -172,7 +177,7 @@ class UrlInspector {
   #address(name: string): string {
     const { layout, name: main, url } = this.#source;
     if (layout === "folder") return inFolder(url, name);
-    return name === main ? url.replace(/#.*$/, "") : new URL(escapePath(name), url).href;
+    return name === main ? url.replace(/#.*$/, "") : new URL(escapePath(name), folderOf(this.#source)).href;
   }
 }
 

@@ -35,6 +35,9 @@ const COMPANION_FILES = [
 /** GGUF types with exact ternary codes, the fastest first. */
 const GGUF_TYPES = ["i2_s", "tq2_0", "tq1_0", "q2_0"];
 
+/** The type of ONNX with exact ternary codes. */
+const ONNX_TYPES = ["q2"];
+
 /** The files of one model. */
 export interface FileSelection {
   /** Files with weights. */
@@ -73,7 +76,9 @@ export function selectStoredFiles(
   names: readonly string[],
   requested?: string,
 ): FileSelection {
-  const [only, ...others] = firstParts(names.filter((name) => /\.(setun|safetensors|gguf)$/i.test(name)));
+  const [only, ...others] = firstParts(
+    names.filter((name) => /\.(setun|safetensors|gguf|onnx)$/i.test(name)),
+  );
   return selectFiles(model, address, names, requested ?? (others.length === 0 ? only : undefined));
 }
 
@@ -97,17 +102,20 @@ function byPreference(model: string, names: readonly string[]): string[] | undef
     return one === undefined ? undefined : allParts(one, names);
   };
   const set = names.filter(isDefaultSet);
-  const gguf = ending(".gguf");
-  // Not the end of another type: q2_0 is not pq2_0.
-  const kinds = GGUF_TYPES.map((kind) =>
-    gguf.filter((name) => new RegExp(`(^|[^a-z0-9])${kind}`, "i").test(name)),
-  );
+  const preferred = (end: string, types: readonly string[]) => {
+    const found = ending(end);
+    // Not the end of another type: q2_0 is not pq2_0.
+    const kinds = types.map((kind) =>
+      found.filter((name) => new RegExp(`(^|[^a-z0-9])${kind}`, "i").test(name)),
+    );
+    return oneOf(kinds.find((kind) => kind.length > 0) ?? found);
+  };
   const container = oneOf(ending(".setun"));
   if (container !== undefined) return container;
   // Shards beside a single file are the same weights.
   if (set.length > 0 && names.includes("config.json"))
     return names.includes(SINGLE_WEIGHTS) ? [SINGLE_WEIGHTS] : set;
-  return oneOf(kinds.find((kind) => kind.length > 0) ?? gguf) ?? oneOf(ending(".safetensors"));
+  return preferred(".gguf", GGUF_TYPES) ?? oneOf(ending(".safetensors")) ?? preferred(".onnx", ONNX_TYPES);
 }
 
 function ambiguous(model: string, files: readonly string[]): SetunError {
@@ -137,7 +145,11 @@ function firstParts(names: readonly string[]): string[] {
 }
 
 function allParts(name: string, names: readonly string[]): string[] {
-  return names.filter((other) => nameWithoutPart(other) === nameWithoutPart(name)).sort();
+  const parts = names.filter((other) => nameWithoutPart(other) === nameWithoutPart(name)).sort();
+  // An ONNX file may have its data beside it.
+  const isOnnx = name.toLowerCase().endsWith(".onnx");
+  const data = isOnnx ? [`${name}_data`, `${name}.data`].filter((each) => names.includes(each)) : [];
+  return [...parts, ...data];
 }
 
 /** Names for an error message. */

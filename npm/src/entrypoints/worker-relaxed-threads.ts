@@ -1,8 +1,8 @@
 import * as glue from "wasm:relaxed-threads/setun.js";
-import { joinPool } from "wasm:relaxed-threads/threads.js";
+import { joinPool, startPool } from "wasm:relaxed-threads/threads.js";
 import { serve } from "../worker.js";
 
 serve(glue, new URL("./wasm/relaxed-threads/setun_bg.wasm", import.meta.url), {
-  startThreads: (count) => glue.initThreadPool(count),
+  startThreads: (count) => startPool(glue, count),
   joinPool: (message) => joinPool(glue, message),
 });

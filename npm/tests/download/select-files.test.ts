@@ -19,6 +19,10 @@ describe("file selection", () => {
     [["a-F16.gguf", "a-PQ2_0.gguf", "a-Q2_0.gguf"], ["a-Q2_0.gguf"]],
     [["README.md", "gguf/a-F16.gguf", "gguf/a-I2_S.gguf"], ["gguf/a-I2_S.gguf"]],
     [["config.json", "onnx/model.onnx", "gguf/a.gguf"], ["gguf/a.gguf"]],
+    [
+      ["config.json", "onnx/model.onnx", "onnx/model_q2f16.onnx", "onnx/model_q2f16.onnx_data"],
+      ["onnx/model_q2f16.onnx", "onnx/model_q2f16.onnx_data"],
+    ],
     [["other.safetensors", "README.md"], ["other.safetensors"]],
     [["model.safetensors"], ["model.safetensors"]],
   ])("selects the best: %j", (names, weights) => {

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use setun::{DeviceOptions, Model, Source};
+use setun_checkpoint::{Answer, Reader, tensor_list, tensor_list_writer};
 use setun_tests::{fixture, run::Runner};
 
 /// Files of a folder, those of an export over those of its checkpoint.
@@ -76,5 +77,50 @@ fn tables_of_integers_are_computed_with() {
         let (own, tied) = (logits(name, false), logits(name, true));
         assert!(own.iter().chain(&tied).all(|&bits| f32::from_bits(bits).is_finite()), "{name}");
         assert_ne!(own, tied, "{name}");
+    }
+}
+
+/// The files that the engine reads of the list that a module in WebAssembly has of an ONNX file.
+fn listed(files: &BTreeMap<String, Vec<u8>>, file: &str) -> BTreeMap<String, Vec<u8>> {
+    let (mut reader, mut list) = (Reader::of_onnx(file), None);
+    let mut listed = files.clone();
+    while let Some(want) = reader.next_read() {
+        let bytes = files.get(&want.file).map(|bytes| match want.range {
+            None => bytes.as_slice(),
+            Some(range) => {
+                let at = |place: u64| usize::try_from(place).expect("small").min(bytes.len());
+                &bytes[at(range.start)..at(range.end)]
+            }
+        });
+        reader.give(bytes.map_or(Answer::Missing, Answer::Bytes)).expect("a sound file");
+        if list.is_none() {
+            list = tensor_list_writer::list(&mut reader).expect("a list");
+        }
+        if let Some(tensor) = reader.take() {
+            let name = format!("{}{}", tensor_list::PREFIX, tensor.info.name);
+            listed.insert(name, tensor_list_writer::bytes(&tensor));
+        }
+    }
+    let config = tensor_list_writer::file(&reader, "config.json").expect("JSON").expect("a file");
+    listed.insert("config.json".to_owned(), config);
+    listed.insert("the list".to_owned(), list.expect("a list"));
+    listed
+}
+
+#[test]
+fn the_list_of_a_module_gives_the_same_weights() {
+    for (golden, export, file) in [
+        ("bitnet-h64/packed", "fused", "onnx/model_q2.onnx"),
+        ("llama-rmsnorm-bias/packed", "bias", "model.onnx"),
+        ("bitnet-h64/master", "master", "model.onnx"),
+        ("bitnet-h64/master", "tables", "two.onnx"),
+        ("bitnet-h64/master", "tables", "int4.onnx"),
+    ] {
+        let files = files(golden, export);
+        let expected = open(&files, Source::File(file.to_owned()));
+        let found = open(&listed(&files, file), Source::Tensors("the list".to_owned()));
+        let weights = |model: &Model| format!("{:?}", model.weights());
+        assert!(weights(&expected).len() > 10_000, "all numbers of {export}");
+        assert_eq!(weights(&found), weights(&expected), "{export}");
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use wasm_bindgen_cli_support::Bindgen;
 
 use crate::scan::scan;
@@ -35,35 +35,10 @@ pub fn bind(module: &Path, folder: &Path) -> Result<()> {
         else {
             bail!("{}: its shared memory has no bounds", module.display());
         };
-        own_threads(folder)?;
+        fs::write(folder.join("threads.js"), include_str!("threads.js"))?;
+        fs::write(folder.join("threads.d.ts"), include_str!("threads.d.ts"))?;
         write_memory(folder, initial, maximum)?;
     }
-    Ok(())
-}
-
-/// Replaces the snippet of wasm-bindgen-rayon by `threads.js` beside `setun.js`.
-fn own_threads(folder: &Path) -> Result<()> {
-    let glue_path = folder.join("setun.js");
-    let glue = fs::read_to_string(&glue_path)?;
-    let mut replaced = 0;
-    let mut lines = Vec::new();
-    for line in glue.lines() {
-        if line.starts_with("import ") && line.contains("/wasm-bindgen-rayon-") {
-            let (names, _) = line.split_once(" from ").context("an import without an address")?;
-            lines.push(format!("{names} from \"./threads.js\";"));
-            replaced += 1;
-        } else {
-            lines.push(line.to_owned());
-        }
-    }
-    ensure!(
-        replaced == 1,
-        "setun.js imports wasm-bindgen-rayon's snippet {replaced} times, not once"
-    );
-    fs::write(&glue_path, lines.join("\n") + "\n")?;
-    fs::remove_dir_all(folder.join("snippets"))?;
-    fs::write(folder.join("threads.js"), include_str!("threads.js"))?;
-    fs::write(folder.join("threads.d.ts"), include_str!("threads.d.ts"))?;
     Ok(())
 }
 

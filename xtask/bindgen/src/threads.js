@@ -1,4 +1,4 @@
-// The JavaScript half of the thread pool: written over wasm-bindgen-rayon's own by the build.
+// The JavaScript half of the thread pool.
 //
 // The page makes the threads, as workers of the very script that runs here: that address went
 // through the bundler and the content security policy once already, so no second entry point, no
@@ -6,11 +6,15 @@
 // worker that makes a worker sometimes stops for ever in Firefox (153). The script answers a
 // `setun-thread` message by calling `joinPool`.
 
-/** Called by `initThreadPool`: resolves once every thread waits for work. */
-export async function startWorkers(module, memory, builder) {
-  const thread = { type: "setun-thread", module, memory, receiver: builder.receiver() };
-  await askPage(builder.numThreads(), thread);
-  builder.build();
+/**
+ * Fills the pool with `count` threads: resolves once every one is ready.
+ *
+ * @param glue the module `setun.js` of the same variant
+ */
+export async function startPool(glue, count) {
+  const [module, memory] = glue.threadStart();
+  await askPage(count, { type: "setun-thread", module, memory });
+  glue.setPoolWorkers(count);
 }
 
 /** Has the page start `count` workers of this script and send each of them `thread`. */
@@ -39,5 +43,5 @@ export async function joinPool(glue, message) {
     return;
   }
   self.postMessage({ type: "setun-thread-ready" });
-  glue.wbg_rayon_start_worker(message.receiver);
+  glue.servePool();
 }

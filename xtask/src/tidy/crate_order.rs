@@ -16,7 +16,7 @@ const LAYERS: [&[&str]; 8] = [
     &["setun-model"],
     &["setun-engine", "setun-hub"],
     &["setun"],
-    &["setun-cli", "setun-wasm", "setun-grammar-wasm", "setun-tests"],
+    &["setun-cli", "setun-wasm", "setun-grammar-wasm", "setun-onnx-wasm", "setun-tests"],
     &["xtask"],
 ];
 

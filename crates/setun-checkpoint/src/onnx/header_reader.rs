@@ -112,27 +112,33 @@ fn parent(folder: &str) -> Option<String> {
     (parent.is_empty() || parent.ends_with('/')).then(|| parent.to_owned())
 }
 
-/// Reads the configurations. One that says nothing of how weights are quantized is read all the
-/// same: the graph says it.
+/// Reads the configurations, the model's as it is [described](described_config).
 fn parse_config(found: &mut HeaderContents) -> Result<(), CheckpointError> {
-    const KEY: &str = "quantization_config";
     let stored = found.files.get(files::CONFIG).unwrap_or_default().to_vec();
-    let mut config: Map<String, Value> = json::read(files::CONFIG, &stored)?;
+    found.files.insert(files::CONFIG, described_config(&stored)?);
+    let parsed = found.parse_config();
+    found.files.insert(files::CONFIG, stored);
+    parsed
+}
+
+/// A `config.json` that says how weights are quantized: one that says nothing of it is read all the
+/// same, since the graph says it.
+pub(crate) fn described_config(stored: &[u8]) -> Result<Vec<u8>, CheckpointError> {
+    const KEY: &str = "quantization_config";
+    let mut config: Map<String, Value> = json::read(files::CONFIG, stored)?;
     // A BitNet that says nothing holds master weights.
     let of_bitnet = |value: &Value| value.to_string().to_lowercase().contains("bitnet");
     let named = [config.get("model_type"), config.get("architectures")];
     let is_bitnet = named.into_iter().flatten().any(of_bitnet);
     let silent = config.get(KEY).is_none_or(Value::is_null);
-    if silent && !is_bitnet {
-        let stands_for = json!({
-            "quant_method": "bitnet",
-            "linear_class": "autobitlinear",
-            "quantization_mode": "offline",
-        });
-        config.insert(KEY.to_owned(), stands_for);
-        found.files.insert(files::CONFIG, json::write(files::CONFIG, &config)?);
+    if !silent || is_bitnet {
+        return Ok(stored.to_vec());
     }
-    let parsed = found.parse_config();
-    found.files.insert(files::CONFIG, stored);
-    parsed
+    let stands_for = json!({
+        "quant_method": "bitnet",
+        "linear_class": "autobitlinear",
+        "quantization_mode": "offline",
+    });
+    config.insert(KEY.to_owned(), stands_for);
+    json::write(files::CONFIG, &config)
 }

@@ -111,6 +111,11 @@ impl Recipe for ItemSource {
         self.parts.get(part).map_or((TensorData::empty(Dtype::U8), 0), DataRange::begin)
     }
 
+    fn is_stored(&self) -> bool {
+        let whole = matches!(self.recipe, Conversion::Floats(Orientation::Rows));
+        whole && matches!(&self.parts[..], [part] if !part.varints)
+    }
+
     fn finish(self, info: TensorInfo, data: Vec<TensorData>) -> Result<Tensor, CheckpointError> {
         let Self { parts, recipe } = self;
         let no_memory = |error| info.no_memory(error);

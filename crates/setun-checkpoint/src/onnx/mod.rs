@@ -20,7 +20,7 @@ mod plan;
 mod scan;
 mod wire;
 
-pub(crate) use header_reader::OnnxHeaderReader;
+pub(crate) use header_reader::{OnnxHeaderReader, described_config};
 
 /// Whether a file is of this format, from its name or its first bytes: the version of the format,
 /// then a text or the graph. A safetensors file begins with a length below 2³² instead.

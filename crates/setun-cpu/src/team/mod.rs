@@ -1,8 +1,8 @@
 //! The thread team: members that work on one operation after another of a step.
 //!
 //! The caller leads and is member 0. Natively the others are threads of our own, asleep between
-//! steps; in threaded WebAssembly they are tasks in rayon's pool, one scope a step, as only the
-//! page can make workers; elsewhere there are none. Work falls into parts that are claimed one
+//! steps; in threaded WebAssembly they are tasks of a pool of workers, as only the page can make
+//! those; elsewhere there are none. Work falls into parts that are claimed one
 //! by one, so results never depend on how many members there are or which of them are awake.
 
 #[cfg(any(not(target_arch = "wasm32"), target_feature = "atomics"))]
@@ -30,8 +30,14 @@ mod members;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+#[cfg(all(test, not(target_arch = "wasm32")))]
+#[expect(dead_code, unreachable_pub, clippy::unnecessary_wraps, reason = "used in WebAssembly")]
+mod pool;
+
 pub(crate) use members::{MAX_THREADS, default_threads};
 use members::{Members, Rendezvous};
+#[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
+pub use members::{pool_workers, serve_pool, set_pool_workers};
 
 use crate::{error::CpuError, float_mode};
 

@@ -1,0 +1,48 @@
+import { describe, expect, it } from "vitest";
+import type { HostPlatform } from "../src/host.js";
+import { ModelBytes } from "../src/model-bytes.js";
+import { BlobFiles } from "../src/model-files.js";
+import { openLoader } from "../src/open-loader.js";
+import { StreamedModel } from "../src/open-model.js";
+
+const EMPTY_MODULE = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
+
+const entry = { layout: "file", name: "m.onnx" } as const;
+
+/** An engine that estimates `total` bytes, and a module whose list is empty; with the calls of the engine. */
+function platform(total: number) {
+  const calls: string[] = [];
+  const compile = () => WebAssembly.compile(EMPTY_MODULE);
+  const module = { default: async () => undefined };
+  const Loader = {
+    open: async (kind: string, _name: string, _files: object, headersOnly?: boolean) => {
+      calls.push(headersOnly ? `${kind} headers` : kind);
+      return { estimate: () => Float64Array.of(8, 0, 0, 0, 0, 0, total), free: () => calls.push("freed") };
+    },
+  };
+  const build = { glue: { ...module, Loader }, compile };
+  const onnx = async () => ({ glue: { ...module, OnnxReader: class {} }, compile });
+  return { calls, host: { build, onnx } as unknown as HostPlatform };
+}
+
+const bytes = () =>
+  new ModelBytes(async () => new StreamedModel(entry, () => new BlobFiles(new Map()), "packing"));
+
+describe("openLoader", () => {
+  it("refuses an ONNX model that is too large before its weights are read", async () => {
+    const { calls, host } = platform(2 ** 32);
+    const loading = openLoader(host, entry, bytes(), { onProcessor: true });
+    await expect(loading).rejects.toMatchObject({
+      code: "out-of-memory",
+      message: expect.stringMatching(/^m\.onnx: needs 4\.\d.*available$/),
+    });
+    expect(calls).toEqual(["tensors headers", "freed"]);
+  });
+
+  it("reads one on a GPU, whose memory is another, and headers of any", async () => {
+    const { calls, host } = platform(2 ** 32);
+    await openLoader(host, entry, bytes(), {});
+    await openLoader(host, entry, bytes(), { headersOnly: true, onProcessor: true });
+    expect(calls).toEqual(["tensors headers", "freed", "tensors", "tensors headers"]);
+  });
+});
