@@ -140,7 +140,8 @@ export function useGeneration(model: Pick<Model, "generate" | "chat"> | undefine
       };
       try {
         if (model === undefined) throw new TypeError("there is no model yet: wait until its status is ready");
-        generation = typeof prompt === "string" ? model.generate(prompt, options) : model.chat(prompt, options);
+        generation =
+          typeof prompt === "string" ? model.generate(prompt, options) : model.chat(prompt, options);
         running.current = generation;
         show({ isStreaming: true });
         for await (const delta of generation) {
