@@ -92,6 +92,28 @@ describe("the AI SDK", () => {
     expect(warnings).toEqual([]);
   });
 
+  it("runs the loop of an agent through DirectChatTransport, without a server", async () => {
+    const { states, executed, valid, errors } = await inNode(`${AI_SDK}
+      import { DirectChatTransport, readUIMessageStream, ToolLoopAgent } from "ai";
+      const { prompt, ...others } = settings;
+      const agent = new ToolLoopAgent({ ...others, seed: 7, toolChoice: "required", stopWhen: isStepCount(3) });
+      const messages = [{ id: "1", role: "user", parts: [{ type: "text", text: prompt }] }];
+      const stream = await new DirectChatTransport({ agent }).sendMessages({ chatId: "a", trigger: "submit-message", messages });
+      const errors = [];
+      let last;
+      for await (const message of readUIMessageStream({ stream, onError: (error) => errors.push(String(error)) })) last = message;
+      const states = last.parts.map(({ type, state }) => (type === "step-start" ? type : [type, state]));
+      const inputs = last.parts.flatMap(({ input }) => (input === undefined ? [] : [input]));
+      const valid = inputs.every(isValid) && JSON.stringify(inputs) === JSON.stringify(executed);
+      console.log(JSON.stringify({ states, executed, valid, errors }));
+    `);
+    const step = ["step-start", ["tool-weather", "output-available"]];
+    expect(states).toEqual([...step, ...step, ...step]);
+    expect(executed).toHaveLength(3);
+    expect(valid).toBe(true);
+    expect(errors).toEqual([]);
+  });
+
   it("streams inputs as they are generated", async () => {
     const { deltas, input, types } = await inNode(`${AI_SDK}
       const toolChoice = { type: "tool", toolName: "weather" };
