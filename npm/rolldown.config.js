@@ -133,9 +133,9 @@ const nodeWithoutModel = {
 /** Adapters import nothing of the core at run time. Built apart, they leave its files as they are. */
 const adapters = {
   ...base,
-  external: ["@ai-sdk/provider", /^@langchain\/core/],
+  external: ["@ai-sdk/provider", /^@langchain\/core/, "react"],
   input: Object.fromEntries(
-    ["ai-sdk", "langchain", "openai", "prompt-api"].map((name) => [name, `src/adapters/${name}.ts`]),
+    ["ai-sdk", "langchain", "openai", "prompt-api", "react"].map((name) => [name, `src/adapters/${name}.ts`]),
   ),
   output: {
     ...output,

@@ -11,7 +11,7 @@ const LIBRARIES = { ai: "7.0.173", "@ai-sdk/provider": "4.0.38", "@langchain/cor
 
 /** Calls as Qwen's template writes them. It only names the tools, so that several calls fit the story model's context. */
 const TEMPLATE =
-  "{% for tool in tools or [] %}{{ tool.function.name }} {% endfor %}" +
+  "{{ mood or '' }}{% for tool in tools or [] %}{{ tool.function.name }} {% endfor %}" +
   "{% for m in messages %}{{ m.content or '' }}{% for call in m.tool_calls or [] %}" +
   "<tool_call>\n{{ {'name': call.function.name, 'arguments': call.function.arguments} | tojson }}\n</tool_call>{% endfor %}\n{% endfor %}";
 
@@ -90,6 +90,28 @@ describe("the AI SDK", () => {
     expect(executed.length).toBeGreaterThanOrEqual(3);
     expect(valid).toBe(true);
     expect(warnings).toEqual([]);
+  });
+
+  it("runs the loop of an agent through DirectChatTransport, without a server", async () => {
+    const { states, executed, valid, errors } = await inNode(`${AI_SDK}
+      import { DirectChatTransport, readUIMessageStream, ToolLoopAgent } from "ai";
+      const { prompt, ...others } = settings;
+      const agent = new ToolLoopAgent({ ...others, seed: 7, toolChoice: "required", stopWhen: isStepCount(3) });
+      const messages = [{ id: "1", role: "user", parts: [{ type: "text", text: prompt }] }];
+      const stream = await new DirectChatTransport({ agent }).sendMessages({ chatId: "a", trigger: "submit-message", messages });
+      const errors = [];
+      let last;
+      for await (const message of readUIMessageStream({ stream, onError: (error) => errors.push(String(error)) })) last = message;
+      const states = last.parts.map(({ type, state }) => (type === "step-start" ? type : [type, state]));
+      const inputs = last.parts.flatMap(({ input }) => (input === undefined ? [] : [input]));
+      const valid = inputs.every(isValid) && JSON.stringify(inputs) === JSON.stringify(executed);
+      console.log(JSON.stringify({ states, executed, valid, errors }));
+    `);
+    const step = ["step-start", ["tool-weather", "output-available"]];
+    expect(states).toEqual([...step, ...step, ...step]);
+    expect(executed).toHaveLength(3);
+    expect(valid).toBe(true);
+    expect(errors).toEqual([]);
   });
 
   it("streams inputs as they are generated", async () => {
@@ -186,7 +208,7 @@ describe("the Prompt API", () => {
   it("offers its tools as the core does", async () => {
     const { answer, core, calls, counted } = await inNode(`
       import { LanguageModel, provideModel } from "setun/prompt-api";
-      const options = { maxTokens: 20, temperature: 1, seed: 4 };
+      const options = { maxTokens: 20, temperature: 1, seed: 4, chatTemplateKwargs: { mood: "A sunny day. " } };
       provideModel(model, options);
       const tools = [{ name: "weather", description: "The weather", inputSchema: parameters, execute: async () => "rain" }];
       const session = await LanguageModel.create({ tools });
@@ -196,7 +218,8 @@ describe("the Prompt API", () => {
       const without = await (await LanguageModel.create()).measureContextUsage("Rain?");
       const measured = await (await LanguageModel.create({ tools })).measureContextUsage("Rain?");
       const { usage } = core;
-      const counted = await model.countTokens([{ role: "user", content: "Rain?" }], { tools: given });
+      const { chatTemplateKwargs } = options;
+      const counted = await model.countTokens([{ role: "user", content: "Rain?" }], { tools: given, chatTemplateKwargs });
       console.log(JSON.stringify({ answer, core: core.text, calls: core.toolCalls, counted: [usage.promptTokens, counted, measured, without] }));
     `);
     expect(answer).toBe(core);

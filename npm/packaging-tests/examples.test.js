@@ -1,4 +1,4 @@
-/** The examples of the package, as its users run them, and the generated reference. */
+/** The examples of the package, as its users run them, the hooks of React, and the generated reference. */
 
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
@@ -8,6 +8,7 @@ import { launchChromium } from "../test-support/browsers.js";
 import { embeddedModel } from "../test-support/checkpoint.js";
 import { buildWithVite, exampleDependencies, exampleFiles } from "../test-support/examples.js";
 import { makeProject, npm, writeFiles } from "../test-support/project.js";
+import { writeReactPage } from "../test-support/react-page.js";
 import { startServer } from "../test-support/server.js";
 
 /** @type {Awaited<ReturnType<typeof makeProject>>} */
@@ -203,6 +204,65 @@ describe("a chat with React and the AI SDK", () => {
     await short.waitForSelector("main[data-status=ready] [data-role=assistant]:nth-of-type(4):not(:empty)");
     expect(await roles(short)).toEqual(["user", "assistant", "user", "assistant"]);
     expect(errors).toEqual([]);
+  });
+});
+
+describe.each(["18.3.1", "19.3.1"])("the hooks of React %s in Strict Mode", (version) => {
+  const folder = version.startsWith("19") ? "." : "earlier";
+
+  beforeAll(async () => {
+    if (folder === ".") return;
+    const dependencies = { react: version, "react-dom": version };
+    await writeFiles(project.folder, {
+      [`${folder}/package.json`]: JSON.stringify({ private: true, dependencies }),
+    });
+    npm(join(project.folder, folder), ["install", "--no-audit", "--no-fund"]);
+  });
+
+  it("load once, try again, end a text, and leave nothing behind", async () => {
+    await writeReactPage(project.folder, folder);
+    const page = await open(`${folder}/index.html`);
+    const show = (/** @type {string | null} */ source) =>
+      page.evaluate((source) => /** @type {any} */ (globalThis).show(source), source);
+    const seen = () => page.evaluate(() => /** @type {any} */ (globalThis).seen);
+    const text = "main[data-end=none] p:not(:empty)";
+    await page.waitForFunction(() => "show" in window);
+
+    const late = `${folder}/late.safetensors`;
+    await show(`/${late}`);
+    await page.waitForSelector("main[data-status=not-found]");
+    expect(await seen()).toEqual({ version, effects: 2, loads: 1, disposals: 0, ends: [] });
+    await writeFiles(project.folder, /** @type {any} */ ({ [late]: embeddedModel(project.folder).file }));
+    await press(page, "Retry");
+    await page.waitForSelector("main[data-status=ready]");
+
+    await press(page, "Tell");
+    await page.waitForSelector(text);
+    await press(page, "Tell");
+    await page.waitForFunction(() => /** @type {any} */ (globalThis).seen.ends.length === 1);
+    await page.waitForSelector(text);
+    await press(page, "Stop");
+    await page.waitForSelector("main[data-end=aborted]");
+    await press(page, "Tell wrongly");
+    await page.waitForSelector("main[data-end=bad-option]");
+    expect(await seen()).toMatchObject({ loads: 2, disposals: 0, ends: ["aborted", "aborted"] });
+
+    await show("/node_modules/setun/model/stories.safetensors");
+    await page.waitForSelector("main[data-status=loading]");
+    await page.waitForSelector("main[data-status=ready]");
+    expect(await seen()).toMatchObject({ loads: 3, disposals: 1 });
+    await press(page, "Tell");
+    await page.waitForSelector(text);
+    await show(null);
+    await page.waitForFunction(() => /** @type {any} */ (globalThis).seen.ends.length === 3);
+    expect(await seen()).toMatchObject({ disposals: 2, ends: ["aborted", "aborted", "disposed"] });
+
+    await show(`/${late}`);
+    await page.waitForFunction(() => /** @type {any} */ (globalThis).seen.loads === 4);
+    await show(null);
+    await expect.poll(() => page.workers(), { timeout: 120_000 }).toEqual([]);
+    expect(errors).toEqual([]);
+    await page.close();
   });
 });
 

@@ -6,7 +6,7 @@
 
 import { isContextStrategy } from "./context-strategy.js";
 import { isFilterRule } from "./filter.js";
-import { type GenerateOptions, SAMPLING_STEPS, type SpeculativeOptions } from "./generate-options.js";
+import type { GenerateOptions, SpeculativeOptions } from "./generate-options.js";
 import {
   areTokens,
   arrayOf,
@@ -26,6 +26,7 @@ import {
 } from "./option-checks.js";
 import { isProcessor } from "./processors.js";
 import { grammarSource, RESPONSE_FORMATS } from "./response-format.js";
+import { SAMPLING_STEPS } from "./sampling-options.js";
 import { isTool, isToolChoice } from "./tools.js";
 
 /** The check of each option. */

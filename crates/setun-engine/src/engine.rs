@@ -26,6 +26,7 @@ use std::sync::Arc;
 use futures::channel::{mpsc::UnboundedSender, oneshot};
 use setun_model::MemoryUse;
 use setun_text::{ChatTemplate, SamplerOptions, TokenTable, Tokenizer};
+use web_time::Instant;
 
 pub use beam_generation::{BeamGeneration, BeamTexts};
 pub use embed::Embedding;
@@ -291,9 +292,10 @@ impl Engine {
         if tokens > context { Err(Error::PromptTooLong { tokens, context }) } else { Ok(()) }
     }
 
-    /// Tokens of a prompt: one or more, all of the vocabulary.
+    /// Tokens of a prompt: one or more, all of the vocabulary. It is read by the engine's defaults.
     pub(crate) fn tokens(&self, prompt: Prompt, must_fit: bool) -> Result<Vec<u32>, Error> {
-        self.read_prompt(prompt, Reading { must_fit, ..Reading::default() })
+        let reading = Reading::of(&self.shared.defaults, Instant::now());
+        self.read_prompt(prompt, Reading { must_fit, ..reading })
     }
 
     /// The same for a request that says how its prompt is read.

@@ -4,10 +4,17 @@ import {
   AIMessage,
   AIMessageChunk,
   type BaseMessage,
+  type StandardMessageStructure,
   type ToolMessage,
   type UsageMetadata,
 } from "@langchain/core/messages";
 import type { ChatMessage, GenerationResult, TextDelta } from "./core.js";
+
+/** With exact optional properties, a message of no named structure has no type for its usage. */
+type Answer = AIMessage<StandardMessageStructure>;
+
+/** A piece of it. */
+export type AnswerChunk = AIMessageChunk<StandardMessageStructure>;
 
 const ROLES: Readonly<Record<string, ChatMessage["role"]>> = {
   system: "system",
@@ -54,8 +61,8 @@ function textOf({ content, type }: BaseMessage): string {
 }
 
 /** The message of a finished answer. */
-export function answerOf(result: GenerationResult): AIMessage {
-  const message = new AIMessage({ content: result.text, ...endOf(result) });
+export function answerOf(result: GenerationResult): Answer {
+  const message: Answer = new AIMessage({ content: result.text, ...endOf(result) });
   for (const { id, function: called } of result.toolCalls) {
     const { name, arguments: input } = called;
     const args = parsed(input);
@@ -75,7 +82,7 @@ function parsed(input: string): Record<string, unknown> | undefined {
 }
 
 /** What a token adds to the message; `undefined` for a token whose text is held back. */
-export function chunkOf({ text, toolCalls = [] }: TextDelta): AIMessageChunk | undefined {
+export function chunkOf({ text, toolCalls = [] }: TextDelta): AnswerChunk | undefined {
   if (text === "" && toolCalls.length === 0) return undefined;
   const pieces = toolCalls.map(({ index, id, name, arguments: args = "" }) => ({
     type: "tool_call_chunk" as const,
@@ -96,9 +103,5 @@ export function endOf({ usage, model }: GenerationResult) {
     total_tokens: totalTokens,
     input_token_details: { cache_read: cachedTokens },
   };
-  // The library's type of usage is lost where optional properties are exact.
-  return {
-    usage_metadata: usage_metadata as never,
-    response_metadata: { model_provider: "setun", model_name: model },
-  };
+  return { usage_metadata, response_metadata: { model_provider: "setun", model_name: model } };
 }

@@ -29,7 +29,7 @@ import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { isSerializableSchema, type SerializableSchema } from "@langchain/core/utils/standard_schema";
 import { type InteropZodType, isInteropZodSchema } from "@langchain/core/utils/types";
 import type { AdapterModel, EmbedOptions, GenerateOptions, Generation, Tool, ToolChoice } from "./core.js";
-import { answerOf, chunkOf, endOf, messagesOf } from "./langchain-messages.js";
+import { type AnswerChunk, answerOf, chunkOf, endOf, messagesOf } from "./langchain-messages.js";
 
 /** Options of setun that LangChain has no names for, such as `maxTokens` and `seed`. */
 export type SetunOptions = Omit<GenerateOptions, "signal" | "stop" | "tools" | "toolChoice">;
@@ -131,7 +131,7 @@ export class ChatSetun extends BaseChatModel<ChatSetunCallOptions> {
     }
     const result = await generation.result;
     const generationInfo = { finish_reason: result.finishReason };
-    const message = new AIMessageChunk({ content: "", ...endOf(result) });
+    const message: AnswerChunk = new AIMessageChunk({ content: "", ...endOf(result) });
     yield new ChatGenerationChunk({ text: "", message, generationInfo });
   }
 

@@ -160,10 +160,12 @@ export class Conversation {
     return tools.length > 0 ? { ...options, tools: toolsOf(tools) } : options;
   }
 
-  /** Tokens of messages, with the tools as the template writes them. */
+  /** Tokens of messages as requests send them: with the tools, and with what the options tell the template. */
   async #count(messages: readonly ChatMessage[]): Promise<number> {
-    const { model, tools } = this.parts;
-    return messages.length === 0 ? 0 : await model.countTokens(messages, { tools: toolsOf(tools) });
+    const { model, options, tools } = this.parts;
+    const { parseSpecial = false, chatTemplateKwargs = {} } = options;
+    const read = { parseSpecial, chatTemplateKwargs, tools: toolsOf(tools) };
+    return messages.length === 0 ? 0 : await model.countTokens(messages, read);
   }
 
   #with(messages: readonly ChatMessage[]): ChatMessage[] {

@@ -8,12 +8,7 @@ export type { CountOptions, Embedding, Embeddings, EmbedOptions } from "../embed
 export { ERROR_CODES, type ErrorCode, SetunError } from "../errors.js";
 export type { Estimate, EstimatedBackend, EstimatedStorage, ModelEstimate } from "../estimate.js";
 export type { FilterRule } from "../filter.js";
-export {
-  type GenerateOptions,
-  SAMPLING_STEPS,
-  type SamplingStep,
-  type SpeculativeOptions,
-} from "../generate-options.js";
+export type { GenerateOptions, SpeculativeOptions } from "../generate-options.js";
 export type { Generation, GenerationResult } from "../generation.js";
 export type { Load, LoadFrom } from "../load.js";
 export type { LoadPhase, LoadProgress } from "../load-progress.js";
@@ -21,6 +16,7 @@ export type { MemoryByKind, Metrics, Summary } from "../metrics.js";
 export type { DeviceReportOptions, GenerateManyOptions, Model, ModelInfo } from "../model.js";
 export type { Models } from "../models.js";
 export type { Backend, EstimateOptions, LoadOptions } from "../options.js";
+export type { PenaltyOptions } from "../penalty-options.js";
 export { BUILDS, type Build } from "../pick-build.js";
 export type {
   LogitsProcessor,
@@ -37,6 +33,7 @@ export type {
   ResponseFormat,
   TextFormat,
 } from "../response-format.js";
+export { SAMPLING_STEPS, type SamplingOptions, type SamplingStep } from "../sampling-options.js";
 export type { Session } from "../session.js";
 export type { ResumableGeneration } from "../shared/kept-generations.js";
 export type { LoadSource } from "../sources.js";

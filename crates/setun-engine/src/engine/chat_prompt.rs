@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// How the prompt of a request is read.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(crate) struct Reading<'a> {
     /// Whether special tokens that messages spell are tokens.
     pub(super) parse_special: bool,
@@ -46,8 +46,9 @@ impl<'a> Reading<'a> {
 }
 
 impl Engine {
-    /// Tokens that a conversation takes, with what the template puts before the answer, as the
-    /// options say how it is read: `parse_special`, tools, and what concerns the template.
+    /// Tokens that a conversation takes, with what the template puts before the answer, as
+    /// [`chat`](Self::chat) reads it with these options: `parse_special`, tools, and what concerns
+    /// the template. What is not given is the engine's default.
     ///
     /// # Errors
     ///
@@ -57,9 +58,11 @@ impl Engine {
         messages: &[Message],
         options: &GenerateOptions,
     ) -> Result<Vec<u32>, Error> {
+        let options = options.clone().or(&self.shared.defaults);
         options.check()?;
-        Tool::check_all(&options.tools)?;
-        let reading = Reading::of(options, Instant::now());
+        let choice = options.tool_choice.clone().unwrap_or_default();
+        Tool::check_all(choice.offered(&options.tools)?)?;
+        let reading = Reading::of(&options, Instant::now());
         self.read_chat(messages, Reading { must_fit: false, ..reading })
     }
 
@@ -145,8 +148,13 @@ mod tests {
         engine_with("{% for m in messages %}{{ m.content | trim }}<end>{% endfor %}")
     }
 
-    /// An engine whose tokenizer has a token for each letter and `<end>`.
+    /// An engine with this template.
     fn engine_with(template: &str) -> Engine {
+        engine_by_default(template, GenerateOptions::new())
+    }
+
+    /// The same with default options. Its tokenizer has a token for each letter and `<end>`.
+    fn engine_by_default(template: &str, defaults: GenerateOptions) -> Engine {
         let letters = "abdehinortuw<>".chars();
         let vocab: Vec<_> =
             letters.map(|letter| format!(r#""{letter}": {}"#, u32::from(letter))).collect();
@@ -164,6 +172,7 @@ mod tests {
         let mut parts = parts(1);
         parts.tokenizer = Some(Arc::new(tokenizer.expect("a tokenizer")));
         parts.template = template.expect("a template").map(Arc::new);
+        parts.defaults = defaults;
         Engine::start(parts, &EngineOptions::default()).expect("an engine")
     }
 
@@ -230,6 +239,32 @@ mod tests {
         assert_eq!(count(herd().tool_choice(ToolChoice::None)).expect("a count"), "do".len());
         let error = count(herd().tools(vec![Tool::new("herd"), Tool::new("herd")]));
         assert_eq!(error.expect_err("one name").code(), ErrorCode::BadOption);
+    }
+
+    #[test]
+    fn counts_and_sessions_have_the_default_options_of_the_engine() {
+        let template = "{# <tool_call> arguments #}{% for tool in tools or [] %}{{ tool.function.name }}\
+                        {% endfor %}{{ mood }}{{ messages[0].content }}";
+        let variables = [("mood".to_owned(), "bad".into())].into_iter().collect();
+        let defaults = GenerateOptions::new().parse_special(true).chat_template_kwargs(variables);
+        let engine = engine_by_default(template, defaults.clone());
+        let (messages, sent) = (vec![Message::user("a<end>")], "bada".len() + 1);
+        let end = engine.complete(messages.clone(), GenerateOptions::new().max_tokens(1));
+        assert_eq!(end.expect("an end").done.usage.prompt_tokens, sent);
+        let count = |engine: &Engine, options| engine.count_tokens(messages.clone(), &options);
+        assert_eq!(count(&engine, GenerateOptions::new()).expect("a count"), sent);
+        let mut session = engine.session();
+        session.push(messages.clone()).expect("tokens");
+        assert_eq!(session.tokens().len(), sent);
+        let spelled = GenerateOptions::new().parse_special(false);
+        assert_eq!(count(&engine, spelled).expect("a count"), "bada<end>".len());
+
+        let engine = engine_by_default(template, defaults.tools(vec![Tool::new("herd")]));
+        assert_eq!(count(&engine, GenerateOptions::new()).expect("a count"), "herd".len() + sent);
+        let none = GenerateOptions::new().tool_choice(ToolChoice::None);
+        assert_eq!(count(&engine, none).expect("a count"), sent);
+        let absent = GenerateOptions::new().tool_choice(ToolChoice::Function("boat".into()));
+        assert_eq!(count(&engine, absent).expect_err("no such tool").code(), ErrorCode::BadOption);
     }
 
     #[test]

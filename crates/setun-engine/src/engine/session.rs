@@ -28,8 +28,8 @@ impl Session {
         &self.tokens
     }
 
-    /// Appends text, tokens or a conversation. Special tokens are added to text where the session
-    /// begins with it.
+    /// Appends text, tokens or a conversation, which is read by the engine's default options. Special
+    /// tokens are added to text where the session begins with it.
     ///
     /// # Errors
     ///

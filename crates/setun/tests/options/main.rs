@@ -21,6 +21,8 @@ fn files_made_from_the_table_are_current() {
     let (hub, models) = (read("docs/hub.md"), read("crates/setun-hub/catalog.json"));
     for (file, made) in [
         ("npm/src/generate-options.ts", typescript::generate_options()),
+        ("npm/src/sampling-options.ts", typescript::sampling_options()),
+        ("npm/src/penalty-options.ts", typescript::penalty_options()),
         ("npm/src/generate-rules.ts", typescript::generate_rules()),
         ("npm/src/beam-options.ts", typescript::beam_options()),
         ("npm/src/engine-limits.ts", typescript::engine_limits()),

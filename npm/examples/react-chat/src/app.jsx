@@ -1,16 +1,16 @@
 /** Loads a model, then shows the chat. */
 
 import { DirectChatTransport, ToolLoopAgent } from "ai";
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import { load, models } from "setun";
 import { createSetun } from "setun/ai-sdk";
+import { useModel } from "setun/react";
 import { Chat } from "./chat.jsx";
 
 const CHAT_MODELS = models.catalog.filter(({ chatTemplate }) => chatTemplate);
 
 /** An agent of the AI SDK, called in this page instead of on a server. */
-async function openChat(source, maxOutputTokens, onProgress) {
-  const model = await load(source, { onProgress });
+function transportOf(model, maxOutputTokens) {
   const agent = new ToolLoopAgent({
     model: createSetun(model)(),
     instructions: "You are a helpful assistant.",
@@ -19,23 +19,23 @@ async function openChat(source, maxOutputTokens, onProgress) {
   return new DirectChatTransport({ agent });
 }
 
+function describe({ status, progress, error }) {
+  if (status === "error") return `${error.code}: ${error.message}`;
+  if (!progress) return status === "loading" ? "loading" : "";
+  const { phase, loadedBytes, totalBytes } = progress;
+  return totalBytes ? `${phase} ${Math.round((100 * loadedBytes) / totalBytes)} %` : phase;
+}
+
 export function App() {
-  const [transport, setTransport] = useState();
-  const [status, setStatus] = useState("");
+  const [{ source, tokens }, setRequest] = useState({ source: null, tokens: 0 });
+  const state = useModel(load, source);
+  const transport = useMemo(() => state.model && transportOf(state.model, tokens), [state.model, tokens]);
 
-  function showProgress({ phase, loadedBytes, totalBytes }) {
-    const percent = totalBytes ? ` ${Math.round((100 * loadedBytes) / totalBytes)} %` : "";
-    setStatus(`${phase}${percent}`);
-  }
-
-  async function start(event) {
+  function start(event) {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
-    try {
-      setTransport(await openChat(form.get("source"), Number(form.get("tokens")), showProgress));
-    } catch (error) {
-      setStatus(`${error.code}: ${error.message}`);
-    }
+    setRequest({ source: form.get("source"), tokens: Number(form.get("tokens")) });
+    if (state.status === "error") state.retry();
   }
 
   if (transport) return <Chat transport={transport} />;
@@ -55,7 +55,7 @@ export function App() {
         Tokens of an answer: <input name="tokens" type="number" min="1" defaultValue="300" />
       </label>
       <button type="submit">Load</button>
-      <p role="status">{status}</p>
+      <p role="status">{describe(state)}</p>
     </form>
   );
 }
