@@ -22,10 +22,8 @@ async fn keys_are_needed_but_for_the_state() {
     let options = ServeOptions::new().api_keys(keys);
     let refused = ask(&options, "GET", "/v1/models", &[]).await;
     assert_eq!(refused.error()["code"], "invalid_api_key");
-    assert_eq!(
-        (refused.status, &*refused.headers["www-authenticate"]),
-        (StatusCode::UNAUTHORIZED, &b"Bearer"[..])
-    );
+    assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(refused.headers["www-authenticate"], "Bearer");
     let wrong = [("authorization", "Bearer third")];
     assert_eq!(ask(&options, "GET", "/metrics", &wrong).await.status, StatusCode::UNAUTHORIZED);
     let right = [("authorization", "Bearer second")];

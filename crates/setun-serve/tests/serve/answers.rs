@@ -105,13 +105,14 @@ async fn log_probabilities_are_the_engines_with_those_of_an_echoed_prompt() {
     let own = GenerateOptions::new().max_tokens(5).logprobs(true).top_logprobs(2);
     let expected = expected(PROMPT, own.prompt_logprobs(true), 1).remove(0);
     let deltas: Vec<_> = expected.prompt.iter().chain(&expected.deltas).collect();
-    let whole = post(&router, path, &request).await.json();
+    let answer = post(&router, path, &request).await;
+    let whole = answer.json();
     let choice = &whole["choices"][0];
     assert_eq!(choice["text"], format!("{PROMPT}{}", expected.text));
-    let found = choice["logprobs"]["token_logprobs"].as_array().expect("a list");
-    assert_eq!(found[0], Value::Null, "nothing comes before the first");
-    let own: Vec<Value> = deltas.iter().map(|delta| json!(delta.logprob)).collect();
-    assert_eq!(*found, own);
+    let own: Vec<_> = deltas.iter().map(|delta| delta.logprob).collect();
+    assert_eq!(own[0], None, "nothing comes before the first");
+    // As text, which has every digit.
+    assert!(answer.text.contains(&json!(own).to_string()), "{}", answer.text);
     for list in ["tokens", "top_logprobs", "text_offset"] {
         assert_eq!(choice["logprobs"][list].as_array().expect(list).len(), own.len());
     }
@@ -148,18 +149,19 @@ async fn embeddings_are_the_engines_as_numbers_and_bytes() {
     let own = shared().embed(texts, Pooling::Last, true).await;
     let own: Vec<_> = own.into_iter().map(|one| one.expect("a vector")).collect();
     let request = json!({"model": MODEL, "input": texts});
-    let numbers = post(&router, "/v1/embeddings", &request).await.json();
+    let answer = post(&router, "/v1/embeddings", &request).await;
     let bytes = with(&request, &json!({"encoding_format": "base64"}));
     let bytes = post(&router, "/v1/embeddings", &bytes).await.json();
     for (index, own) in own.iter().enumerate() {
-        assert_eq!(numbers["data"][index]["embedding"], json!(own.values));
+        let numbers = serde_json::to_string(&own.values).expect("JSON");
+        assert!(answer.text.contains(&numbers), "{}", answer.text);
         let packed = bytes["data"][index]["embedding"].as_str().expect("base64");
         let packed = STANDARD.decode(packed).expect("base64");
         let values: Vec<u8> = own.values.iter().flat_map(|value| value.to_le_bytes()).collect();
         assert_eq!(packed, values);
     }
     let tokens: usize = own.iter().map(|one| one.tokens).sum();
-    assert_eq!(numbers["usage"], json!({"prompt_tokens": tokens, "total_tokens": tokens}));
+    assert_eq!(answer.json()["usage"], json!({"prompt_tokens": tokens, "total_tokens": tokens}));
 }
 
 #[tokio::test]

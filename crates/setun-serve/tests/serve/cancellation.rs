@@ -30,7 +30,7 @@ impl Server {
         let lifecycle = Lifecycle::new();
         let options = ServeOptions::new().bound_to(address).lifecycle(lifecycle.clone());
         let router = router(engine, options);
-        let grace = Duration::from_secs(600);
+        let grace = Duration::from_mins(10);
         let served = runtime.spawn(serve(listener, router, lifecycle.clone(), grace));
         Self { runtime, address, lifecycle, served }
     }

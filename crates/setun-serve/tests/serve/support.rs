@@ -14,9 +14,9 @@ use axum::{
 };
 use serde_json::{Value, json};
 use setun::{
-    Engine, EngineConfig, GenerateOptions, LogitsProcessor, Model, SharedProcessor,
+    Engine, EngineConfig, GenerateOptions, LogitsProcessor, Model,
     checkpoint::Source,
-    text::{Candidates, Step, TextError},
+    text::{Candidates, SharedProcessor, Step, TextError},
 };
 use setun_serve::{ServeOptions, router};
 use tower::ServiceExt;
@@ -143,7 +143,7 @@ impl Gate {
     /// Waits until a generation is held.
     pub(crate) fn wait(&self) {
         let state = self.0.0.lock().expect("no panic");
-        let _ = self.0.1.wait_while(state, |state| !state.reached).expect("no panic");
+        drop(self.0.1.wait_while(state, |state| !state.reached).expect("no panic"));
     }
 
     pub(crate) fn open(&self) {
@@ -158,7 +158,7 @@ impl LogitsProcessor for Gate {
             let mut state = self.0.0.lock().expect("no panic");
             state.reached = true;
             self.0.1.notify_all();
-            let _ = self.0.1.wait_while(state, |state| !state.is_open).expect("no panic");
+            drop(self.0.1.wait_while(state, |state| !state.is_open).expect("no panic"));
         }
         Ok(())
     }
