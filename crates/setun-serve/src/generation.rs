@@ -2,20 +2,20 @@
 
 use std::{convert::Infallible, time::Instant};
 
-use axum::body::Bytes;
+use axum::{body::Bytes, response::Response};
 use futures::{
     StreamExt,
     future::try_join_all,
     stream::{self, BoxStream, SelectAll, select_all},
 };
 use setun::{
-    Completion, Engine, EngineError, Event, GenerateOptions, GenerationStream, GrammarSpec, Prompt,
+    Completion, EngineError, Event, GenerateOptions, GenerationStream, GrammarSpec, Prompt,
 };
-use tokio::task::spawn_blocking;
 
-use axum::response::Response;
-
-use crate::{app::App, error::ApiError, lifecycle::RequestGuard, response_format, sampling, sse};
+use crate::{
+    app::App, blocking::beside, error::ApiError, lifecycle::RequestGuard, response_format,
+    sampling, sse,
+};
 
 /// Most texts of a request: prompts, and samples of each.
 pub(crate) const MAX_CHOICES: usize = 128;
@@ -71,19 +71,10 @@ impl GenerationRequest {
         let compile = |spec| response_format::compile(&app.engine, &spec, options.timeout);
         let constraint = format.map(compile).transpose().map_err(refused)?;
         let options = sampling::constrained(options, constraint);
-        let start = |prompt| start_samples(&app.engine, prompt, &options, samples);
+        let start = |prompt| app.engine.generate_many(prompt, options.clone(), samples);
         let streams: Result<Vec<_>, _> = prompts.into_iter().map(start).collect();
         Ok(streams.map_err(refused)?.into_iter().flatten().collect())
     }
-}
-
-fn start_samples(
-    engine: &Engine,
-    prompt: Prompt,
-    options: &GenerateOptions,
-    samples: usize,
-) -> Result<Vec<GenerationStream>, EngineError> {
-    engine.generate_many(prompt, options.clone(), samples)
 }
 
 impl Running {

@@ -24,6 +24,7 @@
 mod access;
 mod api_keys;
 mod app;
+mod blocking;
 mod bucket_counts;
 mod error;
 mod fields;

@@ -6,10 +6,10 @@ use axum::{
 };
 use serde::Serialize;
 use setun::{GenerateOptions, Prompt};
-use tokio::task::spawn_blocking;
 
 use crate::{
     app::App,
+    blocking::beside,
     error::{ApiError, json},
     fields::Fields,
     messages,
@@ -86,11 +86,4 @@ fn read(fields: &mut Fields) -> Result<(Prompt, GenerateOptions), ApiError> {
         options = options.continue_final_message(continues);
     }
     Ok((Prompt::Chat(messages), options))
-}
-
-/// Runs what takes some time beside those who serve connections.
-pub(crate) async fn beside<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
-) -> Result<T, ApiError> {
-    spawn_blocking(work).await.map_err(|_| ApiError::internal("the work failed"))?
 }

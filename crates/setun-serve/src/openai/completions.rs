@@ -16,11 +16,11 @@ use super::{
 };
 use crate::{
     app::App,
+    blocking::beside,
     error::{ApiError, json},
     fields::Fields,
     generation::{GenerationRequest, MAX_CHOICES},
     response_format, sampling,
-    tokenize::beside,
 };
 
 /// The field of the prompts.

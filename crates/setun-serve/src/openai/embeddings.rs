@@ -11,9 +11,9 @@ use setun::{Embedding, Engine, Pooling, Prompt};
 use super::prompts;
 use crate::{
     app::App,
+    blocking::beside,
     error::{ApiError, json},
     fields::Fields,
-    tokenize::beside,
 };
 
 /// The field of the texts.
