@@ -56,9 +56,7 @@ impl GenerationRequest {
     pub(crate) async fn start(self, app: &App, guard: RequestGuard) -> Result<Running, ApiError> {
         let begun = Instant::now();
         let (samples, task_app) = (self.samples, App::clone(app));
-        let streams = spawn_blocking(move || self.streams(&task_app)).await;
-        let streams =
-            streams.map_err(|_| ApiError::internal("the request could not be begun"))??;
+        let streams = beside(move || self.streams(&task_app)).await?;
         Ok(Running { app: App::clone(app), streams, samples, begun, guard })
     }
 
