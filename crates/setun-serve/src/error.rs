@@ -232,12 +232,13 @@ fn param(error: &EngineError, prompt: &str) -> Option<String> {
 
 /// The type of a JSON value.
 fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
-    }
+    type IsKind = fn(&Value) -> bool;
+    const KINDS: [(IsKind, &str); 5] = [
+        (Value::is_boolean, "a boolean"),
+        (Value::is_number, "a number"),
+        (Value::is_string, "a string"),
+        (Value::is_array, "a list"),
+        (Value::is_object, "an object"),
+    ];
+    KINDS.iter().find(|(is_kind, _)| is_kind(value)).map_or("null", |(_, kind)| kind)
 }

@@ -167,6 +167,12 @@ impl Page {
     }
 }
 
+/// Values of metrics are floats.
+#[expect(clippy::cast_precision_loss, reason = "below 2^53")]
+fn to_f64(number: u64) -> f64 {
+    number as f64
+}
+
 /// The value of a label.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
@@ -174,12 +180,6 @@ fn escaped(text: &str) -> String {
 
 fn usage(engine: &EngineMetrics) -> f64 {
     to_f64(engine.used_blocks as u64) / to_f64(engine.blocks.max(1) as u64)
-}
-
-/// Values of metrics are floats.
-#[expect(clippy::cast_precision_loss, reason = "below 2^53")]
-fn to_f64(number: u64) -> f64 {
-    number as f64
 }
 
 #[cfg(test)]
