@@ -3,14 +3,13 @@
 mod beams;
 mod constraint;
 mod context;
+mod engine;
 mod filter;
 mod messages;
 mod options;
 mod template;
 mod texts;
 mod tools;
-
-use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use setun::{
@@ -22,6 +21,7 @@ use setun::{
 pub(crate) use beams::BeamArgs;
 use constraint::ConstraintArgs;
 use context::ContextOverflow;
+pub(crate) use engine::EngineArgs;
 use filter::ContentFilterArgs;
 pub(crate) use messages::MessageArgs;
 use options::OptionArgs;
@@ -43,33 +43,17 @@ const AUTO: &str = "auto";
 #[derive(Args, Debug)]
 pub(crate) struct GenerateArgs<const CHAT: bool> {
     #[command(flatten)]
-    model: ModelArgs,
-    #[command(flatten)]
     options: OptionArgs<CHAT>,
     #[command(flatten)]
     constraint: ConstraintArgs,
-
-    /// Draft model for speculative decoding: a smaller model with the same vocabulary. The text does
-    /// not change
-    #[arg(long, value_name = "MODEL", help_heading = None::<&'static str>)]
-    draft: Option<String>,
+    #[command(flatten)]
+    filter: ContentFilterArgs,
+    #[command(flatten)]
+    engine: EngineArgs,
 
     /// What to do when the prompt or the text exceeds the context length
     #[arg(long, value_enum, value_name = "STRATEGY", default_value_t = ContextOverflow::Stop)]
-    #[arg(help_heading = None::<&'static str>)]
     context_overflow: ContextOverflow,
-
-    #[command(flatten)]
-    filter: ContentFilterArgs,
-
-    #[command(flatten)]
-    device: DeviceArgs,
-    #[command(flatten)]
-    memory: MemoryArgs,
-
-    /// TOML file with settings; options of the command line override it (docs/configuration.md)
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
 }
 
 /// Which model.
@@ -178,19 +162,9 @@ pub(crate) struct MemoryArgs {
 impl<const CHAT: bool> GenerateArgs<CHAT> {
     /// Loads the model and starts an engine for this number of concurrent texts.
     pub(crate) fn engine(&self, texts: usize) -> Result<Engine, CliError> {
-        self.device.device()?; // before the work of loading
+        self.engine.check()?; // before the work of loading
         self.filter.filter()?;
-        let mut config = match &self.config {
-            Some(file) => read_config(file)?,
-            None => with_contexts(texts),
-        };
-        config.engine.max_concurrent = config.engine.max_concurrent.max(texts);
-        self.device.apply(self.memory, &mut config)?;
-        let builder = Engine::builder(self.model.files()?.open()?).config(config);
-        start(match &self.draft {
-            Some(draft) => builder.draft(self.model.files_of(draft)?.open()?),
-            None => builder,
-        })
+        self.engine.engine(Some(texts))
     }
 
     /// How to generate, as the engine takes it.
@@ -269,19 +243,6 @@ pub(crate) fn builder(
     let mut config = with_contexts(contexts);
     device.apply(memory, &mut config)?;
     Ok(Engine::builder(model.into()).config(config))
-}
-
-/// A configuration that asks for nothing that a command does not report.
-fn read_config(file: &Path) -> Result<EngineConfig, CliError> {
-    let config = EngineConfig::read(file)?;
-    if config.engine.profile || config.engine.timeline {
-        return Err(CliError::Usage(format!(
-            "--config {}: [monitoring] is for programs, expected --profile or --trace FILE of \
-             `setun run` in its place",
-            file.display()
-        )));
-    }
-    Ok(config)
 }
 
 fn with_contexts(contexts: usize) -> EngineConfig {

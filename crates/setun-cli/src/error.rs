@@ -121,6 +121,16 @@ pub(crate) enum CliError {
         lock: PathBuf,
     },
 
+    /// An address that a server could not be bound to.
+    #[cfg(feature = "serve")]
+    #[error("[io] cannot listen at {address}: {source}")]
+    Listen {
+        /// The address.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+
     /// Standard input could not be read.
     #[error("[io] cannot read standard input: {0}")]
     Input(io::Error),

@@ -23,8 +23,11 @@ const SIGINT: i32 = 2;
 /// The last signal that ended something.
 static SIGNAL: AtomicI32 = AtomicI32::new(SIGINT);
 
-/// What a signal ends. It takes the handles, so that a second one ends the process.
-static CURRENT: Mutex<Vec<CancelHandle>> = Mutex::new(vec![]);
+/// What a signal ends. It takes the actions, so that a second one ends the process.
+static CURRENT: Mutex<Vec<Action>> = Mutex::new(vec![]);
+
+/// Ends something.
+type Action = Box<dyn FnOnce() + Send>;
 
 /// Files and folders that are removed if the process is ended, in the order in which they were
 /// made.
@@ -60,9 +63,9 @@ pub(crate) fn is_terminated() -> bool {
 /// Ends what is under way after a signal.
 fn end(signal: i32) {
     SIGNAL.store(signal, Ordering::Relaxed);
-    let handles = replace(vec![]);
-    if !handles.is_empty() {
-        return handles.iter().for_each(CancelHandle::cancel);
+    let actions = replace(vec![]);
+    if !actions.is_empty() {
+        return actions.into_iter().for_each(|action| action());
     }
     if io::stderr().is_terminal() {
         report("\n");
@@ -75,7 +78,15 @@ fn end(signal: i32) {
 
 /// The signals end these generations, until the guard is dropped.
 pub(crate) fn cancels(handles: Vec<CancelHandle>) -> Guard {
-    replace(handles);
+    let action = |handle: CancelHandle| -> Action { Box::new(move || handle.cancel()) };
+    replace(handles.into_iter().map(action).collect());
+    Guard
+}
+
+/// The first signal does this, until the guard is dropped.
+#[cfg(feature = "serve")]
+pub(crate) fn on_signal(action: impl FnOnce() + Send + 'static) -> Guard {
+    replace(vec![Box::new(action)]);
     Guard
 }
 
@@ -99,6 +110,6 @@ pub(crate) fn remove(path: &Path) {
     let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
 }
 
-fn replace(handles: Vec<CancelHandle>) -> Vec<CancelHandle> {
-    std::mem::replace(&mut *CURRENT.lock().unwrap_or_else(PoisonError::into_inner), handles)
+fn replace(actions: Vec<Action>) -> Vec<Action> {
+    std::mem::replace(&mut *CURRENT.lock().unwrap_or_else(PoisonError::into_inner), actions)
 }

@@ -60,6 +60,15 @@ impl Histogram {
         Some(self.most)
     }
 
+    /// How many values are at most this. Of a bucket that reaches beyond it none is counted, so
+    /// that it is too few by those of one bucket at most.
+    #[must_use]
+    pub fn count_up_to(&self, value: u64) -> u64 {
+        let within =
+            self.counts.iter().enumerate().take_while(|(bucket, _)| largest(*bucket) <= value);
+        within.map(|(_, count)| count).sum()
+    }
+
     /// How many of the values, put in order, lead up to this share of them.
     #[expect(
         clippy::cast_precision_loss,
@@ -151,6 +160,12 @@ impl TimeHistogram {
         self.0.quantile(share).map(Duration::from_nanos)
     }
 
+    /// How many times are at most this, to within an eighth of it.
+    #[must_use]
+    pub fn count_up_to(&self, time: Duration) -> u64 {
+        self.0.count_up_to(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    }
+
     pub(crate) fn record_many(&mut self, time: Duration, times: u64) {
         self.0.record_many(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), times);
     }
@@ -191,6 +206,11 @@ mod tests {
             let exact = *values.iter().find(enough).expect("the last one");
             let found = left.quantile(share).expect("values");
             prop_assert!(found >= exact && found - exact <= exact / 8, "{} {}", exact, found);
+            let up_to = |most| values.iter().filter(|&&value| value <= most).count() as u64;
+            let counted = left.count_up_to(exact);
+            let (least, most) = (up_to(exact - exact.div_ceil(8)), up_to(exact));
+            prop_assert!((least..=most).contains(&counted), "{} {} {}", least, counted, most);
+            prop_assert_eq!(left.count_up_to(u64::MAX), left.count());
             if exact < 2 * SINGLE {
                 prop_assert_eq!(found, exact);
             }

@@ -9,13 +9,14 @@ use crate::parallel::parallel_map;
 use crate::toolchain::{TARGET, host};
 
 /// The crates, lowest layer first; a crate depends only on crates of lower layers.
-const LAYERS: [&[&str]; 8] = [
+const LAYERS: [&[&str]; 10] = [
     &["setun-ops", "setun-text", "setun-shaders"],
     &["setun-parity"], // for tests alone
     &["setun-checkpoint", "setun-grammar", "setun-cpu", "setun-gpu"],
     &["setun-model"],
     &["setun-engine", "setun-hub"],
     &["setun"],
+    &["setun-serve"],
     &["setun-cli", "setun-wasm", "setun-grammar-wasm", "setun-onnx-wasm", "setun-tests"],
     &["xtask"],
 ];
@@ -37,7 +38,7 @@ const KEPT_OUT: [&str; 12] = [
 ];
 
 /// Crates that may use the above.
-const FREE: [&str; 4] = ["setun-cli", "setun-hub", "setun-tests", "xtask"];
+const FREE: [&str; 5] = ["setun-cli", "setun-hub", "setun-serve", "setun-tests", "xtask"];
 
 pub(super) fn check() -> Result<Findings> {
     let metadata = metadata()?;

@@ -69,6 +69,8 @@ functions! {
     ModelHeader::estimate(any(), any());
     Conversion::new(any(), "", any(), "");
     hub::catalog();
+    setun_serve::router(any(), any());
+    setun_serve::serve(any(), any(), any(), any());
 }
 
 fn compiled<T>(_: T) {}

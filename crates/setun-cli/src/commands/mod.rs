@@ -1,7 +1,7 @@
 //! The commands.
 
 mod bench;
-#[cfg(test)]
+#[cfg(all(test, feature = "serve"))]
 mod capabilities_tests;
 mod chat;
 mod classify;
@@ -15,6 +15,8 @@ mod perplexity;
 mod profile;
 mod run;
 mod score;
+#[cfg(feature = "serve")]
+mod serve;
 mod synth;
 mod verify;
 
@@ -41,6 +43,8 @@ pub(crate) struct Setun {
 enum Command {
     Run(run::Args),
     Chat(chat::Args),
+    #[cfg(feature = "serve")]
+    Serve(serve::Args),
     Score(score::Args),
     Classify(classify::Args),
     Embed(embed::Args),
@@ -70,6 +74,8 @@ impl Setun {
         match self.command {
             Command::Run(args) => run::run(&args),
             Command::Chat(args) => chat::run(&args),
+            #[cfg(feature = "serve")]
+            Command::Serve(args) => serve::run(&args),
             Command::Score(args) => score::run(&args),
             Command::Classify(args) => classify::run(&args),
             Command::Embed(args) => embed::run(&args),

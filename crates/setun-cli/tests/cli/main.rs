@@ -18,6 +18,8 @@ mod processes;
 mod reading;
 mod run;
 mod samples;
+#[cfg(all(unix, feature = "serve"))]
+mod serve;
 #[cfg(unix)]
 mod signals;
 #[cfg(unix)]

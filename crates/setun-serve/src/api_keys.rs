@@ -1,0 +1,105 @@
+//! Keys of clients, kept as hashes and compared in constant time.
+
+use axum::http::{HeaderMap, header::AUTHORIZATION};
+use sha2::{Digest, Sha256};
+use subtle::{Choice, ConstantTimeEq};
+
+use crate::error::ApiError;
+
+/// Keys of which a request needs one. Only their hashes are kept.
+#[derive(Clone, Default)]
+pub struct ApiKeys(Vec<[u8; 32]>);
+
+/// Why keys cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApiKeysError {
+    /// There are none.
+    #[error("there is no key, expected one or more, each on a line")]
+    None,
+
+    /// One cannot be sent in a header.
+    #[error("line {line} is no key, expected visible characters of ASCII")]
+    Invalid {
+        /// Its line, from 1.
+        line: usize,
+    },
+}
+
+impl ApiKeys {
+    /// Reads keys, one a line; empty lines and those that begin with `#` are left out.
+    ///
+    /// # Errors
+    ///
+    /// If there is no key, or one has characters that are not visible ASCII.
+    pub fn parse(text: &str) -> Result<Self, ApiKeysError> {
+        let lines = (1..).zip(text.lines().map(str::trim));
+        let is_key = |(_, line): &(usize, &str)| !line.is_empty() && !line.starts_with('#');
+        let hash = |(line, key): (usize, &str)| {
+            let is_visible = key.bytes().all(|byte| byte.is_ascii_graphic());
+            if is_visible { Ok(hash(key.as_bytes())) } else { Err(ApiKeysError::Invalid { line }) }
+        };
+        let hashes = lines.filter(is_key).map(hash).collect::<Result<Vec<_>, _>>()?;
+        if hashes.is_empty() { Err(ApiKeysError::None) } else { Ok(Self(hashes)) }
+    }
+
+    /// Checks the key of a request. Without keys every request is taken.
+    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        if self.0.is_empty() || bearer(headers).is_some_and(|key| self.has(key)) {
+            return Ok(());
+        }
+        Err(ApiError::bad_key())
+    }
+
+    /// Whether a key is one of these: all are compared, each to its end.
+    fn has(&self, key: &[u8]) -> bool {
+        let key = hash(key);
+        let found = self.0.iter().fold(Choice::from(0), |found, known| found | known.ct_eq(&key));
+        found.into()
+    }
+}
+
+impl std::fmt::Debug for ApiKeys {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "ApiKeys({})", self.0.len())
+    }
+}
+
+fn hash(key: &[u8]) -> [u8; 32] {
+    Sha256::digest(key).into()
+}
+
+/// The key after `Bearer`, whose name has any case.
+fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
+    let value = headers.get(AUTHORIZATION)?.as_bytes();
+    let (scheme, key) = value.split_at_checked("Bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"Bearer ").then(|| key.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_lines() {
+        let keys = ApiKeys::parse("# of the team\nfirst\n\n  second  \n").expect("two keys");
+        assert!(keys.has(b"first") && keys.has(b"second"));
+        assert!(!keys.has(b"# of the team") && !keys.has(b"firs") && !keys.has(b""));
+        assert_eq!(format!("{keys:?}"), "ApiKeys(2)", "no key is shown");
+        assert_eq!(ApiKeys::parse("# none\n").expect_err("none"), ApiKeysError::None);
+        let invalid = ApiKeysError::Invalid { line: 2 };
+        assert_eq!(ApiKeys::parse("a\nb c\n").expect_err("a space"), invalid);
+    }
+
+    #[test]
+    fn a_key_comes_after_bearer() {
+        let keys = ApiKeys::parse("first").expect("a key");
+        let check = |value: &'static str| {
+            let value = axum::http::HeaderValue::from_static(value);
+            keys.check(&HeaderMap::from_iter([(AUTHORIZATION, value)])).is_ok()
+        };
+        assert!(check("Bearer first") && check("bearer  first"));
+        assert!(!check("first") && !check("Basic first") && !check("Bearer firsts"));
+        assert!(keys.check(&HeaderMap::new()).is_err());
+        assert!(ApiKeys::default().check(&HeaderMap::new()).is_ok());
+    }
+}

@@ -1,0 +1,244 @@
+//! Errors in the one shape that clients of the `OpenAI` API read.
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use serde_json::Value;
+use setun::{EngineError, ErrorCode, text::TextError};
+
+/// Time after which a request that was refused for lack of room may be sent again.
+const RETRY_MILLISECONDS: u16 = 1000;
+
+/// An error, as a client gets it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    message: String,
+    param: Option<String>,
+    code: Option<&'static str>,
+}
+
+/// The JSON form of an error.
+#[derive(Serialize)]
+pub(crate) struct ErrorBody<'a> {
+    error: ErrorFields<'a>,
+}
+
+#[derive(Serialize)]
+struct ErrorFields<'a> {
+    message: &'a str,
+    r#type: &'static str,
+    param: Option<&'a str>,
+    code: Option<&'static str>,
+}
+
+impl ApiError {
+    fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), param: None, code: Some(code) }
+    }
+
+    /// A field with a value that is not taken.
+    pub(crate) fn invalid(param: &str, reason: impl AsRef<str>) -> Self {
+        Self {
+            param: Some(param.to_owned()),
+            ..Self::new(
+                StatusCode::BAD_REQUEST,
+                "invalid_value",
+                format!("{param}: {}", reason.as_ref()),
+            )
+        }
+    }
+
+    /// A field with a value of another type.
+    pub(crate) fn wrong_type(param: &str, expected: &str, found: &Value) -> Self {
+        let reason = format!("expected {expected}, found {}", kind(found));
+        Self { code: Some("invalid_type"), ..Self::invalid(param, reason) }
+    }
+
+    /// A field that is required and not given.
+    pub(crate) fn missing(param: &str, expected: &str) -> Self {
+        let reason = format!("expected {expected}, found nothing");
+        Self { code: Some("missing_required_parameter"), ..Self::invalid(param, reason) }
+    }
+
+    /// A field that would change the answer and is not supported.
+    pub(crate) fn unsupported(param: &str, reason: &str) -> Self {
+        let reason = format!("not supported: {reason}");
+        Self { code: Some("unsupported_parameter"), ..Self::invalid(param, reason) }
+    }
+
+    /// A body that is no JSON object.
+    pub(crate) fn bad_json(reason: &str) -> Self {
+        let message = format!("the body is no JSON object: {reason}");
+        Self::new(StatusCode::BAD_REQUEST, "invalid_json", message)
+    }
+
+    pub(crate) fn body_too_large(limit: usize) -> Self {
+        let message = format!("the body is larger than {limit} bytes");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message)
+    }
+
+    /// A body that ended early.
+    pub(crate) fn broken_body() -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "incomplete_body", "the body ended early")
+    }
+
+    pub(crate) fn unknown_model(found: &str, known: &[String]) -> Self {
+        let message = format!("model: expected {}, found {found:?}", known.join(" or "));
+        let param = Some("model".to_owned());
+        Self { param, ..Self::new(StatusCode::NOT_FOUND, "model_not_found", message) }
+    }
+
+    pub(crate) fn no_route(path: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "unknown_url", format!("there is no {path}"))
+    }
+
+    pub(crate) fn wrong_method(method: &str, path: &str) -> Self {
+        let message = format!("{path} does not take {method}");
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
+    }
+
+    pub(crate) fn bad_key() -> Self {
+        let message = "expected `Authorization: Bearer KEY` with a key of this server";
+        Self::new(StatusCode::UNAUTHORIZED, "invalid_api_key", message)
+    }
+
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", message)
+    }
+
+    pub(crate) fn draining() -> Self {
+        let message = "the server is shutting down";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", message)
+    }
+
+    /// A fault of the server.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", message)
+    }
+
+    /// The error of a request that the engine has not begun: whatever is wrong is of the request,
+    /// unless the engine has no room or is gone.
+    pub(crate) fn of_request(error: &EngineError, prompt: &str) -> Self {
+        let of_run = Self::of_run(error);
+        let (status, code) = match error.code() {
+            ErrorCode::ContextFull => (StatusCode::BAD_REQUEST, "context_length_exceeded"),
+            ErrorCode::UnsupportedModel => (StatusCode::BAD_REQUEST, "unsupported_model"),
+            ErrorCode::BadCheckpoint | ErrorCode::Cancelled | ErrorCode::Truncated => {
+                (StatusCode::BAD_REQUEST, "invalid_value")
+            }
+            _ => (of_run.status, of_run.code.unwrap_or("internal_error")),
+        };
+        let is_prompt = error.code() == ErrorCode::ContextFull;
+        let param = if is_prompt { Some(prompt.to_owned()) } else { param(error, prompt) };
+        Self { status, code: Some(code), param, ..of_run }
+    }
+
+    /// The error of a generation that had begun.
+    pub(crate) fn of_run(error: &EngineError) -> Self {
+        let (status, code) = match error.code() {
+            ErrorCode::BadOption | ErrorCode::Cancelled => {
+                (StatusCode::BAD_REQUEST, "invalid_value")
+            }
+            ErrorCode::ContextFull => (StatusCode::BAD_REQUEST, "context_length_exceeded"),
+            ErrorCode::Busy => (StatusCode::TOO_MANY_REQUESTS, "rate_limit_exceeded"),
+            ErrorCode::OutOfMemory => (StatusCode::SERVICE_UNAVAILABLE, "out_of_memory"),
+            ErrorCode::Disposed | ErrorCode::DeviceLost | ErrorCode::BackendUnavailable => {
+                (StatusCode::SERVICE_UNAVAILABLE, "unavailable")
+            }
+            _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
+        };
+        Self::new(status, code, error.to_string())
+    }
+
+    /// The error as JSON, for an event of a stream too.
+    pub(crate) fn body(&self) -> ErrorBody<'_> {
+        let r#type = match self.status {
+            StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+            status if status.is_server_error() => "server_error",
+            _ => "invalid_request_error",
+        };
+        let Self { message, param, code, .. } = self;
+        ErrorBody { error: ErrorFields { message, r#type, param: param.as_deref(), code: *code } }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let mut response = json(&self.body());
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        match self.status {
+            StatusCode::TOO_MANY_REQUESTS => {
+                headers.insert("retry-after-ms", RETRY_MILLISECONDS.into());
+                headers.insert("retry-after", (RETRY_MILLISECONDS / 1000).into());
+            }
+            StatusCode::UNAUTHORIZED => {
+                headers.insert("www-authenticate", HeaderValue::from_static("Bearer"));
+            }
+            StatusCode::SERVICE_UNAVAILABLE => {
+                headers.insert("x-should-retry", HeaderValue::from_static("true"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+/// A value as the body of an answer.
+pub(crate) fn json(value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => {
+            let mut response = Response::new(Body::from(bytes));
+            let json = HeaderValue::from_static("application/json");
+            response.headers_mut().insert(CONTENT_TYPE, json);
+            response
+        }
+        // Every key of an answer is a string.
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// The field that an error names.
+fn param(error: &EngineError, prompt: &str) -> Option<String> {
+    let option = match error {
+        EngineError::BadOption { option: "constraint", .. } | EngineError::Grammar(_) => {
+            "response_format"
+        }
+        EngineError::BadOption { option: "prompt", .. } => prompt,
+        EngineError::BadOption { option, .. } => option,
+        EngineError::Text(error) => match error {
+            TextError::OptionToken { option, .. }
+            | TextError::EmptyOption { option, .. }
+            | TextError::NeedsState { option } => option,
+            TextError::Tool { .. } => "tools",
+            TextError::ToolChoice { .. } => "tool_choice",
+            TextError::EmptyStopString { .. } => "stop",
+            TextError::Encode { .. }
+            | TextError::Message { .. }
+            | TextError::NoFreeMark
+            | TextError::TemplateFailed { .. }
+            | TextError::TemplateLimit { .. }
+            | TextError::TemplateRefused { .. } => prompt,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(option.to_owned())
+}
+
+/// The type of a JSON value.
+fn kind(value: &Value) -> &'static str {
+    type IsKind = fn(&Value) -> bool;
+    const KINDS: [(IsKind, &str); 5] = [
+        (Value::is_boolean, "a boolean"),
+        (Value::is_number, "a number"),
+        (Value::is_string, "a string"),
+        (Value::is_array, "a list"),
+        (Value::is_object, "an object"),
+    ];
+    KINDS.iter().find(|(is_kind, _)| is_kind(value)).map_or("null", |(_, kind)| kind)
+}

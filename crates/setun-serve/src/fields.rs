@@ -1,0 +1,102 @@
+//! Fields of a request, each taken by its name and type.
+
+use serde_json::{Map, Value};
+use tracing::debug;
+
+use crate::error::ApiError;
+
+/// The fields of a JSON object that have not been taken. A field that is null counts as absent.
+#[derive(Debug, Default)]
+pub(crate) struct Fields {
+    path: String,
+    map: Map<String, Value>,
+}
+
+impl Fields {
+    /// Reads the body of a request.
+    pub(crate) fn read(body: &[u8]) -> Result<Self, ApiError> {
+        let value =
+            serde_json::from_slice(body).map_err(|error| ApiError::bad_json(&error.to_string()))?;
+        match value {
+            Value::Object(map) => Ok(Self { path: String::new(), map }),
+            _ => Err(ApiError::bad_json("it is another value")),
+        }
+    }
+
+    /// The name of a field with that of the object that it is in.
+    pub(crate) fn name(&self, field: &str) -> String {
+        format!("{}{field}", self.path)
+    }
+
+    pub(crate) fn take(&mut self, field: &str) -> Option<Value> {
+        self.map.shift_remove(field).filter(|value| !value.is_null())
+    }
+
+    pub(crate) fn text(&mut self, field: &str) -> Result<Option<String>, ApiError> {
+        match self.take(field) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(self.wrong_type(field, "a string", &other)),
+        }
+    }
+
+    pub(crate) fn flag(&mut self, field: &str) -> Result<Option<bool>, ApiError> {
+        match self.take(field) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(flag)),
+            Some(other) => Err(self.wrong_type(field, "true or false", &other)),
+        }
+    }
+
+    /// An integer of a range, both ends included.
+    pub(crate) fn count(
+        &mut self,
+        field: &str,
+        least: usize,
+        most: usize,
+    ) -> Result<Option<usize>, ApiError> {
+        let expected = format!("an integer from {least} to {most}");
+        let Some(value) = self.take(field) else { return Ok(None) };
+        if !value.is_number() {
+            return Err(self.wrong_type(field, &expected, &value));
+        }
+        let count = value.as_u64().and_then(|count| usize::try_from(count).ok());
+        let refused = || {
+            let reason = format!("expected {expected}, found {value}");
+            ApiError::invalid(&self.name(field), reason)
+        };
+        count.filter(|count| (least..=most).contains(count)).ok_or_else(refused).map(Some)
+    }
+
+    pub(crate) fn list(&mut self, field: &str) -> Result<Option<Vec<Value>>, ApiError> {
+        match self.take(field) {
+            None => Ok(None),
+            Some(Value::Array(list)) => Ok(Some(list)),
+            Some(other) => Err(self.wrong_type(field, "a list", &other)),
+        }
+    }
+
+    pub(crate) fn object(&mut self, field: &str) -> Result<Option<Self>, ApiError> {
+        match self.take(field) {
+            None => Ok(None),
+            Some(Value::Object(map)) => Ok(Some(Self { path: self.name(field) + ".", map })),
+            Some(other) => Err(self.wrong_type(field, "an object", &other)),
+        }
+    }
+
+    pub(crate) fn into_map(self) -> Map<String, Value> {
+        self.map
+    }
+
+    /// Lists the fields that nobody has taken in the log, by their names alone.
+    pub(crate) fn report_unknown(self) {
+        let names: Vec<_> = self.map.keys().collect();
+        if !names.is_empty() {
+            debug!(target: "setun_serve", fields = ?names, "unknown fields are ignored");
+        }
+    }
+
+    pub(crate) fn wrong_type(&self, field: &str, expected: &str, found: &Value) -> ApiError {
+        ApiError::wrong_type(&self.name(field), expected, found)
+    }
+}

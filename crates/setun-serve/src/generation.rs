@@ -1,0 +1,169 @@
+//! Generations of a request: the one form that every API's request becomes.
+
+use std::{convert::Infallible, time::Instant};
+
+use axum::{body::Bytes, response::Response};
+use futures::{
+    StreamExt,
+    future::try_join_all,
+    stream::{self, BoxStream, SelectAll, select_all},
+};
+use setun::{
+    Completion, EngineError, Event, GenerateOptions, GenerationStream, GrammarSpec, Prompt,
+};
+
+use crate::{
+    app::App, blocking::beside, error::ApiError, lifecycle::RequestGuard, response_format,
+    sampling, sse,
+};
+
+/// Most texts of a request: prompts, and samples of each.
+pub(crate) const MAX_CHOICES: usize = 128;
+
+/// A request to generate, whatever its API.
+#[derive(Debug)]
+pub(crate) struct GenerationRequest {
+    pub(crate) prompts: Vec<Prompt>,
+    /// Texts of each prompt.
+    pub(crate) samples: usize,
+    pub(crate) options: GenerateOptions,
+    pub(crate) format: Option<GrammarSpec>,
+    /// The field that has the prompt, for errors.
+    pub(crate) prompt_field: &'static str,
+}
+
+/// Generations under way. Dropped, they end and free their blocks.
+pub(crate) struct Running {
+    app: App,
+    streams: Vec<GenerationStream>,
+    samples: usize,
+    begun: Instant,
+    guard: RequestGuard,
+}
+
+/// Writes the events of generations as those of an API.
+pub(crate) trait Encoder: Send + 'static {
+    /// Adds what an event of a choice becomes, if anything.
+    fn event(&mut self, index: usize, event: &Event, events: &mut Vec<u8>);
+
+    /// Adds the end, after the last event of all choices.
+    fn end(&mut self, events: &mut Vec<u8>);
+}
+
+impl GenerationRequest {
+    /// Starts the generations. Tokenizing and compiling take some time, so that they run beside
+    /// those who serve connections.
+    pub(crate) async fn start(self, app: &App, guard: RequestGuard) -> Result<Running, ApiError> {
+        let begun = Instant::now();
+        let (samples, task_app) = (self.samples, App::clone(app));
+        let streams = beside(move || self.streams(&task_app)).await?;
+        Ok(Running { app: App::clone(app), streams, samples, begun, guard })
+    }
+
+    fn streams(self, app: &App) -> Result<Vec<GenerationStream>, ApiError> {
+        let Self { prompts, samples, options, format, prompt_field } = self;
+        let refused = |error: EngineError| ApiError::of_request(&error, prompt_field);
+        if options.logprobs == Some(true) || options.prompt_logprobs == Some(true) {
+            app.token_words.load(&app.engine).map_err(refused)?;
+        }
+        let compile = |spec| response_format::compile(&app.engine, &spec, options.timeout);
+        let constraint = format.map(compile).transpose().map_err(refused)?;
+        let options = sampling::constrained(options, constraint);
+        let start = |prompt| app.engine.generate_many(prompt, options.clone(), samples);
+        let streams: Result<Vec<_>, _> = prompts.into_iter().map(start).collect();
+        Ok(streams.map_err(refused)?.into_iter().flatten().collect())
+    }
+}
+
+impl Running {
+    /// All texts, each at its end.
+    pub(crate) async fn finish(self) -> Result<Vec<Completion>, ApiError> {
+        let Self { app, streams, samples, begun, guard } = self;
+        let all = try_join_all(streams.into_iter().map(GenerationStream::finish)).await;
+        let all = all.map_err(|error| ApiError::of_run(&error))?;
+        for (index, completion) in all.iter().enumerate() {
+            app.metrics.add_done(&completion.done, index % samples == 0, begun.elapsed());
+        }
+        drop(guard);
+        Ok(all)
+    }
+
+    /// An answer of events, once there is a first: what fails before it has a status of its own.
+    ///
+    /// Events are written as the client reads them. One that does not read stops its generations
+    /// alone, as their queues are bounded.
+    pub(crate) async fn respond(self, encoder: impl Encoder) -> Result<Response, ApiError> {
+        let Self { app, streams, samples, begun, guard } = self;
+        let mut events = Events { app, streams: numbered(streams), samples, begun, _guard: guard };
+        let Some(first) = events.next().await else {
+            return Err(ApiError::internal("there is no text"));
+        };
+        let answer = Answer { events, first: Some(first?), encoder };
+        Ok(sse::response(stream::unfold(Some(answer), Answer::step)))
+    }
+}
+
+/// The events of each stream with the number of its choice, as they come.
+fn numbered(streams: Vec<GenerationStream>) -> SelectAll<BoxStream<'static, NumberedEvent>> {
+    let numbered = |(index, stream): (usize, GenerationStream)| {
+        stream.map(move |event| (index, event)).boxed()
+    };
+    select_all(streams.into_iter().enumerate().map(numbered))
+}
+
+type NumberedEvent = (usize, Result<Event, EngineError>);
+
+/// Events of all choices.
+struct Events {
+    app: App,
+    streams: SelectAll<BoxStream<'static, NumberedEvent>>,
+    samples: usize,
+    begun: Instant,
+    _guard: RequestGuard,
+}
+
+impl Events {
+    async fn next(&mut self) -> Option<Result<(usize, Event), ApiError>> {
+        let (index, event) = self.streams.next().await?;
+        if let Ok(Event::Done(done)) = &event {
+            let is_first = index % self.samples == 0;
+            self.app.metrics.add_done(done, is_first, self.begun.elapsed());
+        }
+        Some(event.map(|event| (index, event)).map_err(|error| ApiError::of_run(&error)))
+    }
+}
+
+/// An answer that is being written.
+struct Answer<E> {
+    events: Events,
+    first: Option<(usize, Event)>,
+    encoder: E,
+}
+
+impl<E: Encoder> Answer<E> {
+    /// The next bytes, and the answer unless they were its last.
+    async fn step(answer: Option<Self>) -> Option<(Result<Bytes, Infallible>, Option<Self>)> {
+        let mut answer = answer?;
+        let mut bytes = vec![];
+        loop {
+            let event = match answer.first.take() {
+                Some(first) => Some(Ok(first)),
+                None => answer.events.next().await,
+            };
+            match event {
+                Some(Ok((index, event))) => answer.encoder.event(index, &event, &mut bytes),
+                Some(Err(error)) => {
+                    sse::push_error(&mut bytes, &error);
+                    return Some((Ok(bytes.into()), None));
+                }
+                None => {
+                    answer.encoder.end(&mut bytes);
+                    return Some((Ok(bytes.into()), None));
+                }
+            }
+            if !bytes.is_empty() {
+                return Some((Ok(bytes.into()), Some(answer)));
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! HTTP server: the `OpenAI` API over a setun engine, as a router of axum.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::time::Duration;
+//!
+//! use setun::{Engine, Model};
+//! use setun_serve::{Lifecycle, ServeOptions, router, serve};
+//!
+//! let engine = Engine::builder(Model::open("bitnet-b1.58-2B-4T")?).build()?;
+//! let lifecycle = Lifecycle::new();
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
+//! let options = ServeOptions::new().bound_to(listener.local_addr()?).lifecycle(lifecycle.clone());
+//! // Elsewhere, after a signal: `lifecycle.drain()`.
+//! serve(listener, router(engine, options), lifecycle, Duration::from_secs(30)).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - Each API is a codec: it reads a request into one internal form, and writes events as its answer.
+//! - A client that leaves drops its streams, which frees the blocks of the KV cache.
+//! - Prompts and texts are never logged.
+
+mod access;
+mod api_keys;
+mod app;
+mod blocking;
+mod bucket_counts;
+mod error;
+mod fields;
+mod generation;
+mod lifecycle;
+mod messages;
+mod openai;
+mod options;
+mod prometheus;
+mod request_id;
+mod response_format;
+mod router;
+mod sampling;
+mod server;
+mod server_metrics;
+mod sse;
+mod status;
+mod token_words;
+mod tokenize;
+
+pub use api_keys::{ApiKeys, ApiKeysError};
+pub use lifecycle::Lifecycle;
+pub use options::ServeOptions;
+pub use router::router;
+pub use server::serve;

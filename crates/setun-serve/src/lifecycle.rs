@@ -1,0 +1,92 @@
+//! Requests under way, and the end of a server that waits for them.
+
+use std::sync::Arc;
+
+use tokio::sync::watch::Sender;
+
+use crate::error::ApiError;
+
+/// Counts the requests under way and ends a server gracefully. Clones share their state.
+#[derive(Clone, Debug, Default)]
+pub struct Lifecycle(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    is_draining: Sender<bool>,
+    requests: Sender<usize>,
+}
+
+/// A request under way, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct RequestGuard(Arc<State>);
+
+impl Lifecycle {
+    /// Of a server that takes requests.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// From now on new requests are refused with 503, and [`serve`](crate::serve) ends once those
+    /// under way have ended, or after its grace time.
+    pub fn drain(&self) {
+        self.0.is_draining.send_replace(true);
+    }
+
+    /// Whether new requests are refused.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        *self.0.is_draining.borrow()
+    }
+
+    /// Number of requests under way.
+    #[must_use]
+    pub fn requests(&self) -> usize {
+        *self.0.requests.borrow()
+    }
+
+    /// Counts a request.
+    pub(crate) fn begin(&self) -> Result<RequestGuard, ApiError> {
+        self.0.requests.send_modify(|requests| *requests += 1);
+        let guard = RequestGuard(Arc::clone(&self.0));
+        // After it was counted, so that none is taken that the end does not wait for.
+        if self.is_draining() { Err(ApiError::draining()) } else { Ok(guard) }
+    }
+
+    /// Waits until new requests are refused.
+    pub(crate) async fn until_draining(&self) {
+        let _ = self.0.is_draining.subscribe().wait_for(|is_draining| *is_draining).await;
+    }
+
+    /// Waits until no request is under way.
+    pub(crate) async fn until_idle(&self) {
+        let _ = self.0.requests.subscribe().wait_for(|requests| *requests == 0).await;
+    }
+}
+
+impl Drop for RequestGuard {
+    fn drop(&mut self) {
+        self.0.requests.send_modify(|requests| *requests -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn requests_under_way_are_waited_for_and_new_ones_refused() {
+        let lifecycle = Lifecycle::new();
+        let first = lifecycle.begin().expect("it is taken");
+        assert_eq!(lifecycle.requests(), 1);
+        assert!(lifecycle.until_draining().now_or_never().is_none());
+        lifecycle.drain();
+        assert!(lifecycle.until_draining().now_or_never().is_some());
+        assert!(lifecycle.begin().is_err());
+        assert!(lifecycle.until_idle().now_or_never().is_none());
+        drop(first);
+        assert!(lifecycle.until_idle().now_or_never().is_some());
+    }
+}

@@ -1,0 +1,102 @@
+//! `POST /v1/completions`.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    response::Response,
+};
+use setun::Prompt;
+
+use super::{
+    completion_answer::{CompletionEncoder, completion},
+    logprobs::MAX_TOP_LOGPROBS,
+    prompts,
+    streaming::{Head, Streaming},
+};
+use crate::{
+    app::App,
+    blocking::beside,
+    error::{ApiError, json},
+    fields::Fields,
+    generation::{GenerationRequest, MAX_CHOICES},
+    response_format, sampling,
+};
+
+/// The field of the prompts.
+const PROMPT: &str = "prompt";
+
+/// A request that continues texts.
+struct CompletionRequest {
+    generation: GenerationRequest,
+    streaming: Streaming,
+    has_logprobs: bool,
+    /// Whether the prompts are part of the answer.
+    echo: bool,
+}
+
+/// Continues prompts, whole or in events.
+pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
+    let (mut fields, guard) = app.accept(request).await?;
+    let model = app.model(&mut fields)?;
+    let request = CompletionRequest::read(&mut fields)?;
+    fields.report_unknown();
+    let CompletionRequest { generation, streaming, has_logprobs, echo } = request;
+    let (head, words) = (Head::new("cmpl-", model), Arc::clone(&app.token_words));
+    let echoed = if echo { echoed(&app, &generation.prompts).await? } else { vec![] };
+    let samples = generation.samples;
+    let running = generation.start(&app, guard).await?;
+    let words = has_logprobs.then_some(words);
+    let encoder = CompletionEncoder::new(head, streaming, words).with_prompts(echoed, samples);
+    if streaming.is_streamed {
+        return running.respond(encoder).await;
+    }
+    Ok(json(&completion(&encoder, &running.finish().await?)))
+}
+
+impl CompletionRequest {
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let prompts = prompts::read(fields, PROMPT)?;
+        let mut options = sampling::read(fields)?;
+        let echo = fields.flag("echo")?.unwrap_or_default();
+        let top_logprobs = fields.count("logprobs", 0, MAX_TOP_LOGPROBS)?;
+        let has_logprobs = top_logprobs.is_some();
+        if has_logprobs {
+            options.logprobs = Some(true);
+            options.top_logprobs = top_logprobs;
+            options.prompt_logprobs = Some(echo);
+        }
+        let samples = fields.count("n", 1, MAX_CHOICES)?.unwrap_or(1);
+        if fields.count("best_of", 1, MAX_CHOICES)?.is_some_and(|best_of| best_of != samples) {
+            return Err(ApiError::unsupported("best_of", "use n"));
+        }
+        if fields.text("suffix")?.is_some_and(|suffix| !suffix.is_empty()) {
+            return Err(ApiError::unsupported("suffix", "the model continues texts only"));
+        }
+        if prompts.len() * samples > MAX_CHOICES {
+            let (found, most) = (prompts.len() * samples, MAX_CHOICES);
+            let reason = format!("expected at most {most} texts (prompts times n), found {found}");
+            return Err(ApiError::invalid(PROMPT, reason));
+        }
+        let format = response_format::read(fields)?;
+        let generation =
+            GenerationRequest { prompts, samples, options, format, prompt_field: PROMPT };
+        Ok(Self { generation, streaming: Streaming::read(fields)?, has_logprobs, echo })
+    }
+}
+
+/// The texts of prompts.
+async fn echoed(app: &App, prompts: &[Prompt]) -> Result<Vec<String>, ApiError> {
+    let (engine, prompts) = (app.engine.clone(), prompts.to_vec());
+    beside(move || {
+        let text = |prompt| match prompt {
+            Prompt::Text(text) => Ok(text),
+            Prompt::Tokens(tokens) => {
+                engine.detokenize(&tokens).map_err(|error| ApiError::of_request(&error, PROMPT))
+            }
+            Prompt::Chat(_) => Ok(String::new()), // completions have no conversations
+        };
+        prompts.into_iter().map(text).collect()
+    })
+    .await
+}

@@ -1,0 +1,14 @@
+//! Codec of the `OpenAI` API: requests in, answers and events out.
+
+pub(crate) mod chat;
+mod chat_answer;
+mod completion_answer;
+pub(crate) mod completions;
+pub(crate) mod embeddings;
+mod logprobs;
+pub(crate) mod models;
+pub(crate) mod prompts;
+mod streaming;
+#[cfg(test)]
+mod test_support;
+mod usage;

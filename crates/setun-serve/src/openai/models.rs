@@ -1,0 +1,54 @@
+//! `GET /v1/models`.
+
+use axum::{
+    extract::{Path, State},
+    response::Response,
+};
+use serde::Serialize;
+
+use crate::{
+    app::{App, AppState},
+    error::{ApiError, json},
+};
+
+#[derive(Serialize)]
+struct ModelList<'a> {
+    object: &'static str,
+    data: Vec<ModelObject<'a>>,
+}
+
+#[derive(Serialize)]
+struct ModelObject<'a> {
+    id: &'a str,
+    object: &'static str,
+    created: u64,
+    owned_by: &'static str,
+    max_model_len: usize,
+}
+
+/// The model by each of its names.
+pub(crate) async fn list(State(app): State<App>) -> Response {
+    let data = app.names().iter().map(|id| ModelObject::new(&app, id)).collect();
+    json(&ModelList { object: "list", data })
+}
+
+/// The model of a name.
+pub(crate) async fn retrieve(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Response, ApiError> {
+    let id = app.find(id)?;
+    Ok(json(&ModelObject::new(&app, &id)))
+}
+
+impl<'a> ModelObject<'a> {
+    fn new(app: &AppState, id: &'a str) -> Self {
+        Self {
+            id,
+            object: "model",
+            created: app.created,
+            owned_by: "setun",
+            max_model_len: app.engine.context_length(),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Options of a server.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::{access::Hosts, api_keys::ApiKeys, lifecycle::Lifecycle};
+
+/// Largest body of a request by default, in bytes.
+const MAX_BODY_BYTES: usize = 8 << 20;
+
+/// Options of a server. What is not given has its default.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    pub(crate) aliases: Vec<String>,
+    pub(crate) api_keys: ApiKeys,
+    pub(crate) hosts: Hosts,
+    pub(crate) is_loopback: bool,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) max_body_bytes: usize,
+    pub(crate) origins: Vec<String>,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self {
+            aliases: vec![],
+            api_keys: ApiKeys::default(),
+            hosts: Hosts::default(),
+            is_loopback: false,
+            lifecycle: Lifecycle::new(),
+            max_body_bytes: MAX_BODY_BYTES,
+            origins: vec![],
+        }
+    }
+}
+
+impl ServeOptions {
+    /// Every option by default: no key, no browser of another origin, any host.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The address that the server is bound to. On a loopback address requests need a `Host` of the
+    /// loopback, so that a page whose name was bound anew to it reaches nothing (DNS rebinding).
+    #[must_use]
+    pub fn bound_to(mut self, address: SocketAddr) -> Self {
+        self.is_loopback = match address.ip() {
+            IpAddr::V4(ip) => ip.is_loopback(),
+            IpAddr::V6(ip) => ip.to_canonical().is_loopback(),
+        };
+        self
+    }
+
+    /// Another name that requests may have for the model.
+    #[must_use]
+    pub fn alias(mut self, name: impl Into<String>) -> Self {
+        self.aliases.push(name.into());
+        self
+    }
+
+    /// Keys of which each request needs one, but for `/health` and `/ready`. Default: none.
+    #[must_use]
+    pub fn api_keys(mut self, keys: ApiKeys) -> Self {
+        self.api_keys = keys;
+        self
+    }
+
+    /// An origin whose pages may send requests, such as `https://example.org`, or `*` for all.
+    /// Default: none.
+    #[must_use]
+    pub fn allow_origin(mut self, origin: impl Into<String>) -> Self {
+        self.origins.push(origin.into());
+        self
+    }
+
+    /// A name that `Host` may have beside those of the loopback; where one is given, other hosts
+    /// are refused on any address.
+    #[must_use]
+    pub fn allow_host(mut self, name: impl Into<String>) -> Self {
+        self.hosts.add(name.into());
+        self
+    }
+
+    /// Largest body of a request, in bytes. Default: 8 MiB.
+    #[must_use]
+    pub fn max_body_bytes(mut self, bytes: usize) -> Self {
+        self.max_body_bytes = bytes;
+        self
+    }
+
+    /// The handle that ends the server.
+    #[must_use]
+    pub fn lifecycle(mut self, lifecycle: Lifecycle) -> Self {
+        self.lifecycle = lifecycle;
+        self
+    }
+}

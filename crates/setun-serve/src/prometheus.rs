@@ -1,0 +1,216 @@
+//! Metrics in the text format of Prometheus, with vLLM's nouns and units.
+
+use std::{
+    fmt::{Display, Write as _},
+    sync::atomic::Ordering,
+    time::Duration,
+};
+
+use setun::{EngineMetrics, TimeHistogram};
+
+use crate::{bucket_counts::BucketCounts, server_metrics::ServerMetrics};
+
+/// Bounds of times to the first token and in the queue, in microseconds.
+const FIRST_TOKEN: [u64; 17] = [
+    1_000,
+    2_000,
+    5_000,
+    10_000,
+    20_000,
+    40_000,
+    80_000,
+    160_000,
+    320_000,
+    640_000,
+    1_280_000,
+    2_560_000,
+    5_000_000,
+    10_000_000,
+    40_000_000,
+    160_000_000,
+    640_000_000,
+];
+
+/// Bounds of times between tokens, in microseconds. A small model takes less than one millisecond.
+const BETWEEN_TOKENS: [u64; 17] = [
+    100, 200, 500, 1_000, 2_000, 5_000, 10_000, 25_000, 50_000, 75_000, 100_000, 200_000, 500_000,
+    1_000_000, 5_000_000, 20_000_000, 80_000_000,
+];
+
+/// Bounds of the rows of a step.
+const ROWS: [u64; 13] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
+
+/// The metrics of an engine and of the server before it.
+pub(crate) fn text(model: &str, engine: &EngineMetrics, server: &ServerMetrics) -> String {
+    let mut page = Page { text: String::new(), model: escaped(model) };
+    page.gauges(engine);
+    page.counters(engine, server);
+    page.histograms(engine, server);
+    page.text
+}
+
+/// A page that grows.
+struct Page {
+    text: String,
+    model: String,
+}
+
+impl Page {
+    fn gauges(&mut self, engine: &EngineMetrics) {
+        self.one("num_requests_running", "gauge", "Generations in the batch", engine.running);
+        self.one("num_requests_waiting", "gauge", "Generations in the queue", engine.waiting);
+        let blocks = [
+            ("kv_blocks_total", "Most blocks of the KV cache", engine.blocks),
+            ("kv_blocks_used", "Blocks of running generations", engine.used_blocks),
+            ("kv_blocks_cached", "Blocks kept for prefixes", engine.cached_blocks),
+        ];
+        for (name, help, value) in blocks {
+            self.one(name, "gauge", help, value);
+        }
+        self.one("kv_cache_usage_perc", "gauge", "Share of used blocks, 0 to 1", usage(engine));
+        let memory = engine.memory;
+        let kinds = [
+            ("body", memory.body),
+            ("head", memory.head),
+            ("screen", memory.screen),
+            ("cache", memory.cache),
+        ];
+        self.head("memory_bytes", "gauge", "Bytes that the model keeps");
+        for (kind, bytes) in kinds {
+            self.line("memory_bytes", &format!(",kind=\"{kind}\""), bytes);
+        }
+    }
+
+    fn counters(&mut self, engine: &EngineMetrics, server: &ServerMetrics) {
+        let prompts = server.prompt_tokens.load(Ordering::Relaxed);
+        let cached = server.cached_tokens.load(Ordering::Relaxed);
+        let counters = [
+            ("prompt_tokens_total", "Tokens of prompts of requests that ended", prompts),
+            ("prefix_cache_hits_total", "Those found in the prefix cache", cached),
+            ("generation_tokens_total", "Tokens that were generated", engine.tokens),
+            ("num_preemptions_total", "Generations that gave up their blocks", engine.preemptions),
+            ("request_failure_total", "Generations that ended with an error", engine.failed),
+        ];
+        for (name, help, value) in counters {
+            self.one(name, "counter", help, value);
+        }
+        self.head("request_success_total", "counter", "Choices by the reason of their end");
+        for (reason, count) in server.finished().chain([("abort", engine.aborted)]) {
+            let label = format!(",finished_reason=\"{reason}\"");
+            self.line("request_success_total", &label, count);
+        }
+        self.head("http_responses_total", "counter", "Answers by their status");
+        for (status, count) in server.responses() {
+            self.line("http_responses_total", &format!(",status=\"{status}\""), count);
+        }
+    }
+
+    fn histograms(&mut self, engine: &EngineMetrics, server: &ServerMetrics) {
+        let times = [
+            ("time_to_first_token_seconds", &engine.time_to_first_token, &FIRST_TOKEN),
+            ("request_queue_time_seconds", &engine.queue_time, &FIRST_TOKEN),
+            ("inter_token_latency_seconds", &engine.inter_token_latency, &BETWEEN_TOKENS),
+            ("step_time_seconds", &engine.step_time, &BETWEEN_TOKENS),
+        ];
+        for (name, histogram, bounds) in times {
+            self.times(name, histogram, bounds);
+        }
+        let rows = &engine.step_rows;
+        let buckets = ROWS.map(|bound| (to_f64(bound), rows.count_up_to(bound)));
+        self.histogram("iteration_tokens_total", &buckets, rows.count(), rows.sum());
+        let (prompts, texts) = (&server.request_prompt_tokens, &server.request_generation_tokens);
+        self.counts("request_prompt_tokens", prompts, 1.0);
+        self.counts("request_generation_tokens", texts, 1.0);
+        self.counts("e2e_request_latency_seconds", &server.latency, 1e3);
+    }
+
+    fn times(&mut self, name: &str, times: &TimeHistogram, bounds: &[u64]) {
+        let bucket = |bound: &u64| {
+            let time = Duration::from_micros(*bound);
+            (time.as_secs_f64(), times.count_up_to(time))
+        };
+        let buckets: Vec<_> = bounds.iter().map(bucket).collect();
+        self.histogram(name, &buckets, times.count(), times.sum().as_secs_f64());
+    }
+
+    fn counts(&mut self, name: &str, counts: &BucketCounts, unit: f64) {
+        let (buckets, all) = counts.cumulative();
+        let buckets: Vec<_> =
+            buckets.into_iter().map(|(bound, count)| (to_f64(bound) / unit, count)).collect();
+        self.histogram(name, &buckets, all, to_f64(counts.sum()) / unit);
+    }
+
+    fn histogram(&mut self, name: &str, buckets: &[(f64, u64)], count: u64, sum: impl Display) {
+        self.head(name, "histogram", "See docs/serving.md");
+        let bucket = format!("{name}_bucket");
+        for (bound, count) in buckets {
+            self.line(&bucket, &format!(",le=\"{bound}\""), count);
+        }
+        self.line(&bucket, ",le=\"+Inf\"", count);
+        self.line(&format!("{name}_sum"), "", sum);
+        self.line(&format!("{name}_count"), "", count);
+    }
+
+    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
+        self.head(name, kind, help);
+        self.line(name, "", value);
+    }
+
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        // A string takes all.
+        let _ = writeln!(self.text, "# HELP setun_{name} {help}\n# TYPE setun_{name} {kind}");
+    }
+
+    fn line(&mut self, name: &str, labels: &str, value: impl Display) {
+        let model = &self.model;
+        let _ = writeln!(self.text, "setun_{name}{{model_name=\"{model}\"{labels}}} {value}");
+    }
+}
+
+/// Values of metrics are floats.
+#[expect(clippy::cast_precision_loss, reason = "below 2^53")]
+fn to_f64(number: u64) -> f64 {
+    number as f64
+}
+
+/// The value of a label.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+fn usage(engine: &EngineMetrics) -> f64 {
+    to_f64(engine.used_blocks as u64) / to_f64(engine.blocks.max(1) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_metric_has_a_type_and_its_buckets_rise() {
+        let server = ServerMetrics::default();
+        server.add_prompt(7);
+        server.add_response(200);
+        let page = text("a\"b", &EngineMetrics::default(), &server);
+        assert!(page.contains("setun_prompt_tokens_total{model_name=\"a\\\"b\"} 7\n"), "{page}");
+        assert!(page.contains("status=\"200\"} 1\n"));
+        let mut typed = std::collections::BTreeSet::new();
+        for line in page.lines() {
+            if let Some(rest) = line.strip_prefix("# TYPE ") {
+                assert!(typed.insert(rest.split(' ').next().unwrap_or_default()), "{line} twice");
+            } else if !line.starts_with('#') {
+                let name = line.split('{').next().unwrap_or_default();
+                let ends = ["_bucket", "_sum", "_count"];
+                let base = ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+                assert!(typed.contains(base) || typed.contains(name), "{line}");
+            }
+        }
+        let bucket = |bound: &str| {
+            let line =
+                format!("request_prompt_tokens_bucket{{model_name=\"a\\\"b\",le=\"{bound}\"}} ");
+            let at = page.find(&line).expect(bound) + line.len();
+            page[at..].starts_with('1')
+        };
+        assert!(!bucket("5") && bucket("10") && bucket("+Inf"));
+    }
+}

@@ -1,0 +1,132 @@
+//! The format that a text is to have.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use setun::{Engine, EngineError, GrammarSpec, SharedConstraint, grammar::Interrupt};
+
+use crate::{error::ApiError, fields::Fields};
+
+/// The field of a request.
+const FIELD: &str = "response_format";
+
+/// The types, as an error lists them.
+const TYPES: &str = "text, json_object, json_schema, grammar or choice";
+
+/// Takes the format; none for any text. `grammar` and `choice` are setun's additions.
+pub(crate) fn read(fields: &mut Fields) -> Result<Option<GrammarSpec>, ApiError> {
+    let Some(mut format) = fields.object(FIELD)? else { return Ok(None) };
+    let name = format.name("type");
+    let kind = format.text("type")?.ok_or_else(|| ApiError::missing(&name, TYPES))?;
+    Ok(match kind.as_str() {
+        "text" => None,
+        "json_object" => Some(GrammarSpec::JsonObject),
+        "json_schema" => Some(GrammarSpec::JsonSchema(schema(&mut format)?)),
+        "grammar" => Some(grammar(&mut format)?),
+        "choice" => Some(GrammarSpec::Choice(choices(&mut format)?)),
+        other => {
+            let reason = format!("expected {TYPES}, found {other:?}");
+            return Err(ApiError::invalid(&name, reason));
+        }
+    })
+}
+
+/// Compiles a format, in the time that the request has.
+pub(crate) fn compile(
+    engine: &Engine,
+    spec: &GrammarSpec,
+    timeout: Option<Duration>,
+) -> Result<SharedConstraint, EngineError> {
+    match timeout {
+        Some(time) => engine.compile_grammar(spec, &Interrupt::new().within(time)),
+        None => engine.grammar(spec),
+    }
+}
+
+/// The schema, in an object with its name as the `OpenAI` API has it, or beside the type.
+fn schema(format: &mut Fields) -> Result<Value, ApiError> {
+    let name = format.name("json_schema");
+    let described = format.object("json_schema")?;
+    let is_described = described.is_some();
+    let mut fields = described.unwrap_or_else(|| std::mem::take(format));
+    match fields.take("schema") {
+        Some(schema @ (Value::Object(_) | Value::Bool(_))) => Ok(schema),
+        Some(other) => Err(fields.wrong_type("schema", "an object", &other)),
+        None if is_described => Ok(json!({"type": "object"})),
+        None => Err(ApiError::missing(&name, "an object")),
+    }
+}
+
+fn grammar(format: &mut Fields) -> Result<GrammarSpec, ApiError> {
+    let name = format.name("definition");
+    let definition = format.text("definition")?;
+    let definition = definition.ok_or_else(|| ApiError::missing(&name, "a string"))?;
+    match format.text("syntax")?.as_deref() {
+        Some("regex") => Ok(GrammarSpec::Regex(definition)),
+        Some("lark") => Ok(GrammarSpec::Lark(definition)),
+        Some("gbnf") => Ok(GrammarSpec::Gbnf(definition)),
+        _ => Err(ApiError::invalid(&format.name("syntax"), "expected regex, lark or gbnf")),
+    }
+}
+
+fn choices(format: &mut Fields) -> Result<Vec<String>, ApiError> {
+    let name = format.name("choices");
+    let list = format.list("choices")?;
+    let list = list.ok_or_else(|| ApiError::missing(&name, "a list of strings"))?;
+    let text = |value| match value {
+        Value::String(text) => Ok(text),
+        other => Err(ApiError::wrong_type(&name, "a list of strings", &other)),
+    };
+    list.into_iter().map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn format(value: &Value) -> Result<Option<GrammarSpec>, ApiError> {
+        let body = json!({"response_format": value}).to_string();
+        read(&mut Fields::read(body.as_bytes())?)
+    }
+
+    #[test]
+    fn formats_are_grammars() {
+        let schema = json!({"type": "integer"});
+        for (value, expected) in [
+            (json!(null), None),
+            (json!({"type": "text"}), None),
+            (json!({"type": "json_object"}), Some(GrammarSpec::JsonObject)),
+            (
+                json!({"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}),
+                Some(GrammarSpec::JsonSchema(schema.clone())),
+            ),
+            (
+                json!({"type": "grammar", "syntax": "regex", "definition": "a+"}),
+                Some(GrammarSpec::Regex("a+".to_owned())),
+            ),
+            (
+                json!({"type": "choice", "choices": ["a", "b"]}),
+                Some(GrammarSpec::Choice(vec!["a".to_owned(), "b".to_owned()])),
+            ),
+        ] {
+            assert_eq!(format(&value), Ok(expected), "{value}");
+        }
+    }
+
+    #[test]
+    fn faults_name_the_field_with_its_path() {
+        for (value, message) in [
+            (json!("json_object"), "response_format: expected an object"),
+            (json!({"type": "xml"}), "response_format.type: expected text, json_object"),
+            (json!({"type": "json_schema"}), "response_format.json_schema: expected an object"),
+            (
+                json!({"type": "json_schema", "json_schema": {"schema": 3}}),
+                "response_format.json_schema.schema: expected an object, found a number",
+            ),
+            (json!({"type": "choice", "choices": [1]}), "response_format.choices: expected a list"),
+        ] {
+            let error = format!("{:?}", format(&value).expect_err(message));
+            assert!(error.contains(message), "{error}");
+        }
+    }
+}

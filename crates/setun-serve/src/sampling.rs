@@ -1,0 +1,148 @@
+//! Options of a generation by the names that clients use.
+
+use serde::Deserialize;
+use serde_json::Value;
+use setun::{
+    GenerateOptions, SharedConstraint,
+    text::{OptionError, OptionKind, OptionSpec, OptionValue},
+};
+
+use crate::{error::ApiError, fields::Fields};
+
+/// Other names of options, as the `OpenAI` API, vLLM, llama.cpp and transformers have them.
+const OTHER_NAMES: [(&str, &str); 10] = [
+    ("allowed_token_ids", "allowed_tokens"),
+    ("dry_penalty_last_n", "dry_range"),
+    ("dry_sequence_breakers", "dry_breakers"),
+    ("dynatemp_exponent", "dynamic_temperature_exponent"),
+    ("dynatemp_range", "dynamic_temperature"),
+    ("max_completion_tokens", "max_tokens"),
+    ("no_repeat_ngram_size", "no_repeat_ngram"),
+    ("repeat_penalty", "repetition_penalty"),
+    ("samplers", "sampling_order"),
+    ("typical", "typical_p"),
+];
+
+/// Options that each codec reads itself, or that change nothing that it writes.
+const NOT_READ: [&str; 4] = ["logprobs", "top_logprobs", "prompt_logprobs", "prompt_progress"];
+
+/// Numbers that stand for the default elsewhere: no limit, a random seed.
+const DEFAULTS: [&str; 3] = ["max_tokens", "seed", "top_k"];
+
+/// Takes every option of a generation from the fields of a request.
+pub(crate) fn read(fields: &mut Fields) -> Result<GenerateOptions, ApiError> {
+    let mut options = GenerateOptions::new();
+    for spec in GenerateOptions::SPECS.iter().filter(|spec| is_read(spec)) {
+        let mut given: Option<String> = None;
+        for name in names(spec.name) {
+            let Some(value) = fields.take(name) else { continue };
+            if let Some(other) = given.replace(name.to_owned()) {
+                return Err(ApiError::invalid(name, format!("given as {other}, too")));
+            }
+            if let Some(value) = value_of(spec, name, value)? {
+                options.set(spec.name, &value).map_err(|error| refused(name, &error))?;
+            }
+        }
+    }
+    if let Some(variables) = fields.object("chat_template_kwargs")? {
+        options = options.chat_template_kwargs(variables.into_map());
+    }
+    Ok(options)
+}
+
+/// Adds a constraint.
+pub(crate) fn constrained(
+    options: GenerateOptions,
+    constraint: Option<SharedConstraint>,
+) -> GenerateOptions {
+    match constraint {
+        Some(constraint) => options.constraint(constraint),
+        None => options,
+    }
+}
+
+fn is_read(spec: &OptionSpec) -> bool {
+    !matches!(spec.kind, OptionKind::Structured(_)) && !NOT_READ.contains(&spec.name)
+}
+
+/// The names of an option in a request.
+fn names(option: &'static str) -> impl Iterator<Item = &'static str> {
+    let others = OTHER_NAMES.iter().filter(move |(_, of)| *of == option);
+    std::iter::once(option).chain(others.map(|(name, _)| *name))
+}
+
+/// The value of an option; none where it stands for the default.
+fn value_of(spec: &OptionSpec, name: &str, value: Value) -> Result<Option<OptionValue>, ApiError> {
+    if DEFAULTS.contains(&spec.name) && value.as_i64() == Some(-1) {
+        return Ok(match spec.name {
+            "top_k" => Some(OptionValue::Integer(0)), // all tokens, not the model's own number
+            _ => None,
+        });
+    }
+    // One string where several may be given.
+    let is_list = matches!(spec.kind, OptionKind::Strings | OptionKind::Steps);
+    let value = if is_list && value.is_string() { Value::Array(vec![value]) } else { value };
+    let wrong = |_| ApiError::wrong_type(name, &spec.kind.to_string(), &value);
+    OptionValue::deserialize(&value).map(Some).map_err(wrong)
+}
+
+/// The refusal of a value, by the name that the request has for the option.
+fn refused(name: &str, error: &OptionError) -> ApiError {
+    match error {
+        OptionError::Value { expected, found, .. } => {
+            ApiError::invalid(name, format!("expected {expected}, found {found}"))
+        }
+        OptionError::Unknown { .. } => ApiError::invalid(name, "unknown"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn options(body: &Value) -> Result<GenerateOptions, ApiError> {
+        read(&mut Fields::read(body.to_string().as_bytes())?)
+    }
+
+    #[test]
+    fn options_have_their_own_names_and_the_usual_others() {
+        let read = options(&json!({
+            "temperature": 1, "top_p": 0.5, "seed": 3, "max_completion_tokens": 7, "stop": "x",
+            "repeat_penalty": 1.5, "logit_bias": {"5": -100}, "top_k": -1, "unknown": [1],
+            "min_p": null, "chat_template_kwargs": {"enable_thinking": false},
+        }));
+        let mut expected = GenerateOptions::new().temperature(1.0).top_p(0.5).seed(3);
+        expected = expected.max_tokens(7).stop(["x"]).repetition_penalty(1.5).top_k(0);
+        expected.logit_bias.insert(5, -100.0);
+        let variables = serde_json::from_value(json!({"enable_thinking": false}));
+        expected = expected.chat_template_kwargs(variables.expect("an object"));
+        assert_eq!(read, Ok(expected));
+        let default = options(&json!({"max_tokens": -1, "seed": -1, "stop": []}));
+        assert_eq!(default, Ok(GenerateOptions::new()));
+    }
+
+    #[test]
+    fn refusals_name_the_field_as_it_was_given() {
+        for (body, message) in [
+            (json!({"temperature": "1"}), "temperature: expected 0, or a finite number of"),
+            (json!({"max_completion_tokens": 0}), "max_completion_tokens: expected an integer"),
+            (json!({"repeat_penalty": [1, null]}), "repeat_penalty: expected a finite number"),
+            (json!({"max_tokens": 1, "max_completion_tokens": 1}), "max_completion_tokens: given"),
+            (json!({"stop": [1]}), "stop: expected a list of non-empty strings, found [1]"),
+            (json!({"chat_template_kwargs": 1}), "chat_template_kwargs: expected an object"),
+        ] {
+            let error = format!("{:?}", options(&body).expect_err(message));
+            assert!(error.contains(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_other_name_is_of_an_option() {
+        for (name, option) in OTHER_NAMES {
+            assert!(GenerateOptions::NAMES.contains(&option), "{option}");
+            assert!(!GenerateOptions::NAMES.contains(&name), "{name}");
+        }
+    }
+}

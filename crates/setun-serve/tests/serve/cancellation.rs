@@ -1,0 +1,142 @@
+//! Clients that leave, through sockets.
+
+use std::{
+    io::{Read, Write},
+    net::{Shutdown, SocketAddr, TcpStream},
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use setun::{Engine, EngineMetrics};
+use setun_serve::{Lifecycle, ServeOptions, router, serve};
+use tokio::{net::TcpListener, runtime::Runtime, task::JoinHandle};
+
+use crate::support::Gate;
+
+/// A server on a port of its own.
+pub(crate) struct Server {
+    runtime: Runtime,
+    address: SocketAddr,
+    pub(crate) lifecycle: Lifecycle,
+    served: JoinHandle<std::io::Result<bool>>,
+}
+
+impl Server {
+    pub(crate) fn start(engine: Engine) -> Self {
+        let runtime = Runtime::new().expect("a runtime");
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let lifecycle = Lifecycle::new();
+        let options = ServeOptions::new().bound_to(address).lifecycle(lifecycle.clone());
+        let router = router(engine, options);
+        let grace = Duration::from_mins(10);
+        let served = runtime.spawn(serve(listener, router, lifecycle.clone(), grace));
+        Self { runtime, address, lifecycle, served }
+    }
+
+    /// Sends a request over a connection of its own.
+    pub(crate) fn send(&self, request: &[u8]) -> Connection {
+        let mut socket = TcpStream::connect(self.address).expect("a connection");
+        socket.write_all(request).expect("it is taken");
+        Connection(socket)
+    }
+
+    /// Whether all requests have ended when the server has.
+    pub(crate) fn end(self) -> bool {
+        self.lifecycle.drain();
+        self.runtime.block_on(self.served).expect("no panic").expect("no error")
+    }
+
+    /// Waits until there are this many requests.
+    fn wait_for(&self, requests: usize) {
+        while self.lifecycle.requests() != requests {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+pub(crate) struct Connection(TcpStream);
+
+impl Connection {
+    /// All that comes until the server closes the connection.
+    pub(crate) fn text(&mut self) -> String {
+        let mut text = String::new();
+        self.0.read_to_string(&mut text).expect("UTF-8");
+        text
+    }
+}
+
+/// A request after which the connection is closed.
+pub(crate) fn request(path: &str, body: &Value) -> Vec<u8> {
+    let body = body.to_string();
+    let length = body.len();
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
+/// The metrics of an engine that has nothing to do any more.
+fn idle_metrics(runtime: &Runtime, engine: &Engine) -> EngineMetrics {
+    loop {
+        let metrics = runtime.block_on(engine.metrics()).expect("metrics");
+        if metrics.running + metrics.waiting == 0 {
+            return metrics;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The generation would run for 400 tokens: it is held at its third until the client has left.
+#[test]
+fn a_client_that_leaves_ends_its_generation_and_frees_its_blocks() {
+    for (is_streamed, is_half) in [(true, false), (false, false), (false, true)] {
+        let gate = Gate::default();
+        let engine = gate.engine();
+        let server = Server::start(engine.clone());
+        let options = json!({"prompt": "A cat", "min_tokens": 400, "max_tokens": 400});
+        let body = crate::support::with(&options, &json!({"stream": is_streamed}));
+        let mut client = server.send(&request("/v1/completions", &body));
+        gate.wait();
+        if is_streamed {
+            client.0.read_exact(&mut [0; 1]).expect("a byte of the answer");
+        }
+        if is_half {
+            client.0.shutdown(Shutdown::Write).expect("an open connection");
+            server.wait_for(0);
+        } else {
+            drop(client);
+            server.wait_for(0);
+        }
+        gate.open();
+        let metrics = idle_metrics(&server.runtime, &engine);
+        assert_eq!((metrics.aborted, metrics.finished, metrics.used_blocks), (1, 0, 0));
+        assert!(metrics.tokens <= 4, "{} tokens", metrics.tokens);
+        assert!(server.end());
+    }
+}
+
+#[test]
+fn a_client_that_leaves_the_queue_takes_no_turn() {
+    let gate = Gate::default();
+    let engine = gate.engine();
+    let server = Server::start(engine.clone());
+    let body = json!({"prompt": "A cat", "min_tokens": 20, "max_tokens": 20});
+    let mut first = server.send(&request("/v1/completions", &body));
+    gate.wait();
+    let second = server.send(&request("/v1/completions", &body));
+    server.wait_for(2);
+    drop(second);
+    server.wait_for(1);
+    gate.open();
+    let text = first.text();
+    assert!(
+        text.starts_with("HTTP/1.1 200 ") && text.contains("\"completion_tokens\":20"),
+        "{text}"
+    );
+    let metrics = idle_metrics(&server.runtime, &engine);
+    assert_eq!((metrics.finished, metrics.used_blocks, metrics.tokens), (1, 0, 20));
+    assert!(server.end());
+}

@@ -1,0 +1,9 @@
+//! The server as clients see it: through its router, and through sockets.
+
+mod access;
+mod answers;
+mod cancellation;
+mod errors;
+mod lifecycle;
+mod structured;
+mod support;

@@ -1,0 +1,71 @@
+//! Formats and tools.
+
+use serde_json::{Value, json};
+
+use crate::support::{post, shared_router, with};
+
+const PATH: &str = "/v1/chat/completions";
+
+fn request() -> Value {
+    let messages = json!([{"role": "user", "content": "How warm is it in Oslo?"}]);
+    json!({"messages": messages, "temperature": 1, "seed": 3, "max_tokens": 200})
+}
+
+#[tokio::test]
+async fn a_format_is_followed() {
+    let router = shared_router();
+    let schema = json!({
+        "type": "object",
+        "properties": {"city": {"enum": ["Oslo", "Rome"]}, "warm": {"type": "boolean"}},
+        "required": ["city", "warm"],
+        "additionalProperties": false,
+    });
+    let format = json!({"type": "json_schema", "json_schema": {"name": "a", "schema": schema}});
+    let answer = post(&router, PATH, &with(&request(), &json!({"response_format": format}))).await;
+    let answer = answer.json();
+    assert_eq!(answer["choices"][0]["finish_reason"], "stop");
+    let content = answer["choices"][0]["message"]["content"].as_str().expect("a text");
+    let value: Value = serde_json::from_str(content).expect("JSON");
+    assert!(value["warm"].is_boolean() && value["city"].is_string(), "{value}");
+    let choices = json!({"type": "choice", "choices": ["yes", "no"]});
+    let answer = post(&router, PATH, &with(&request(), &json!({"response_format": choices}))).await;
+    let content = answer.json()["choices"][0]["message"]["content"].clone();
+    assert!(content == "yes" || content == "no", "{content}");
+}
+
+#[tokio::test]
+async fn streamed_pieces_of_a_call_join_to_the_whole() {
+    let router = shared_router();
+    let parameters = json!({
+        "type": "object",
+        "properties": {"city": {"enum": ["Oslo", "Rome"]}},
+        "required": ["city"],
+        "additionalProperties": false,
+    });
+    let function = json!({"name": "weather", "parameters": parameters, "strict": true});
+    let tools = json!([{"type": "function", "function": function}]);
+    let more = json!({"tools": tools, "tool_choice": "required", "parallel_tool_calls": false});
+    let request = with(&request(), &more);
+    let whole = post(&router, PATH, &request).await.json();
+    let choice = &whole["choices"][0];
+    assert_eq!(choice["finish_reason"], "tool_calls");
+    assert_eq!(choice["message"]["content"], Value::Null);
+    let call = &choice["message"]["tool_calls"][0];
+    assert_eq!(call["function"]["name"], "weather");
+    let arguments = call["function"]["arguments"].as_str().expect("a text");
+    let value: Value = serde_json::from_str(arguments).expect("JSON");
+    assert!(value["city"] == "Oslo" || value["city"] == "Rome", "{value}");
+
+    let chunks = post(&router, PATH, &with(&request, &json!({"stream": true}))).await.chunks();
+    let deltas = chunks.iter().flat_map(|chunk| {
+        let calls = chunk["choices"][0]["delta"].get("tool_calls");
+        calls.and_then(Value::as_array).cloned().unwrap_or_default()
+    });
+    let deltas: Vec<Value> = deltas.collect();
+    assert!(deltas.iter().all(|delta| delta["index"] == 0), "one call");
+    assert_eq!(deltas[0]["id"], call["id"]);
+    assert_eq!(deltas[0]["function"]["name"], "weather");
+    assert!(deltas[1..].iter().all(|delta| delta.get("id").is_none()));
+    let pieces = deltas.iter().filter_map(|delta| delta["function"]["arguments"].as_str());
+    assert_eq!(pieces.collect::<String>(), arguments);
+}
