@@ -7,7 +7,7 @@ import { asSetunError, SetunError, toWire } from "./errors.js";
 import { type GrammarBuild, GrammarCache } from "./grammar-cache.js";
 import { prepareEstimate } from "./host-estimate.js";
 import { LoadedProcessors } from "./host-processors.js";
-import { type OnProgress, ProgressReporter } from "./load-progress.js";
+import { ProgressReporter } from "./load-progress.js";
 import { ModelBytes, type ReadOperation } from "./model-bytes.js";
 import type { OnnxBuild } from "./onnx-files.js";
 import { openLoader } from "./open-loader.js";
@@ -234,9 +234,8 @@ export class Host {
   }
 
   #createBytes({ source, fetchOptions }: ModelRequest, needsTokenizer: boolean): ModelBytes {
-    const open = (signal: AbortSignal, onProgress: OnProgress) =>
-      this.#platform.openModel(source, fetchOptions, signal, onProgress);
-    return new ModelBytes(open, needsTokenizer);
+    const { openModel } = this.#platform;
+    return new ModelBytes((...rest) => openModel(source, fetchOptions, ...rest), needsTokenizer);
   }
 
   /** Sends the progress of a read operation from now on. */
@@ -251,10 +250,9 @@ export class Host {
   }
 
   async #openLoader(message: Message<"probe"> | Message<"open">, bytes: ModelBytes): Promise<WasmLoader> {
-    const { threads } = message;
     const memory = "memory" in message ? message.memory : undefined;
     // The files are looked up while the module compiles.
-    const started = startWasm(this.#platform.build, memory, threads);
+    const started = startWasm(this.#platform.build, memory, message.threads);
     const [entry, running] = await Promise.all([bytes.start(), started]);
     this.#threads = running.threads;
     bytes.signal.throwIfAborted();
@@ -388,10 +386,7 @@ export class Host {
 }
 
 /** Options with the loaded processor functions. */
-function withProcessors(
-  options: WasmGenerateOptions,
-  loaded: LoadedProcessors | undefined,
-): WasmGenerateOptions {
+function withProcessors(options: WasmGenerateOptions, loaded?: LoadedProcessors): WasmGenerateOptions {
   return loaded === undefined ? options : { ...options, logitsProcessors: loaded.calls };
 }
 

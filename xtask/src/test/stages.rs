@@ -17,7 +17,9 @@ use crate::files::{under, write_if_changed};
 use crate::metadata::{is_ours, metadata, packages};
 use crate::node::{install, node, npm, scripts};
 use crate::package;
-use crate::shell::{built_with_tests, cargo, in_ci, output, program, root, run, target, typed};
+use crate::shell::{
+    WORKSPACE_TESTS, built_with_tests, cargo, in_ci, output, program, root, run, target, typed,
+};
 use crate::tidy;
 use crate::wasm;
 
@@ -48,7 +50,7 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
         releases::crate_packages(),
         Stage::new("lints", |_| lints()),
         Stage::new("crates", move |totals| {
-            count(cargo().args(["test", "--workspace", "--locked", "--no-fail-fast"]), totals)
+            count(cargo().args(WORKSPACE_TESTS).arg("--no-fail-fast"), totals)
         }),
         Stage::new("binding tool", |totals| {
             run(binding_tool(&["clippy", "--release", "--all-targets"])

@@ -9,7 +9,7 @@ use crate::parallel::parallel_map;
 use crate::toolchain::{TARGET, host};
 
 /// The crates, lowest layer first; a crate depends only on crates of lower layers.
-const LAYERS: [&[&str]; 10] = [
+const LAYERS: [&[&str]; 9] = [
     &["setun-ops", "setun-text", "setun-shaders"],
     &["setun-parity"], // for tests alone
     &["setun-checkpoint", "setun-grammar", "setun-cpu", "setun-gpu"],
