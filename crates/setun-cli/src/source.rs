@@ -151,7 +151,7 @@ impl ModelFiles {
     pub(crate) fn check_is_not(&self, destination: &Path) -> Result<(), CliError> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let place = match &self.layout {
-            Source::File(file) => folder.join(file),
+            Source::File(file) | Source::Tensors(file) => folder.join(file),
             Source::Folder if folder.as_os_str().is_empty() => PathBuf::from("."),
             Source::Folder => folder.clone(),
         };
