@@ -57,7 +57,7 @@ const SAMPLING_INTERFACE: &str = "/** How the next token is chosen from the logi
 export interface SamplingOptions {
 ";
 
-const PENALTIES_HEAD: &str = r#"/**
+const PENALTIES_HEAD: &str = r"/**
  * Options that change the logits of single tokens, and their documentation.
  *
  * Written by `cargo xtask options` from the option table; do not edit.
@@ -65,7 +65,7 @@ const PENALTIES_HEAD: &str = r#"/**
 
 /** What changes the logits of single tokens: penalties, biases and bans. */
 export interface PenaltyOptions {
-"#;
+";
 
 const BEAMS_HEAD: &str = r#"/**
  * Options of a beam search, with their documentation and checks.
