@@ -83,7 +83,7 @@ export class ChatSetun extends BaseChatModel<ChatSetunCallOptions> {
     return [...super.callKeys, "tools", "responseFormat", "parallelToolCalls", "options"];
   }
 
-  /** @internal */
+  /** Kind of the model in traces. */
   _llmType(): string {
     return "setun";
   }
@@ -107,7 +107,7 @@ export class ChatSetun extends BaseChatModel<ChatSetunCallOptions> {
     return this.withConfig({ tools, ...kwargs });
   }
 
-  /** @internal */
+  /** Answers messages; `invoke` calls it. */
   async _generate(messages: BaseMessage[], options: this["ParsedCallOptions"]): Promise<ChatResult> {
     const result = await this.#start(messages, options).result;
     const message = answerOf(result);
@@ -115,7 +115,7 @@ export class ChatSetun extends BaseChatModel<ChatSetunCallOptions> {
     return { generations: [{ text: result.text, message, generationInfo }] };
   }
 
-  /** @internal */
+  /** Answers messages in chunks; `stream` calls it. */
   override async *_streamResponseChunks(
     messages: BaseMessage[],
     options: this["ParsedCallOptions"],
