@@ -10,7 +10,8 @@
 //! [groups]                    f32   scales
 //! ```
 //!
-//! What follows is padding: a [list](crate::tensor_list) has a length before it has the scales.
+//! Bytes after the scales are padding, since a [list](crate::tensor_list) has a length before it has
+//! the scales.
 
 use setun_ops::{
     aligned::Aligned,

@@ -1,4 +1,4 @@
-//! Routes that tell how the server is.
+//! Routes of health, readiness, version and metrics.
 
 use axum::{
     extract::State,
