@@ -13,8 +13,8 @@ use crate::{
     error::ApiError,
     fields::Fields,
     lifecycle::{Lifecycle, RequestGuard},
+    served_model::ServedModel,
     server_metrics::ServerMetrics,
-    token_words::TokenWords,
 };
 
 /// A handle to the state.
@@ -22,14 +22,13 @@ pub(crate) type App = Arc<AppState>;
 
 #[derive(Debug)]
 pub(crate) struct AppState {
-    pub(crate) engine: Engine,
+    model: ServedModel,
     /// Names of the model: its own, and its aliases.
     names: Vec<String>,
     /// Second of the Unix epoch at which the server began.
     pub(crate) created: u64,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) metrics: ServerMetrics,
-    pub(crate) token_words: Arc<TokenWords>,
     max_body_bytes: usize,
 }
 
@@ -40,18 +39,10 @@ impl AppState {
         lifecycle: Lifecycle,
         max_body_bytes: usize,
     ) -> Self {
-        let names = std::iter::once(engine.model_name().to_owned()).chain(aliases).collect();
-        let token_words = Arc::default();
+        let model = ServedModel::new(engine);
+        let names = std::iter::once(model.name.clone()).chain(aliases).collect();
         let metrics = ServerMetrics::default();
-        Self {
-            engine,
-            names,
-            created: unix_seconds(),
-            lifecycle,
-            metrics,
-            token_words,
-            max_body_bytes,
-        }
+        Self { model, names, created: unix_seconds(), lifecycle, metrics, max_body_bytes }
     }
 
     /// Counts a request and reads its body.
@@ -78,24 +69,32 @@ impl AppState {
     }
 
     /// The model that a request names, which is the only one by default.
-    pub(crate) fn model(&self, fields: &mut Fields) -> Result<String, ApiError> {
+    pub(crate) async fn model(&self, fields: &mut Fields) -> Result<ServedModel, ApiError> {
         match fields.text("model")? {
-            Some(name) => self.find(name),
-            None => Ok(self.names.first().cloned().unwrap_or_default()),
+            Some(name) => self.find(name).await,
+            None => Ok(self.model.clone()),
         }
     }
 
     /// The model of a name.
-    pub(crate) fn find(&self, name: String) -> Result<String, ApiError> {
+    #[expect(clippy::unused_async, reason = "a model may have to be loaded first")]
+    pub(crate) async fn find(&self, name: String) -> Result<ServedModel, ApiError> {
         if self.names.contains(&name) {
-            Ok(name)
+            Ok(ServedModel { name, ..self.model.clone() })
         } else {
             Err(ApiError::unknown_model(&name, &self.names))
         }
     }
 
-    pub(crate) fn names(&self) -> &[String] {
-        &self.names
+    /// The models that are loaded.
+    pub(crate) fn loaded(&self) -> Vec<ServedModel> {
+        vec![self.model.clone()]
+    }
+
+    /// The models by each of their names.
+    pub(crate) fn models(&self) -> Vec<ServedModel> {
+        let named = |name: &String| ServedModel { name: name.clone(), ..self.model.clone() };
+        self.names.iter().map(named).collect()
     }
 }
 

@@ -13,8 +13,8 @@ use setun::{
 };
 
 use crate::{
-    app::App, blocking::beside, error::ApiError, lifecycle::RequestGuard, response_format,
-    sampling, sse,
+    blocking::beside, error::ApiError, lifecycle::RequestGuard, response_format, sampling,
+    served_model::ServedModel, sse,
 };
 
 /// Most texts of a request: prompts, and samples of each.
@@ -34,7 +34,7 @@ pub(crate) struct GenerationRequest {
 
 /// Generations under way. Dropped, they end and free their blocks.
 pub(crate) struct Running {
-    app: App,
+    model: ServedModel,
     streams: Vec<GenerationStream>,
     samples: usize,
     begun: Instant,
@@ -53,23 +53,27 @@ pub(crate) trait Encoder: Send + 'static {
 impl GenerationRequest {
     /// Starts the generations. Tokenizing and compiling take some time, so that they run beside
     /// those who serve connections.
-    pub(crate) async fn start(self, app: &App, guard: RequestGuard) -> Result<Running, ApiError> {
+    pub(crate) async fn start(
+        self,
+        model: ServedModel,
+        guard: RequestGuard,
+    ) -> Result<Running, ApiError> {
         let begun = Instant::now();
-        let (samples, task_app) = (self.samples, App::clone(app));
-        let streams = beside(move || self.streams(&task_app)).await?;
-        Ok(Running { app: App::clone(app), streams, samples, begun, guard })
+        let (samples, task_model) = (self.samples, model.clone());
+        let streams = beside(move || self.streams(&task_model)).await?;
+        Ok(Running { model, streams, samples, begun, guard })
     }
 
-    fn streams(self, app: &App) -> Result<Vec<GenerationStream>, ApiError> {
+    fn streams(self, model: &ServedModel) -> Result<Vec<GenerationStream>, ApiError> {
         let Self { prompts, samples, options, format, prompt_field } = self;
         let refused = |error: EngineError| ApiError::of_request(&error, prompt_field);
         if options.logprobs == Some(true) || options.prompt_logprobs == Some(true) {
-            app.token_words.load(&app.engine).map_err(refused)?;
+            model.token_words.load(&model.engine).map_err(refused)?;
         }
-        let compile = |spec| response_format::compile(&app.engine, &spec, options.timeout);
+        let compile = |spec| response_format::compile(&model.engine, &spec, options.timeout);
         let constraint = format.map(compile).transpose().map_err(refused)?;
         let options = sampling::constrained(options, constraint);
-        let start = |prompt| app.engine.generate_many(prompt, options.clone(), samples);
+        let start = |prompt| model.engine.generate_many(prompt, options.clone(), samples);
         let streams: Result<Vec<_>, _> = prompts.into_iter().map(start).collect();
         Ok(streams.map_err(refused)?.into_iter().flatten().collect())
     }
@@ -78,11 +82,11 @@ impl GenerationRequest {
 impl Running {
     /// All texts, each at its end.
     pub(crate) async fn finish(self) -> Result<Vec<Completion>, ApiError> {
-        let Self { app, streams, samples, begun, guard } = self;
+        let Self { model, streams, samples, begun, guard } = self;
         let all = try_join_all(streams.into_iter().map(GenerationStream::finish)).await;
         let all = all.map_err(|error| ApiError::of_run(&error))?;
         for (index, completion) in all.iter().enumerate() {
-            app.metrics.add_done(&completion.done, index % samples == 0, begun.elapsed());
+            model.metrics.add_done(&completion.done, index % samples == 0, begun.elapsed());
         }
         drop(guard);
         Ok(all)
@@ -93,8 +97,9 @@ impl Running {
     /// Events are written as the client reads them. One that does not read stops its generations
     /// alone, as their queues are bounded.
     pub(crate) async fn respond(self, encoder: impl Encoder) -> Result<Response, ApiError> {
-        let Self { app, streams, samples, begun, guard } = self;
-        let mut events = Events { app, streams: numbered(streams), samples, begun, _guard: guard };
+        let Self { model, streams, samples, begun, guard } = self;
+        let mut events =
+            Events { model, streams: numbered(streams), samples, begun, _guard: guard };
         let Some(first) = events.next().await else {
             return Err(ApiError::internal("there is no text"));
         };
@@ -115,7 +120,7 @@ type NumberedEvent = (usize, Result<Event, EngineError>);
 
 /// Events of all choices.
 struct Events {
-    app: App,
+    model: ServedModel,
     streams: SelectAll<BoxStream<'static, NumberedEvent>>,
     samples: usize,
     begun: Instant,
@@ -127,7 +132,7 @@ impl Events {
         let (index, event) = self.streams.next().await?;
         if let Ok(Event::Done(done)) = &event {
             let is_first = index % self.samples == 0;
-            self.app.metrics.add_done(done, is_first, self.begun.elapsed());
+            self.model.metrics.add_done(done, is_first, self.begun.elapsed());
         }
         Some(event.map(|event| (index, event)).map_err(|error| ApiError::of_run(&error)))
     }

@@ -8,7 +8,9 @@ use std::{
 
 use setun::{EngineMetrics, TimeHistogram};
 
-use crate::{bucket_counts::BucketCounts, server_metrics::ServerMetrics};
+use crate::{
+    bucket_counts::BucketCounts, model_metrics::ModelMetrics, server_metrics::ServerMetrics,
+};
 
 /// Bounds of times to the first token and in the queue, in microseconds.
 const FIRST_TOKEN: [u64; 17] = [
@@ -40,19 +42,38 @@ const BETWEEN_TOKENS: [u64; 17] = [
 /// Bounds of the rows of a step.
 const ROWS: [u64; 13] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
 
-/// The metrics of an engine and of the server before it.
-pub(crate) fn text(model: &str, engine: &EngineMetrics, server: &ServerMetrics) -> String {
-    let mut page = Page { text: String::new(), model: escaped(model) };
-    page.gauges(engine);
-    page.counters(engine, server);
-    page.histograms(engine, server);
-    page.text
+/// The metrics of each model that is loaded, by its name, and of the server before them.
+pub(crate) fn text<'a>(
+    models: impl IntoIterator<Item = (&'a str, EngineMetrics, &'a ModelMetrics)>,
+    server: &ServerMetrics,
+) -> String {
+    let mut page = Page::default();
+    for (name, engine, answers) in models {
+        page.labels = format!("model_name=\"{}\"", escaped(name));
+        page.gauges(&engine);
+        page.counters(&engine, answers);
+        page.histograms(&engine, answers);
+    }
+    page.labels.clear();
+    page.responses(server);
+    page.families.into_iter().map(|family| family.head + &family.lines).collect()
 }
 
 /// A page that grows.
+#[derive(Default)]
 struct Page {
-    text: String,
-    model: String,
+    families: Vec<Family>,
+    /// The place of the metric that is written.
+    place: usize,
+    /// Labels of all lines.
+    labels: String,
+}
+
+/// A metric: its name, type and values.
+struct Family {
+    name: String,
+    head: String,
+    lines: String,
 }
 
 impl Page {
@@ -77,13 +98,13 @@ impl Page {
         ];
         self.head("memory_bytes", "gauge", "Bytes that the model keeps");
         for (kind, bytes) in kinds {
-            self.line("memory_bytes", &format!(",kind=\"{kind}\""), bytes);
+            self.line("memory_bytes", &format!("kind=\"{kind}\""), bytes);
         }
     }
 
-    fn counters(&mut self, engine: &EngineMetrics, server: &ServerMetrics) {
-        let prompts = server.prompt_tokens.load(Ordering::Relaxed);
-        let cached = server.cached_tokens.load(Ordering::Relaxed);
+    fn counters(&mut self, engine: &EngineMetrics, answers: &ModelMetrics) {
+        let prompts = answers.prompt_tokens.load(Ordering::Relaxed);
+        let cached = answers.cached_tokens.load(Ordering::Relaxed);
         let counters = [
             ("prompt_tokens_total", "Tokens of prompts of requests that ended", prompts),
             ("prefix_cache_hits_total", "Those found in the prefix cache", cached),
@@ -95,17 +116,20 @@ impl Page {
             self.one(name, "counter", help, value);
         }
         self.head("request_success_total", "counter", "Choices by the reason of their end");
-        for (reason, count) in server.finished().chain([("abort", engine.aborted)]) {
-            let label = format!(",finished_reason=\"{reason}\"");
+        for (reason, count) in answers.finished().chain([("abort", engine.aborted)]) {
+            let label = format!("finished_reason=\"{reason}\"");
             self.line("request_success_total", &label, count);
-        }
-        self.head("http_responses_total", "counter", "Answers by their status");
-        for (status, count) in server.responses() {
-            self.line("http_responses_total", &format!(",status=\"{status}\""), count);
         }
     }
 
-    fn histograms(&mut self, engine: &EngineMetrics, server: &ServerMetrics) {
+    fn responses(&mut self, server: &ServerMetrics) {
+        self.head("http_responses_total", "counter", "Answers by their status");
+        for (status, count) in server.responses() {
+            self.line("http_responses_total", &format!("status=\"{status}\""), count);
+        }
+    }
+
+    fn histograms(&mut self, engine: &EngineMetrics, answers: &ModelMetrics) {
         let times = [
             ("time_to_first_token_seconds", &engine.time_to_first_token, &FIRST_TOKEN),
             ("request_queue_time_seconds", &engine.queue_time, &FIRST_TOKEN),
@@ -118,10 +142,10 @@ impl Page {
         let rows = &engine.step_rows;
         let buckets = ROWS.map(|bound| (to_f64(bound), rows.count_up_to(bound)));
         self.histogram("iteration_tokens_total", &buckets, rows.count(), rows.sum());
-        let (prompts, texts) = (&server.request_prompt_tokens, &server.request_generation_tokens);
+        let (prompts, texts) = (&answers.request_prompt_tokens, &answers.request_generation_tokens);
         self.counts("request_prompt_tokens", prompts, 1.0);
         self.counts("request_generation_tokens", texts, 1.0);
-        self.counts("e2e_request_latency_seconds", &server.latency, 1e3);
+        self.counts("e2e_request_latency_seconds", &answers.latency, 1e3);
     }
 
     fn times(&mut self, name: &str, times: &TimeHistogram, bounds: &[u64]) {
@@ -144,9 +168,9 @@ impl Page {
         self.head(name, "histogram", "See docs/serving.md");
         let bucket = format!("{name}_bucket");
         for (bound, count) in buckets {
-            self.line(&bucket, &format!(",le=\"{bound}\""), count);
+            self.line(&bucket, &format!("le=\"{bound}\""), count);
         }
-        self.line(&bucket, ",le=\"+Inf\"", count);
+        self.line(&bucket, "le=\"+Inf\"", count);
         self.line(&format!("{name}_sum"), "", sum);
         self.line(&format!("{name}_count"), "", count);
     }
@@ -156,14 +180,22 @@ impl Page {
         self.line(name, "", value);
     }
 
+    /// Begins the metric, or continues it for another model.
     fn head(&mut self, name: &str, kind: &str, help: &str) {
-        // A string takes all.
-        let _ = writeln!(self.text, "# HELP setun_{name} {help}\n# TYPE setun_{name} {kind}");
+        let known = self.families.iter().position(|family| family.name == name);
+        self.place = known.unwrap_or_else(|| {
+            let head = format!("# HELP setun_{name} {help}\n# TYPE setun_{name} {kind}\n");
+            self.families.push(Family { name: name.to_owned(), head, lines: String::new() });
+            self.families.len() - 1
+        });
     }
 
     fn line(&mut self, name: &str, labels: &str, value: impl Display) {
-        let model = &self.model;
-        let _ = writeln!(self.text, "setun_{name}{{model_name=\"{model}\"{labels}}} {value}");
+        let Some(family) = self.families.get_mut(self.place) else { return };
+        let comma = if self.labels.is_empty() || labels.is_empty() { "" } else { "," };
+        let labels = format!("{}{comma}{labels}", self.labels);
+        // A string takes all.
+        let _ = writeln!(family.lines, "setun_{name}{{{labels}}} {value}");
     }
 }
 
@@ -188,12 +220,14 @@ mod tests {
 
     #[test]
     fn each_metric_has_a_type_and_its_buckets_rise() {
-        let server = ServerMetrics::default();
-        server.add_prompt(7);
+        let (server, answers) = (ServerMetrics::default(), ModelMetrics::default());
+        answers.add_prompt(7);
         server.add_response(200);
-        let page = text("a\"b", &EngineMetrics::default(), &server);
+        let model = |name| (name, EngineMetrics::default(), &answers);
+        let page = text([model("a\"b"), model("c")], &server);
         assert!(page.contains("setun_prompt_tokens_total{model_name=\"a\\\"b\"} 7\n"), "{page}");
-        assert!(page.contains("status=\"200\"} 1\n"));
+        assert!(page.contains("setun_prompt_tokens_total{model_name=\"c\"} 7\n"), "{page}");
+        assert!(page.contains("setun_http_responses_total{status=\"200\"} 1\n"));
         let mut typed = std::collections::BTreeSet::new();
         for line in page.lines() {
             if let Some(rest) = line.strip_prefix("# TYPE ") {

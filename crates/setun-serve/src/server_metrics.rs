@@ -1,97 +1,19 @@
-//! Counters of answers.
+//! Counters of all answers.
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use setun::{Done, FinishReason};
-
-use crate::bucket_counts::BucketCounts;
-
-/// Bounds of numbers of tokens.
-const TOKENS: &[u64] =
-    &[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000];
-
-/// Bounds of times, in milliseconds.
-const MILLISECONDS: &[u64] = &[
-    10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
-];
-
-/// Counts of what was answered, beside those of the engine.
-#[derive(Debug)]
+/// Counts of answers, whatever model gave them.
+#[derive(Debug, Default)]
 pub(crate) struct ServerMetrics {
-    /// Tokens of the prompts of requests that came to their end.
-    pub(crate) prompt_tokens: AtomicU64,
-    /// Those of them that were found in the prefix cache.
-    pub(crate) cached_tokens: AtomicU64,
-    /// Tokens of prompts, by request.
-    pub(crate) request_prompt_tokens: BucketCounts,
-    /// Tokens that were generated, by choice.
-    pub(crate) request_generation_tokens: BucketCounts,
-    /// From a request to its end, in milliseconds.
-    pub(crate) latency: BucketCounts,
-    finished: [AtomicU64; REASONS.len()],
     responses: Mutex<BTreeMap<u16, u64>>,
 }
 
-/// Reasons for which a choice ends by itself.
-const REASONS: [FinishReason; 5] = [
-    FinishReason::Stop,
-    FinishReason::Length,
-    FinishReason::ToolCalls,
-    FinishReason::ContentFilter,
-    FinishReason::Timeout,
-];
-
-impl Default for ServerMetrics {
-    fn default() -> Self {
-        Self {
-            prompt_tokens: AtomicU64::new(0),
-            cached_tokens: AtomicU64::new(0),
-            request_prompt_tokens: BucketCounts::new(TOKENS),
-            request_generation_tokens: BucketCounts::new(TOKENS),
-            latency: BucketCounts::new(MILLISECONDS),
-            finished: Default::default(),
-            responses: Mutex::default(),
-        }
-    }
-}
-
 impl ServerMetrics {
-    /// Counts the end of a choice. The choices of a prompt share it: the first counts its tokens.
-    pub(crate) fn add_done(&self, done: &Done, is_first: bool, time: Duration) {
-        if let Some(place) = REASONS.iter().position(|reason| *reason == done.finish_reason) {
-            self.finished[place].fetch_add(1, Ordering::Relaxed);
-        }
-        self.request_generation_tokens.add(done.usage.completion_tokens as u64);
-        if is_first {
-            self.add_prompt(done.usage.prompt_tokens);
-            self.cached_tokens.fetch_add(done.usage.cached_tokens as u64, Ordering::Relaxed);
-            self.latency.add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        }
-    }
-
-    /// Counts the tokens of a prompt.
-    pub(crate) fn add_prompt(&self, tokens: usize) {
-        self.prompt_tokens.fetch_add(tokens as u64, Ordering::Relaxed);
-        self.request_prompt_tokens.add(tokens as u64);
-    }
-
     pub(crate) fn add_response(&self, status: u16) {
         *self.lock().entry(status).or_default() += 1;
-    }
-
-    /// Choices that ended, by their reason.
-    pub(crate) fn finished(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let count = |(reason, count): (FinishReason, &AtomicU64)| {
-            (reason.as_str(), count.load(Ordering::Relaxed))
-        };
-        REASONS.into_iter().zip(&self.finished).map(count)
     }
 
     /// Answers by their status.

@@ -5,21 +5,25 @@ use axum::{
     http::{HeaderValue, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
+use futures::future::try_join_all;
 use serde::Serialize;
+use setun::EngineMetrics;
 
 use crate::{
     app::App,
     error::{ApiError, json},
     prometheus,
+    served_model::ServedModel,
 };
 
 /// Type of the text format of Prometheus.
 const METRICS_TYPE: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4");
 
 #[derive(Serialize)]
-struct Status<'a> {
+struct Status {
     status: &'static str,
-    model: &'a str,
+    /// The models that are loaded.
+    models: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -29,7 +33,7 @@ struct Version {
 
 /// Whether the process answers.
 pub(crate) async fn health(State(app): State<App>) -> Response {
-    json(&Status { status: "ok", model: app.engine.model_name() })
+    json(&Status { status: "ok", models: names(&app.loaded()) })
 }
 
 /// Whether requests are taken: the engine runs, and the server does not shut down.
@@ -37,8 +41,9 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Response, ApiError> 
     if app.lifecycle.is_draining() {
         return Err(ApiError::draining());
     }
-    app.engine.metrics().await.map_err(|error| ApiError::of_run(&error))?;
-    Ok(json(&Status { status: "ready", model: app.engine.model_name() }))
+    let loaded = app.loaded();
+    metrics_of(&loaded).await?;
+    Ok(json(&Status { status: "ready", models: names(&loaded) }))
 }
 
 pub(crate) async fn version() -> Response {
@@ -47,7 +52,19 @@ pub(crate) async fn version() -> Response {
 
 /// Metrics in the text format of Prometheus.
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
-    let engine = app.engine.metrics().await.map_err(|error| ApiError::of_run(&error))?;
-    let text = prometheus::text(app.engine.model_name(), &engine, &app.metrics);
+    let loaded = app.loaded();
+    let engines = metrics_of(&loaded).await?;
+    let models = loaded.iter().zip(engines);
+    let models = models.map(|(model, engine)| (model.name.as_str(), engine, &*model.metrics));
+    let text = prometheus::text(models, &app.metrics);
     Ok(([(CONTENT_TYPE, METRICS_TYPE)], text).into_response())
+}
+
+fn names(models: &[ServedModel]) -> Vec<String> {
+    models.iter().map(|model| model.name.clone()).collect()
+}
+
+async fn metrics_of(models: &[ServedModel]) -> Result<Vec<EngineMetrics>, ApiError> {
+    let metrics = try_join_all(models.iter().map(|model| model.engine.metrics())).await;
+    metrics.map_err(|error| ApiError::of_run(&error))
 }

@@ -36,10 +36,10 @@ pub(crate) async fn tokenize(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (mut fields, _guard) = app.accept(request).await?;
-    app.model(&mut fields)?;
+    let model = app.model(&mut fields).await?;
     let (prompt, options) = read(&mut fields)?;
     fields.report_unknown();
-    let engine = app.engine.clone();
+    let engine = model.engine.clone();
     let tokens = move || match prompt {
         Prompt::Chat(messages) => engine
             .tokenize_chat(&messages, &options)
@@ -50,7 +50,7 @@ pub(crate) async fn tokenize(
         Prompt::Tokens(tokens) => Ok(tokens),
     };
     let tokens = beside(tokens).await?;
-    let max_model_len = app.engine.context_length();
+    let max_model_len = model.engine.context_length();
     Ok(json(&Tokenized { count: tokens.len(), max_model_len, tokens }))
 }
 
@@ -60,12 +60,12 @@ pub(crate) async fn detokenize(
     request: Request,
 ) -> Result<Response, ApiError> {
     let (mut fields, _guard) = app.accept(request).await?;
-    app.model(&mut fields)?;
+    let model = app.model(&mut fields).await?;
     let list = fields.list("tokens")?;
     let list = list.ok_or_else(|| ApiError::missing("tokens", "a list of token ids"))?;
     let tokens = tokens_of("tokens", &list)?;
     fields.report_unknown();
-    let engine = app.engine.clone();
+    let engine = model.engine.clone();
     let text =
         move || engine.detokenize(&tokens).map_err(|error| ApiError::of_request(&error, "tokens"));
     Ok(json(&Detokenized { prompt: beside(text).await? }))

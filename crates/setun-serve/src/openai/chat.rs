@@ -30,12 +30,13 @@ struct ChatRequest {
 /// Answers a conversation, whole or in events.
 pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (mut fields, guard) = app.accept(request).await?;
-    let model = app.model(&mut fields)?;
+    let model = app.model(&mut fields).await?;
     let ChatRequest { generation, streaming } = ChatRequest::read(&mut fields)?;
     fields.report_unknown();
-    let (head, words) = (Head::new("chatcmpl-", model), Arc::clone(&app.token_words));
+    let head = Head::new("chatcmpl-", model.name.clone());
+    let words = Arc::clone(&model.token_words);
     let has_logprobs = generation.options.logprobs == Some(true);
-    let running = generation.start(&app, guard).await?;
+    let running = generation.start(model, guard).await?;
     let encoder = ChatEncoder::new(head, streaming, has_logprobs.then_some(words));
     if streaming.is_streamed {
         return running.respond(encoder).await;

@@ -6,7 +6,7 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use setun::Prompt;
+use setun::{Engine, Prompt};
 
 use super::{
     completion_answer::{CompletionEncoder, completion},
@@ -38,14 +38,15 @@ struct CompletionRequest {
 /// Continues prompts, whole or in events.
 pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (mut fields, guard) = app.accept(request).await?;
-    let model = app.model(&mut fields)?;
+    let model = app.model(&mut fields).await?;
     let request = CompletionRequest::read(&mut fields)?;
     fields.report_unknown();
     let CompletionRequest { generation, streaming, has_logprobs, echo } = request;
-    let (head, words) = (Head::new("cmpl-", model), Arc::clone(&app.token_words));
-    let echoed = if echo { echoed(&app, &generation.prompts).await? } else { vec![] };
+    let head = Head::new("cmpl-", model.name.clone());
+    let words = Arc::clone(&model.token_words);
+    let echoed = if echo { echoed(&model.engine, &generation.prompts).await? } else { vec![] };
     let samples = generation.samples;
-    let running = generation.start(&app, guard).await?;
+    let running = generation.start(model, guard).await?;
     let words = has_logprobs.then_some(words);
     let encoder = CompletionEncoder::new(head, streaming, words).with_prompts(echoed, samples);
     if streaming.is_streamed {
@@ -86,8 +87,8 @@ impl CompletionRequest {
 }
 
 /// The texts of prompts.
-async fn echoed(app: &App, prompts: &[Prompt]) -> Result<Vec<String>, ApiError> {
-    let (engine, prompts) = (app.engine.clone(), prompts.to_vec());
+async fn echoed(engine: &Engine, prompts: &[Prompt]) -> Result<Vec<String>, ApiError> {
+    let (engine, prompts) = (engine.clone(), prompts.to_vec());
     beside(move || {
         let text = |prompt| match prompt {
             Prompt::Text(text) => Ok(text),

@@ -62,19 +62,19 @@ enum Values {
 /// Embeds texts.
 pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (mut fields, _guard) = app.accept(request).await?;
-    let model = app.model(&mut fields)?;
+    let model = app.model(&mut fields).await?;
     let request = EmbeddingRequest::read(&mut fields)?;
     fields.report_unknown();
     let EmbeddingRequest { inputs, is_base64, pooling, is_normalised } = request;
-    let engine = app.engine.clone();
+    let engine = model.engine.clone();
     let tokens = beside(move || tokens(&engine, inputs)).await?;
-    let embeddings = app.engine.embed(tokens, pooling, is_normalised).await;
+    let embeddings = model.engine.embed(tokens, pooling, is_normalised).await;
     let embeddings = embeddings.into_iter().collect::<Result<Vec<_>, _>>();
     let embeddings = embeddings.map_err(|error| ApiError::of_request(&error, INPUT))?;
     for embedding in &embeddings {
-        app.metrics.add_prompt(embedding.tokens);
+        model.metrics.add_prompt(embedding.tokens);
     }
-    Ok(json(&list(&model, embeddings, is_base64)))
+    Ok(json(&list(&model.name, embeddings, is_base64)))
 }
 
 impl EmbeddingRequest {

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::{
     app::{App, AppState},
     error::{ApiError, json},
+    served_model::ServedModel,
 };
 
 #[derive(Serialize)]
@@ -28,7 +29,8 @@ struct ModelObject<'a> {
 
 /// The model by each of its names.
 pub(crate) async fn list(State(app): State<App>) -> Response {
-    let data = app.names().iter().map(|id| ModelObject::new(&app, id)).collect();
+    let models = app.models();
+    let data = models.iter().map(|model| ModelObject::new(&app, model)).collect();
     json(&ModelList { object: "list", data })
 }
 
@@ -37,18 +39,18 @@ pub(crate) async fn retrieve(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let id = app.find(id)?;
-    Ok(json(&ModelObject::new(&app, &id)))
+    let model = app.find(id).await?;
+    Ok(json(&ModelObject::new(&app, &model)))
 }
 
 impl<'a> ModelObject<'a> {
-    fn new(app: &AppState, id: &'a str) -> Self {
+    fn new(app: &AppState, model: &'a ServedModel) -> Self {
         Self {
-            id,
+            id: &model.name,
             object: "model",
             created: app.created,
             owned_by: "setun",
-            max_model_len: app.engine.context_length(),
+            max_model_len: model.engine.context_length(),
         }
     }
 }

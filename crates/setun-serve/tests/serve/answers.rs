@@ -181,6 +181,6 @@ async fn models_tokens_and_the_state_are_told() {
     let text = post(&router, "/detokenize", &json!({"tokens": tokens["tokens"]})).await.json();
     assert_eq!(text["prompt"], PROMPT);
     assert_eq!(get(&router, "/health").await.json()["status"], "ok");
-    assert_eq!(get(&router, "/ready").await.json()["model"], MODEL);
+    assert_eq!(get(&router, "/ready").await.json()["models"], json!([MODEL]));
     assert!(get(&router, "/version").await.json()["version"].is_string());
 }
