@@ -16,8 +16,8 @@ use crate::support::Gate;
 
 /// A server on a port of its own.
 pub(crate) struct Server {
-    runtime: Runtime,
-    address: SocketAddr,
+    pub(crate) runtime: Runtime,
+    pub(crate) address: SocketAddr,
     pub(crate) lifecycle: Lifecycle,
     served: JoinHandle<std::io::Result<bool>>,
 }
@@ -49,7 +49,7 @@ impl Server {
     }
 
     /// Waits until there are this many requests.
-    fn wait_for(&self, requests: usize) {
+    pub(crate) fn wait_for(&self, requests: usize) {
         while self.lifecycle.requests() != requests {
             thread::sleep(Duration::from_millis(1));
         }
@@ -79,7 +79,7 @@ pub(crate) fn request(path: &str, body: &Value) -> Vec<u8> {
 }
 
 /// The metrics of an engine that has nothing to do any more.
-fn idle_metrics(runtime: &Runtime, engine: &Engine) -> EngineMetrics {
+pub(crate) fn idle_metrics(runtime: &Runtime, engine: &Engine) -> EngineMetrics {
     loop {
         let metrics = runtime.block_on(engine.metrics()).expect("metrics");
         if metrics.running + metrics.waiting == 0 {

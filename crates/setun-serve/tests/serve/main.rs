@@ -3,6 +3,7 @@
 mod access;
 mod answers;
 mod cancellation;
+mod crowds;
 mod errors;
 mod lifecycle;
 mod structured;
