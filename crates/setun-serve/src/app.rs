@@ -7,12 +7,12 @@ use std::{
 
 use axum::{extract::Request, http::header::CONTENT_LENGTH};
 use futures::StreamExt;
-use setun::Engine;
 
 use crate::{
     error::ApiError,
     fields::Fields,
     lifecycle::{Lifecycle, RequestGuard},
+    registry::{ModelRegistry, ModelView},
     served_model::ServedModel,
     server_metrics::ServerMetrics,
 };
@@ -22,9 +22,7 @@ pub(crate) type App = Arc<AppState>;
 
 #[derive(Debug)]
 pub(crate) struct AppState {
-    model: ServedModel,
-    /// Names of the model: its own, and its aliases.
-    names: Vec<String>,
+    registry: ModelRegistry,
     /// Second of the Unix epoch at which the server began.
     pub(crate) created: u64,
     pub(crate) lifecycle: Lifecycle,
@@ -33,16 +31,9 @@ pub(crate) struct AppState {
 }
 
 impl AppState {
-    pub(crate) fn new(
-        engine: Engine,
-        aliases: Vec<String>,
-        lifecycle: Lifecycle,
-        max_body_bytes: usize,
-    ) -> Self {
-        let model = ServedModel::new(engine);
-        let names = std::iter::once(model.name.clone()).chain(aliases).collect();
+    pub(crate) fn new(registry: ModelRegistry, lifecycle: Lifecycle, max_body_bytes: usize) -> Self {
         let metrics = ServerMetrics::default();
-        Self { model, names, created: unix_seconds(), lifecycle, metrics, max_body_bytes }
+        Self { registry, created: unix_seconds(), lifecycle, metrics, max_body_bytes }
     }
 
     /// Counts a request and reads its body.
@@ -68,33 +59,25 @@ impl AppState {
         Ok((Fields::read(&body)?, guard))
     }
 
-    /// The model that a request names, which is the only one by default.
+    /// The model that a request names, by default the first one. It is loaded if it is not.
     pub(crate) async fn model(&self, fields: &mut Fields) -> Result<ServedModel, ApiError> {
-        match fields.text("model")? {
-            Some(name) => self.find(name).await,
-            None => Ok(self.model.clone()),
-        }
+        let name = fields.text("model")?;
+        Ok(self.registry.acquire(name).await?)
     }
 
-    /// The model of a name.
-    #[expect(clippy::unused_async, reason = "a model may have to be loaded first")]
-    pub(crate) async fn find(&self, name: String) -> Result<ServedModel, ApiError> {
-        if self.names.contains(&name) {
-            Ok(ServedModel { name, ..self.model.clone() })
-        } else {
-            Err(ApiError::unknown_model(&name, &self.names))
-        }
-    }
-
-    /// The models that are loaded.
+    /// The models that are loaded, to look at.
     pub(crate) fn loaded(&self) -> Vec<ServedModel> {
-        vec![self.model.clone()]
+        self.models().into_iter().filter_map(|view| view.model).collect()
     }
 
-    /// The models by each of their names.
-    pub(crate) fn models(&self) -> Vec<ServedModel> {
-        let named = |name: &String| ServedModel { name: name.clone(), ..self.model.clone() };
-        self.names.iter().map(named).collect()
+    /// All models, loaded or not.
+    pub(crate) fn models(&self) -> Vec<ModelView> {
+        self.registry.views()
+    }
+
+    /// Whether the models that are loaded at the start are.
+    pub(crate) fn has_started(&self) -> bool {
+        self.registry.has_started()
     }
 }
 

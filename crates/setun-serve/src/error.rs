@@ -12,6 +12,9 @@ use setun::{EngineError, ErrorCode, text::TextError};
 /// Time after which a request that was refused for lack of room may be sent again.
 const RETRY_MILLISECONDS: u16 = 1000;
 
+/// The code of a model that cannot be loaded.
+const NOT_LOADED: &str = "model_not_loaded";
+
 /// An error, as a client gets it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ApiError {
@@ -115,6 +118,16 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", message)
     }
 
+    /// A model that cannot be loaded.
+    pub(crate) fn not_loaded(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, NOT_LOADED, message)
+    }
+
+    /// A model that takes more memory than the budget has.
+    pub(crate) fn no_room(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, "insufficient_memory", message)
+    }
+
     /// A fault of the server.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", message)
@@ -178,6 +191,13 @@ impl IntoResponse for ApiError {
             }
             StatusCode::UNAUTHORIZED => {
                 headers.insert("www-authenticate", HeaderValue::from_static("Bearer"));
+            }
+            // To load it again at once would fail again.
+            StatusCode::SERVICE_UNAVAILABLE if self.code == Some(NOT_LOADED) => {
+                headers.insert("x-should-retry", HeaderValue::from_static("false"));
+            }
+            StatusCode::INSUFFICIENT_STORAGE => {
+                headers.insert("x-should-retry", HeaderValue::from_static("false"));
             }
             StatusCode::SERVICE_UNAVAILABLE => {
                 headers.insert("x-should-retry", HeaderValue::from_static("true"));

@@ -35,6 +35,7 @@ mod model_metrics;
 mod openai;
 mod options;
 mod prometheus;
+mod registry;
 mod request_id;
 mod response_format;
 mod router;
@@ -50,5 +51,8 @@ mod tokenize;
 pub use api_keys::{ApiKeys, ApiKeysError};
 pub use lifecycle::Lifecycle;
 pub use options::ServeOptions;
+pub use registry::{
+    DuplicateModel, KeepAlive, LoadError, LoadProgress, ModelRegistry, ModelSpec, OpenError, OpenModel,
+};
 pub use router::router;
 pub use server::serve;

@@ -10,7 +10,6 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use setun::Engine;
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 
 use crate::{
@@ -20,6 +19,7 @@ use crate::{
     error::ApiError,
     openai::{chat, completions, embeddings, models},
     options::ServeOptions,
+    registry::ModelRegistry,
     request_id::identify,
     status,
     tokenize::{detokenize, tokenize},
@@ -36,11 +36,17 @@ struct Access {
     origins: Vec<String>,
 }
 
-/// The routes of a server over an engine, for [`serve`](crate::serve) or another router.
-pub fn router(engine: Engine, options: ServeOptions) -> Router {
+/// The routes of a server over an engine, or several models, for [`serve`](crate::serve) or another
+/// router.
+pub fn router(models: impl Into<ModelRegistry>, options: ServeOptions) -> Router {
+    routes(models.into(), options)
+}
+
+fn routes(models: ModelRegistry, options: ServeOptions) -> Router {
     let ServeOptions { aliases, api_keys, hosts, is_loopback, lifecycle, .. } = options;
     let (max_body_bytes, origins) = (options.max_body_bytes, options.origins);
-    let app = Arc::new(AppState::new(engine, aliases, lifecycle, max_body_bytes));
+    models.add_aliases(aliases);
+    let app = Arc::new(AppState::new(models, lifecycle, max_body_bytes));
     let cors = cors(&origins);
     let access = Arc::new(Access { api_keys, hosts, is_loopback, origins });
     let routes = Router::new()
