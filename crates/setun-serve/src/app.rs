@@ -7,11 +7,13 @@ use std::{
 
 use axum::{extract::Request, http::header::CONTENT_LENGTH};
 use futures::StreamExt;
+use tokio::time::timeout;
 
 use crate::{
     error::ApiError,
     fields::Fields,
     lifecycle::{Lifecycle, RequestGuard},
+    limits::Limiter,
     registry::{ModelRegistry, ModelView},
     served_model::ServedModel,
     server_metrics::ServerMetrics,
@@ -27,21 +29,28 @@ pub(crate) struct AppState {
     pub(crate) created: u64,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) metrics: ServerMetrics,
+    limiter: Arc<Limiter>,
     max_body_bytes: usize,
 }
 
 impl AppState {
-    pub(crate) fn new(registry: ModelRegistry, lifecycle: Lifecycle, max_body_bytes: usize) -> Self {
+    pub(crate) fn new(
+        registry: ModelRegistry,
+        lifecycle: Lifecycle,
+        limiter: Arc<Limiter>,
+        max_body_bytes: usize,
+    ) -> Self {
         let metrics = ServerMetrics::default();
-        Self { registry, created: unix_seconds(), lifecycle, metrics, max_body_bytes }
+        Self { registry, created: unix_seconds(), lifecycle, metrics, limiter, max_body_bytes }
     }
 
     /// Counts a request and reads its body.
     pub(crate) async fn accept(
         &self,
-        request: Request,
+        mut request: Request,
     ) -> Result<(Fields, RequestGuard), ApiError> {
-        let guard = self.lifecycle.begin()?;
+        let mut guard = self.lifecycle.begin()?;
+        guard.limit(&self.limiter, request.extensions_mut().remove());
         let limit = self.max_body_bytes;
         let length = request.headers().get(CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
@@ -50,7 +59,9 @@ impl AppState {
         }
         let mut body = vec![];
         let mut pieces = request.into_body().into_data_stream();
-        while let Some(piece) = pieces.next().await {
+        let time = self.limiter.limits.body_timeout;
+        let slow = |_| ApiError::slow_body(time);
+        while let Some(piece) = timeout(time, pieces.next()).await.map_err(slow)? {
             body.extend_from_slice(&piece.map_err(|_| ApiError::broken_body())?);
             if body.len() > limit {
                 return Err(ApiError::body_too_large(limit));
@@ -61,8 +72,15 @@ impl AppState {
 
     /// The model that a request names, by default the first one. It is loaded if it is not.
     pub(crate) async fn model(&self, fields: &mut Fields) -> Result<ServedModel, ApiError> {
-        let name = fields.text("model")?;
-        Ok(self.registry.acquire(name).await?)
+        match fields.text("model")? {
+            Some(name) => self.find(name).await,
+            None => Ok(self.registry.acquire(None).await?),
+        }
+    }
+
+    /// The model of a name. It is loaded if it is not.
+    pub(crate) async fn find(&self, name: String) -> Result<ServedModel, ApiError> {
+        Ok(self.registry.acquire(Some(name)).await?)
     }
 
     /// The models that are loaded, to look at.

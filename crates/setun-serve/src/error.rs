@@ -1,5 +1,7 @@
 //! Errors in the one shape that clients of the `OpenAI` API read.
 
+use std::time::Duration;
+
 use axum::{
     body::Body,
     http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
@@ -10,7 +12,7 @@ use serde_json::Value;
 use setun::{EngineError, ErrorCode, text::TextError};
 
 /// Time after which a request that was refused for lack of room may be sent again.
-const RETRY_MILLISECONDS: u16 = 1000;
+const RETRY_MILLISECONDS: u64 = 1000;
 
 /// The code of a model that cannot be loaded.
 const NOT_LOADED: &str = "model_not_loaded";
@@ -22,6 +24,8 @@ pub(crate) struct ApiError {
     message: String,
     param: Option<String>,
     code: Option<&'static str>,
+    /// Time after which it may be sent again, where that is known.
+    retry_after: Option<Duration>,
 }
 
 /// The JSON form of an error.
@@ -40,7 +44,8 @@ struct ErrorFields<'a> {
 
 impl ApiError {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), param: None, code: Some(code) }
+        let message = message.into();
+        Self { status, message, param: None, code: Some(code), retry_after: None }
     }
 
     /// A field with a value that is not taken.
@@ -107,6 +112,28 @@ impl ApiError {
     pub(crate) fn bad_key() -> Self {
         let message = "expected `Authorization: Bearer KEY` with a key of this server";
         Self::new(StatusCode::UNAUTHORIZED, "invalid_api_key", message)
+    }
+
+    /// More than a client may have at once, or all clients together.
+    pub(crate) fn too_many(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_exceeded", message)
+    }
+
+    /// The same, which may be sent again after a time.
+    pub(crate) fn after(self, time: Duration) -> Self {
+        Self { retry_after: Some(time), ..self }
+    }
+
+    /// A prompt with more tokens than one may have.
+    pub(crate) fn prompt_too_long(param: &str, found: usize, most: usize) -> Self {
+        let reason = format!("expected {most} tokens or less, found {found}");
+        Self { code: Some("context_length_exceeded"), ..Self::invalid(param, reason) }
+    }
+
+    /// A body that does not come.
+    pub(crate) fn slow_body(limit: Duration) -> Self {
+        let message = format!("no byte of the body has come for {} s", limit.as_secs_f64());
+        Self::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message)
     }
 
     pub(crate) fn forbidden(message: impl Into<String>) -> Self {
@@ -186,8 +213,11 @@ impl IntoResponse for ApiError {
         let headers = response.headers_mut();
         match self.status {
             StatusCode::TOO_MANY_REQUESTS => {
-                headers.insert("retry-after-ms", RETRY_MILLISECONDS.into());
-                headers.insert("retry-after", (RETRY_MILLISECONDS / 1000).into());
+                let milliseconds = self.retry_after.map_or(RETRY_MILLISECONDS, |time| {
+                    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).saturating_add(1)
+                });
+                headers.insert("retry-after-ms", milliseconds.into());
+                headers.insert("retry-after", milliseconds.div_ceil(1000).into());
             }
             StatusCode::UNAUTHORIZED => {
                 headers.insert("www-authenticate", HeaderValue::from_static("Bearer"));

@@ -1,6 +1,6 @@
 //! Generations of a request: the one form that every API's request becomes.
 
-use std::{convert::Infallible, time::Instant};
+use std::{convert::Infallible, sync::Arc, time::Instant};
 
 use axum::{body::Bytes, response::Response};
 use futures::{
@@ -13,8 +13,13 @@ use setun::{
 };
 
 use crate::{
-    blocking::beside, error::ApiError, lifecycle::RequestGuard, response_format, sampling,
-    served_model::ServedModel, sse,
+    blocking::beside,
+    error::ApiError,
+    lifecycle::RequestGuard,
+    limits::{Limiter, StreamGuard},
+    response_format, sampling,
+    served_model::ServedModel,
+    sse,
 };
 
 /// Most texts of a request: prompts, and samples of each.
@@ -60,12 +65,20 @@ impl GenerationRequest {
     ) -> Result<Running, ApiError> {
         let begun = Instant::now();
         let (samples, task_model) = (self.samples, model.clone());
-        let streams = beside(move || self.streams(&task_model)).await?;
+        let limiter = Arc::clone(&guard.limiter);
+        let streams = beside(move || self.streams(&task_model, &limiter)).await?;
         Ok(Running { model, streams, samples, begun, guard })
     }
 
-    fn streams(self, model: &ServedModel) -> Result<Vec<GenerationStream>, ApiError> {
+    fn streams(
+        self,
+        model: &ServedModel,
+        limiter: &Limiter,
+    ) -> Result<Vec<GenerationStream>, ApiError> {
         let Self { prompts, samples, options, format, prompt_field } = self;
+        let options = limiter.within(options)?;
+        let check = |prompt| limiter.check_prompt(&model.engine, prompt, &options, prompt_field);
+        prompts.iter().try_for_each(check)?;
         let refused = |error: EngineError| ApiError::of_request(&error, prompt_field);
         if options.logprobs == Some(true) || options.prompt_logprobs == Some(true) {
             model.token_words.load(&model.engine).map_err(refused)?;
@@ -98,8 +111,9 @@ impl Running {
     /// alone, as their queues are bounded.
     pub(crate) async fn respond(self, encoder: impl Encoder) -> Result<Response, ApiError> {
         let Self { model, streams, samples, begun, guard } = self;
-        let mut events =
-            Events { model, streams: numbered(streams), samples, begun, _guard: guard };
+        let guards = (guard.limiter.open_stream()?, guard);
+        let streams = numbered(streams);
+        let mut events = Events { model, streams, samples, begun, _guards: guards };
         let Some(first) = events.next().await else {
             return Err(ApiError::internal("there is no text"));
         };
@@ -124,7 +138,7 @@ struct Events {
     streams: SelectAll<BoxStream<'static, NumberedEvent>>,
     samples: usize,
     begun: Instant,
-    _guard: RequestGuard,
+    _guards: (StreamGuard, RequestGuard),
 }
 
 impl Events {

@@ -30,6 +30,7 @@ mod error;
 mod fields;
 mod generation;
 mod lifecycle;
+mod limits;
 mod messages;
 mod model_metrics;
 mod openai;
@@ -50,9 +51,11 @@ mod tokenize;
 
 pub use api_keys::{ApiKeys, ApiKeysError};
 pub use lifecycle::Lifecycle;
+pub use limits::Limits;
 pub use options::ServeOptions;
 pub use registry::{
-    DuplicateModel, KeepAlive, LoadError, LoadProgress, ModelRegistry, ModelSpec, OpenError, OpenModel,
+    DuplicateModel, KeepAlive, LoadError, LoadProgress, ModelRegistry, ModelSpec, OpenError,
+    OpenModel,
 };
 pub use router::router;
-pub use server::serve;
+pub use server::{serve, serve_with};

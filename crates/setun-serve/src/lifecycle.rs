@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::watch::Sender;
 
-use crate::error::ApiError;
+use crate::{
+    error::ApiError,
+    limits::{KeyGuard, Limiter},
+};
 
 /// Counts the requests under way and ends a server gracefully. Clones share their state.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +21,11 @@ struct State {
 
 /// A request under way, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct RequestGuard(Arc<State>);
+pub(crate) struct RequestGuard {
+    state: Arc<State>,
+    pub(crate) limiter: Arc<Limiter>,
+    key: Option<KeyGuard>,
+}
 
 impl Lifecycle {
     /// Of a server that takes requests.
@@ -48,7 +55,8 @@ impl Lifecycle {
     /// Counts a request.
     pub(crate) fn begin(&self) -> Result<RequestGuard, ApiError> {
         self.0.requests.send_modify(|requests| *requests += 1);
-        let guard = RequestGuard(Arc::clone(&self.0));
+        let state = Arc::clone(&self.0);
+        let guard = RequestGuard { state, limiter: Arc::default(), key: None };
         // After it was counted, so that none is taken that the end does not wait for.
         if self.is_draining() { Err(ApiError::draining()) } else { Ok(guard) }
     }
@@ -64,9 +72,17 @@ impl Lifecycle {
     }
 }
 
+impl RequestGuard {
+    /// Holds it to limits, of which its key has a part.
+    pub(crate) fn limit(&mut self, limiter: &Arc<Limiter>, key: Option<KeyGuard>) {
+        self.limiter = Arc::clone(limiter);
+        self.key = key;
+    }
+}
+
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        self.0.requests.send_modify(|requests| *requests -= 1);
+        self.state.requests.send_modify(|requests| *requests -= 1);
     }
 }
 

@@ -157,6 +157,18 @@ impl ModelRegistry {
         pinned.map(|slot| slot.spec.name.clone()).collect()
     }
 
+    /// Number of models, loaded or not.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().named().count()
+    }
+
+    /// Whether there is no model.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Unloads all models, and waits until their memory is free. Requests under way end first.
     pub fn close(&self) {
         let slots = std::mem::take(&mut self.lock().slots);

@@ -17,6 +17,7 @@ use crate::{
     api_keys::ApiKeys,
     app::AppState,
     error::ApiError,
+    limits::Limiter,
     openai::{chat, completions, embeddings, models},
     options::ServeOptions,
     registry::ModelRegistry,
@@ -34,6 +35,7 @@ struct Access {
     hosts: Hosts,
     is_loopback: bool,
     origins: Vec<String>,
+    limiter: Arc<Limiter>,
 }
 
 /// The routes of a server over an engine, or several models, for [`serve`](crate::serve) or another
@@ -46,9 +48,11 @@ fn routes(models: ModelRegistry, options: ServeOptions) -> Router {
     let ServeOptions { aliases, api_keys, hosts, is_loopback, lifecycle, .. } = options;
     let (max_body_bytes, origins) = (options.max_body_bytes, options.origins);
     models.add_aliases(aliases);
-    let app = Arc::new(AppState::new(models, lifecycle, max_body_bytes));
+    let limiter = Limiter::new(options.limits);
+    let app = AppState::new(models, lifecycle, Arc::clone(&limiter), max_body_bytes);
+    let app = Arc::new(app);
     let cors = cors(&origins);
-    let access = Arc::new(Access { api_keys, hosts, is_loopback, origins });
+    let access = Arc::new(Access { api_keys, hosts, is_loopback, origins, limiter });
     let routes = Router::new()
         .route("/v1/chat/completions", post(chat::create))
         .route("/v1/completions", post(completions::create))
@@ -100,11 +104,15 @@ async fn check_access(
 
 async fn check_key(
     State(access): State<Arc<Access>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
     if !OPEN.contains(&request.uri().path()) {
-        access.api_keys.check(request.headers())?;
+        let key = access.api_keys.check(request.headers())?;
+        if request.method() == Method::POST {
+            let guard = access.limiter.begin(key)?;
+            request.extensions_mut().insert(guard);
+        }
     }
     Ok(next.run(request).await)
 }

@@ -1,12 +1,14 @@
 //! `POST /v1/embeddings`.
 
+use std::sync::Arc;
+
 use axum::{
     extract::{Request, State},
     response::Response,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Serialize;
-use setun::{Embedding, Engine, Pooling, Prompt};
+use setun::{Embedding, Engine, GenerateOptions, Pooling, Prompt};
 
 use super::prompts;
 use crate::{
@@ -14,6 +16,7 @@ use crate::{
     blocking::beside,
     error::{ApiError, json},
     fields::Fields,
+    limits::Limiter,
 };
 
 /// The field of the texts.
@@ -61,13 +64,14 @@ enum Values {
 
 /// Embeds texts.
 pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
-    let (mut fields, _guard) = app.accept(request).await?;
+    let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
     let request = EmbeddingRequest::read(&mut fields)?;
     fields.report_unknown();
     let EmbeddingRequest { inputs, is_base64, pooling, is_normalised } = request;
     let engine = model.engine.clone();
-    let tokens = beside(move || tokens(&engine, inputs)).await?;
+    let limiter = Arc::clone(&guard.limiter);
+    let tokens = beside(move || tokens(&engine, inputs, &limiter)).await?;
     let embeddings = model.engine.embed(tokens, pooling, is_normalised).await;
     let embeddings = embeddings.into_iter().collect::<Result<Vec<_>, _>>();
     let embeddings = embeddings.map_err(|error| ApiError::of_request(&error, INPUT))?;
@@ -110,13 +114,20 @@ impl EmbeddingRequest {
 }
 
 /// The tokens of texts.
-fn tokens(engine: &Engine, inputs: Vec<Prompt>) -> Result<Vec<Prompt>, ApiError> {
+fn tokens(
+    engine: &Engine,
+    inputs: Vec<Prompt>,
+    limiter: &Limiter,
+) -> Result<Vec<Prompt>, ApiError> {
     let tokens = |input| match input {
         Prompt::Text(text) => engine.tokenize(&text).map(Prompt::Tokens),
         other => Ok(other),
     };
     let tokens: Result<Vec<_>, _> = inputs.into_iter().map(tokens).collect();
-    tokens.map_err(|error| ApiError::of_request(&error, INPUT))
+    let tokens = tokens.map_err(|error| ApiError::of_request(&error, INPUT))?;
+    let check = |prompt| limiter.check_prompt(engine, prompt, &GenerateOptions::new(), INPUT);
+    tokens.iter().try_for_each(check)?;
+    Ok(tokens)
 }
 
 fn list(model: &str, embeddings: Vec<Embedding>, is_base64: bool) -> EmbeddingList<'_> {

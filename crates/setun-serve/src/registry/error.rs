@@ -48,6 +48,17 @@ pub enum LoadError {
     },
 }
 
+impl LoadError {
+    /// What opening the model said, or the whole error.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Failed { reason, .. } => (**reason).to_owned(),
+            other => other.to_string(),
+        }
+    }
+}
+
 /// A name that two models have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("two models have the name {name:?}, expected one")]

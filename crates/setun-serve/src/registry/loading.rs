@@ -240,8 +240,9 @@ async fn opening<T: Send + 'static>(
 ) -> Result<T, LoadError> {
     let opened = spawn_blocking(open).await;
     let opened = opened.unwrap_or_else(|_| Err(OpenError::from("the load has panicked")));
-    opened.map_err(|error| {
-        LoadError::Failed { name: name.to_owned(), reason: error.to_string().into() }
+    opened.map_err(|error| LoadError::Failed {
+        name: name.to_owned(),
+        reason: error.to_string().into(),
     })
 }
 

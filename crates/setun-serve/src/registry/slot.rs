@@ -159,7 +159,11 @@ impl Slot {
     }
 
     /// Answers those that wait: with the model if it is loaded, else with this error.
-    pub(super) fn answer(&mut self, registry: &ModelRegistry, error: Option<&LoadError>) -> Answers {
+    pub(super) fn answer(
+        &mut self,
+        registry: &ModelRegistry,
+        error: Option<&LoadError>,
+    ) -> Answers {
         let mut answers = Answers::default();
         for waiter in mem::take(&mut self.waiters) {
             let Waiter { name, answer } = waiter;

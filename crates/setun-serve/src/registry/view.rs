@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use setun::EngineMetrics;
 
-use super::{ModelRegistry, slot::{Phase, Slot}};
+use super::{
+    ModelRegistry,
+    slot::{Phase, Slot},
+};
 use crate::{model_metrics::ModelMetrics, served_model::ServedModel};
 
 /// A model, loaded or not.

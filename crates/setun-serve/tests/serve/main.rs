@@ -6,6 +6,7 @@ mod cancellation;
 mod crowds;
 mod errors;
 mod lifecycle;
+mod limits;
 mod models;
 mod structured;
 mod support;

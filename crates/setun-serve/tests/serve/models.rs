@@ -143,7 +143,9 @@ async fn a_load_outlives_the_clients_that_leave() {
     let mut first = Box::pin(complete(&router, "a"));
     let mut second = Box::pin(complete(&router, "a"));
     while opened.load(Ordering::SeqCst) == 0 {
-        assert!(futures::poll!(&mut first).is_pending() && futures::poll!(&mut second).is_pending());
+        assert!(
+            futures::poll!(&mut first).is_pending() && futures::poll!(&mut second).is_pending()
+        );
         yield_now().await;
     }
     let loading = get(&router, "/ready").await;
