@@ -1,6 +1,7 @@
 //! `setun serve`: an HTTP server with the `OpenAI` API.
 
 mod models;
+mod service;
 mod settings;
 
 use std::{
@@ -92,6 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         let lifecycle = lifecycle.clone();
         move || {
             report(&format!("ending: {} under way\n", counted(lifecycle.requests(), "request")));
+            service::notify("STOPPING=1");
             lifecycle.drain();
         }
     });
@@ -106,6 +108,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
             Either::Right((Ok(()), served)) => {
                 report(&format!("serving {} at http://{address}\n", names(&registry, &at_start)));
                 args.reload_on_hangup(&registry, &keys, &runtime);
+                service::notify("READY=1");
                 Ok(served.await)
             }
         }
@@ -163,10 +166,12 @@ impl Args {
         let handle = runtime.handle().clone();
         interrupt::on_hangup(move || {
             let _context = handle.enter(); // models that are named no more end in tasks
+            service::notify("RELOADING=1");
             match args.reload(&registry, &keys) {
                 Ok(()) => report(&format!("reloaded: {}\n", counted(registry.len(), "model"))),
                 Err(error) => report(&format!("not reloaded: {error}\n")),
             }
+            service::notify("READY=1");
         });
     }
 
@@ -185,7 +190,11 @@ impl Args {
     fn listen(&self, runtime: &Runtime) -> Result<(TcpListener, SocketAddr), CliError> {
         let address = SocketAddr::new(self.host, self.port);
         let failed = |source| CliError::Listen { address: address.to_string(), source };
-        let listener = runtime.block_on(TcpListener::bind(address)).map_err(failed)?;
+        let _context = runtime.enter();
+        let listener = match service::listener().map_err(failed)? {
+            Some(listener) => TcpListener::from_std(listener).map_err(failed)?,
+            None => runtime.block_on(TcpListener::bind(address)).map_err(failed)?,
+        };
         let bound = listener.local_addr().map_err(failed)?;
         Ok((listener, bound))
     }
