@@ -34,14 +34,17 @@ pub(super) fn specs(
     let opener = |model: Option<&str>, draft: Option<&str>| Opener {
         model: model.map(str::to_owned),
         draft: draft.map(str::to_owned),
-        options: args.file.into(),
-        is_verified: args.verify,
+        options: Options::default(),
+        is_verified: false,
         config: config.clone(),
     };
+    // What is said of files, and of hashes, is of those that are named beside it.
+    let (options, is_verified) = (args.file.into(), args.verify);
     let draft = args.settings.draft.as_deref();
     let mut specs = vec![];
     for model in &args.model {
-        specs.push(opener(Some(model), draft).spec(None)?);
+        let opener = Opener { options, is_verified, ..opener(Some(model), draft) };
+        specs.push(opener.spec(None)?);
     }
     for table in tables {
         specs.push(of_table(table, opener(Some(&table.model), table.draft.as_deref()))?);
@@ -54,6 +57,10 @@ pub(super) fn specs(
         specs.extend(of_store(&opener)?);
     } else if specs.is_empty() && folder.is_none() {
         return Ok((vec![opener(None, draft).spec(None)?], 1));
+    }
+    if specs.is_empty() {
+        let message = "there is no model in the folder or the store, expected one or more";
+        return Err(CliError::Usage(message.to_owned()));
     }
     if draft.is_some() && args.model.len() != 1 {
         let message = "--draft needs one --model, expected `draft` in a table [[serve.models]]";
@@ -117,7 +124,7 @@ impl Opener {
     }
 
     fn files(&self) -> Result<ModelFiles, CliError> {
-        ModelFiles::find_any(self.model.as_deref(), self.options)
+        ModelFiles::find(self.model.as_deref(), self.options)
     }
 
     fn draft_files(&self) -> Option<Result<ModelFiles, CliError>> {
@@ -148,7 +155,8 @@ impl OpenModel for Opener {
 
     fn open(&self, progress: &LoadProgress) -> Result<Engine, OpenError> {
         if self.is_verified {
-            self.model.as_deref().into_iter().try_for_each(verify_stored)?;
+            let both = [self.model.as_deref(), self.draft.as_deref()];
+            both.into_iter().flatten().try_for_each(verify_stored)?;
         }
         let progress = progress.clone();
         let files = self.files()?.reporting(move |read, total| progress.set(read, total));

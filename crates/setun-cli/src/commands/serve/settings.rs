@@ -1,6 +1,11 @@
 //! Settings of a server: the table `[serve]` of a configuration, and options of the command line.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{
+    fmt,
+    num::{NonZeroU32, NonZeroUsize},
+    path::PathBuf,
+    time::Duration,
+};
 
 use clap::builder::NonEmptyStringValueParser;
 use serde::{Deserialize, de};
@@ -59,28 +64,28 @@ pub(super) struct ServeSettings {
     pub(super) max_body_bytes: Option<u64>,
 
     /// Requests a minute of each key, or of all clients without keys [default: no limit]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) requests_per_minute: Option<u32>,
+    #[arg(long, value_name = "N")]
+    pub(super) requests_per_minute: Option<NonZeroU32>,
 
     /// Requests of each key, or of all clients without keys, under way at once [default: no limit]
     #[arg(long, value_name = "N")]
-    pub(super) concurrent_requests: Option<usize>,
+    pub(super) concurrent_requests: Option<NonZeroUsize>,
 
     /// Streams that are open at once [default: no limit]
     #[arg(long, value_name = "N")]
-    pub(super) max_streams: Option<usize>,
+    pub(super) max_streams: Option<NonZeroUsize>,
 
     /// Largest number of tokens of a prompt [default: what fits the context]
     #[arg(long, value_name = "N")]
-    pub(super) max_prompt_tokens: Option<usize>,
+    pub(super) max_prompt_tokens: Option<NonZeroUsize>,
 
     /// Largest `max_tokens` of a request, and its default [default: what fits the context]
     #[arg(long, value_name = "N")]
-    pub(super) max_output_tokens: Option<usize>,
+    pub(super) max_output_tokens: Option<NonZeroUsize>,
 
     /// Connections that are open at once; further ones wait [default: no limit]
     #[arg(long, value_name = "N")]
-    pub(super) max_connections: Option<usize>,
+    pub(super) max_connections: Option<NonZeroUsize>,
 
     /// Seconds in which the headers of a request must come [default: 30]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -152,12 +157,12 @@ impl ServeSettings {
 
     pub(super) fn limits(&self) -> Limits {
         let mut limits = Limits::default();
-        limits.requests_per_minute = self.requests_per_minute;
-        limits.concurrent_requests = self.concurrent_requests;
-        limits.streams = self.max_streams;
-        limits.prompt_tokens = self.max_prompt_tokens;
-        limits.output_tokens = self.max_output_tokens;
-        limits.connections = self.max_connections;
+        limits.requests_per_minute = self.requests_per_minute.map(NonZeroU32::get);
+        limits.concurrent_requests = self.concurrent_requests.map(NonZeroUsize::get);
+        limits.streams = self.max_streams.map(NonZeroUsize::get);
+        limits.prompt_tokens = self.max_prompt_tokens.map(NonZeroUsize::get);
+        limits.output_tokens = self.max_output_tokens.map(NonZeroUsize::get);
+        limits.connections = self.max_connections.map(NonZeroUsize::get);
         limits.header_timeout = self.header_timeout.unwrap_or(limits.header_timeout);
         limits.body_timeout = self.body_timeout.unwrap_or(limits.body_timeout);
         limits
