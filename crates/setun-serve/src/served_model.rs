@@ -1,10 +1,10 @@
 //! Models that requests name.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use setun::Engine;
 
-use crate::{model_metrics::ModelMetrics, registry::ModelRegistry, token_words::TokenWords};
+use crate::{model_metrics::ModelMetrics, token_words::TokenWords};
 
 /// A model under one of its names. Clones share the engine; it stays loaded while a request has
 /// one.
@@ -15,15 +15,11 @@ pub(crate) struct ServedModel {
     pub(crate) engine: Engine,
     pub(crate) metrics: Arc<ModelMetrics>,
     pub(crate) token_words: Arc<TokenWords>,
-    _lease: Option<Arc<Lease>>,
+    _lease: Option<Arc<dyn Lease>>,
 }
 
-/// A request's use of a model, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Lease {
-    registry: ModelRegistry,
-    id: u64,
-}
+/// Keeps a model loaded, until it is dropped.
+pub(crate) trait Lease: fmt::Debug + Send + Sync {}
 
 impl ServedModel {
     /// A model that may be unloaded at any time.
@@ -37,20 +33,7 @@ impl ServedModel {
     }
 
     /// The same, which stays loaded.
-    pub(crate) fn with_lease(self, lease: Lease) -> Self {
+    pub(crate) fn with_lease(self, lease: impl Lease + 'static) -> Self {
         Self { _lease: Some(Arc::new(lease)), ..self }
-    }
-}
-
-impl Lease {
-    /// A use that has been counted.
-    pub(crate) fn new(registry: ModelRegistry, id: u64) -> Self {
-        Self { registry, id }
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        self.registry.release(self.id);
     }
 }

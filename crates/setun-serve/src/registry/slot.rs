@@ -63,6 +63,21 @@ pub(super) struct Loaded {
     pub(super) idle: Arc<Notify>,
 }
 
+/// A request's use of a model, which was counted.
+#[derive(Debug)]
+struct Use {
+    registry: ModelRegistry,
+    id: u64,
+}
+
+impl Lease for Use {}
+
+impl Drop for Use {
+    fn drop(&mut self) {
+        self.registry.release(self.id);
+    }
+}
+
 /// A request that waits for a model, and the name that it has for it.
 pub(super) struct Waiter {
     pub(super) name: String,
@@ -145,7 +160,7 @@ impl Slot {
         let metrics = Arc::clone(&self.metrics);
         let loaded = self.loaded_mut().filter(|loaded| !loaded.is_wanted)?;
         loaded.uses += 1;
-        let lease = Lease::new(registry.clone(), id);
+        let lease = Use { registry: registry.clone(), id };
         let (engine, token_words) = (loaded.engine.clone(), Arc::clone(&loaded.token_words));
         Some(ServedModel::new(name, engine, metrics, token_words).with_lease(lease))
     }
