@@ -50,12 +50,20 @@ pub(super) fn specs(
         specs.push(of_table(table, opener(Some(&table.model), table.draft.as_deref()))?);
     }
     let first = specs.len().min(1);
+    let mut found = vec![];
     for model in folder.map(in_folder).transpose()?.unwrap_or_default() {
-        specs.push(opener(Some(&model), None).spec(None)?);
+        found.push(opener(Some(&model), None).spec(None)?);
     }
     if has_store {
-        specs.extend(of_store(&opener)?);
-    } else if specs.is_empty() && folder.is_none() {
+        found.extend(of_store(&opener)?);
+    }
+    for spec in found {
+        // One that has settings of its own comes before.
+        if specs.iter().all(|known| known.name() != spec.name()) {
+            specs.push(spec);
+        }
+    }
+    if !has_store && specs.is_empty() && folder.is_none() {
         return Ok((vec![opener(None, draft).spec(None)?], 1));
     }
     if specs.is_empty() {
