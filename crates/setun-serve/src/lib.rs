@@ -1,4 +1,4 @@
-//! HTTP server: the `OpenAI` API over a setun engine, as a router of axum.
+//! HTTP server: the APIs of `OpenAI` and Ollama over a setun engine, as a router of axum.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,12 +26,14 @@ mod api_keys;
 mod app;
 mod blocking;
 mod bucket_counts;
+mod embedding;
 mod error;
 mod fields;
 mod generation;
 mod lifecycle;
 mod messages;
 mod model_metrics;
+mod ollama;
 mod openai;
 mod options;
 mod prometheus;
@@ -39,11 +41,13 @@ mod request_id;
 mod response_format;
 mod router;
 mod sampling;
+mod score;
 mod served_model;
 mod server;
 mod server_metrics;
 mod sse;
 mod status;
+mod streamed;
 mod token_words;
 mod tokenize;
 
