@@ -8,12 +8,12 @@ use axum::{
 };
 use futures::{
     channel::oneshot,
-    executor::block_on,
     future::{Either, select},
 };
 use serde::Serialize;
 use serde_json::Value;
 use setun::{Engine, Prompt, Score, TextDelta};
+use tokio::runtime::Handle;
 
 use crate::{
     app::App,
@@ -103,7 +103,7 @@ async fn scores(
     let (waiting, left) = oneshot::channel::<()>();
     let scores = beside(move || {
         let scores = pin!(engine.score(prompt, &texts));
-        match block_on(select(scores, left)) {
+        match Handle::current().block_on(select(scores, left)) {
             Either::Left((scores, _)) => {
                 scores.map_err(|error| ApiError::of_request(&error, prompt_field))
             }

@@ -1,4 +1,4 @@
-//! `setun serve`: an HTTP server with the `OpenAI` API.
+//! `setun serve`: an HTTP server with the APIs of `OpenAI` and Ollama.
 
 use std::{
     env, io,
@@ -30,7 +30,7 @@ const THREADS: usize = 2;
 /// Largest body that can be allowed, in bytes.
 const MAX_BODY_BYTES: u64 = 1 << 30;
 
-/// Serve the model over HTTP, with the API of `OpenAI` (docs/serving.md)
+/// Serve the model over HTTP, with the APIs of `OpenAI` and Ollama (docs/serving.md)
 ///
 /// SIGTERM and Ctrl-C let requests under way end; a second signal ends them.
 #[derive(Debug, clap::Args)]

@@ -27,13 +27,12 @@ pub(super) struct TextRequest {
 /// The model that a request names, with or without the tag `latest`, or the only one.
 pub(super) async fn model(app: &App, fields: &mut Fields) -> Result<ServedModel, ApiError> {
     let older = fields.text("name")?;
-    let Some(name) = fields.text("model")?.or(older).filter(|name| !name.is_empty()) else {
-        return app.model(fields).await;
-    };
-    match name.strip_suffix(LATEST) {
-        Some(bare) if !is_known(app, &name) => app.find(bare.to_owned()).await,
-        _ => app.find(name).await,
+    let name = fields.text("model")?.or(older).filter(|name| !name.is_empty());
+    if let Some(name) = name {
+        let bare = name.strip_suffix(LATEST).filter(|_| !is_known(app, &name));
+        fields.set_default("model", bare.unwrap_or(&name));
     }
+    app.model(fields).await
 }
 
 fn is_known(app: &App, name: &str) -> bool {

@@ -165,6 +165,32 @@ async fn embeddings_are_the_engines_as_numbers_and_bytes() {
 }
 
 #[tokio::test]
+async fn scores_are_the_engines_for_texts_tokens_and_chats() {
+    let router = shared_router();
+    let texts = [" there was", " there"];
+    let tokens = shared().tokenize(PROMPT).expect("tokens");
+    let messages = json!([{"role": "user", "content": "A cat"}]);
+    for (request, prompt) in [
+        (json!({"prompt": PROMPT}), Prompt::from(PROMPT)),
+        (json!({"prompt": tokens.clone()}), Prompt::from(tokens)),
+        (json!({"messages": messages}), vec![Message::user("A cat")].into()),
+    ] {
+        let own = shared().score(prompt, &texts).await.expect("scores");
+        let answer =
+            post(&router, "/score", &with(&request, &json!({"continuations": texts}))).await;
+        let answer = answer.json();
+        assert_eq!(answer["model"], MODEL);
+        for ((text, own), score) in
+            texts.iter().zip(&own).zip(answer["scores"].as_array().expect("scores"))
+        {
+            let expected = json!({"text": text, "logprob": own.logprob,
+                "mean_logprob": own.mean_logprob(), "tokens": own.tokens});
+            assert_eq!(score.to_string(), expected.to_string());
+        }
+    }
+}
+
+#[tokio::test]
 async fn models_tokens_and_the_state_are_told() {
     let router = shared_router();
     let models = get(&router, "/v1/models").await.json();

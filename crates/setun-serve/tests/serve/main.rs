@@ -6,5 +6,6 @@ mod cancellation;
 mod crowds;
 mod errors;
 mod lifecycle;
+mod ollama;
 mod structured;
 mod support;
