@@ -24,6 +24,9 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
     let prompt = read_messages(&mut fields)?;
     let mut request = TextRequest::read(&mut fields)?;
     request.options = messages::read_tools(&mut fields, request.options)?;
+    if let Some(parallel) = fields.flag("parallel_tool_calls")? {
+        request.options = request.options.parallel_tool_calls(parallel);
+    }
     fields.report_unknown();
     answer(model, guard, encoder, prompt.map(|prompt| (prompt, MESSAGES)), request).await
 }

@@ -15,12 +15,26 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
-from typing_extensions import Annotated
 
-WORDS = ["a", "cat", "dog", "tree", "Once upon a time", "the", "little", "girl", "said", "and", "sun", "ran", "été", "."]
+WORDS = [
+    "a",
+    "cat",
+    "dog",
+    "tree",
+    "Once upon a time",
+    "the",
+    "little",
+    "girl",
+    "said",
+    "and",
+    "sun",
+    "ran",
+    "été",
+    ".",
+]
 
 
 @dataclass
@@ -87,7 +101,9 @@ def by_command(context: Context, request: Draw, arguments: list[str]) -> str:
 
 def run(context: Context, request: Draw) -> tuple[str, str]:
     """The text of `setun run`, and why it ended."""
-    events = [json.loads(line) for line in by_command(context, request, ["run", "--json", "--", request.text]).splitlines()]
+    events = [
+        json.loads(line) for line in by_command(context, request, ["run", "--json", "--", request.text]).splitlines()
+    ]
     text = "".join(event["text"] for event in events if event["type"] == "text")
     return text, events[-1]["finish_reason"]
 
@@ -161,7 +177,9 @@ def main(tests: list[Callable[[Context], None]]) -> None:
     print(f"{script}: {given.draws} draws, {given.calls} calls, --seed {seed}", flush=True)
     passed = 0
     for test in tests:
-        context = Context(given.base_url, given.model, given.command, given.folder, given.draws, given.calls, random.Random(seed))
+        context = Context(
+            given.base_url, given.model, given.command, given.folder, given.draws, given.calls, random.Random(seed)
+        )
         if getattr(test, "needs_chat", False) and not context.has_chat:
             continue
         test(context)

@@ -49,7 +49,9 @@ def tools(context: Context) -> None:
         offered = draw_tools(context)
         seed = context.random.randrange(2**31)
         model = chat_model(context, Draw("", {"seed": seed, "temperature": 1, "max_tokens": 1000}))
-        bound = model.bind_tools([tool.openai() for tool in offered.values()], tool_choice="any", parallel_tool_calls=False)
+        bound = model.bind_tools(
+            [tool.openai() for tool in offered.values()], tool_choice="any", parallel_tool_calls=False
+        )
         messages = conversation(draw(context))
         if index % 2:
             chunks = list(bound.stream(messages))

@@ -15,7 +15,12 @@ def texts(context: Context) -> None:
     for _ in range(context.draws):
         request = draw(context)
         text, reason = run(context, request)
-        options: dict[str, Any] = {"model": context.model, "prompt": request.text, "raw": True, "options": request.ollama()}
+        options: dict[str, Any] = {
+            "model": context.model,
+            "prompt": request.text,
+            "raw": True,
+            "options": request.ollama(),
+        }
         whole = client.generate(**options)
         assert (whole.response, whole.done, whole.done_reason) == (text, True, reason), (request, whole, text)
         assert whole.eval_count and whole.total_duration and whole.total_duration >= (whole.eval_duration or 0)
@@ -32,7 +37,11 @@ def chats(context: Context) -> None:
         request = draw(context)
         messages = conversation(request)
         expected = chat(context, request, messages)
-        options: dict[str, Any] = {"model": f"{context.model}:latest", "messages": messages, "options": request.ollama()}
+        options: dict[str, Any] = {
+            "model": f"{context.model}:latest",
+            "messages": messages,
+            "options": request.ollama(),
+        }
         whole = client.chat(**options, think=False, keep_alive="5m")
         assert whole.message.content == expected, (request, whole, expected)
         streamed = "".join(part.message.content or "" for part in client.chat(**options, stream=True))

@@ -7,7 +7,7 @@ from typing import Any
 
 from openai import BadRequestError, NotFoundError, OpenAI
 
-from common import Context, Tool, chat, conversation, draw, draw_arguments, draw_tools, main, of_chats, run
+from common import Context, chat, conversation, draw, draw_arguments, draw_tools, main, of_chats, run
 
 
 def client(context: Context, is_strict: bool = True) -> OpenAI:
@@ -94,15 +94,13 @@ def tools(context: Context) -> None:
             choice = strict.chat.completions.create(**called).choices[0]
         assert choice.finish_reason == "tool_calls" and choice.message.tool_calls, (seed, choice)
         (call,) = choice.message.tool_calls
-        check_arguments(offered, call.function.name, call.function.arguments)
+        offered[call.function.name].arguments.model_validate_json(call.function.arguments)
         result = {"role": "tool", "tool_call_id": call.id, "content": "sunny"}
         history = [*messages, choice.message.to_dict(), result]
-        answer = strict.chat.completions.create(**{**options, "messages": history, "tool_choice": "none", "max_tokens": 4})
+        answer = strict.chat.completions.create(
+            **{**options, "messages": history, "tool_choice": "none", "max_tokens": 4}
+        )
         assert answer.choices[0].message.content is not None, answer
-
-
-def check_arguments(offered: dict[str, Tool], name: str, arguments: str) -> None:
-    offered[name].arguments.model_validate_json(arguments)
 
 
 @of_chats
@@ -110,7 +108,12 @@ def formats(context: Context) -> None:
     strict = client(context)
     for _ in range(context.draws):
         schema = draw_arguments(context, "answer")
-        request = {"model": context.model, "messages": conversation(draw(context)), "temperature": 1, "max_tokens": 1000}
+        request = {
+            "model": context.model,
+            "messages": conversation(draw(context)),
+            "temperature": 1,
+            "max_tokens": 1000,
+        }
         parsed = strict.chat.completions.parse(**request, seed=context.random.randrange(2**31), response_format=schema)
         assert isinstance(parsed.choices[0].message.parsed, schema), parsed
         assert json.loads(parsed.choices[0].message.content or "")

@@ -64,6 +64,7 @@ async fn arguments_of_calls_are_objects_and_are_taken_back() {
     let function = json!({"name": "weather", "parameters": parameters});
     let messages = json!([{"role": "user", "content": "How warm is it?"}]);
     let request = json!({"messages": messages, "tool_choice": "required", "stream": false,
+        "parallel_tool_calls": false,
         "tools": [{"type": "function", "function": function}], "options": {"temperature": 1, "seed": 3}});
     let whole = post(&router, path, &request).await.json();
     let calls = whole["message"]["tool_calls"].as_array().expect("calls");
