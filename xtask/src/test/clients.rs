@@ -87,16 +87,20 @@ fn packages() -> Result<PathBuf> {
     }
     let mut pip = program("python3");
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"])
+        .args(["--root-user-action", "ignore"])
         .args(["--no-deps", "--only-binary", ":all:", "--require-hashes", "--requirement"]);
     run(pip.arg(script(REQUIREMENTS)).arg("--target").arg(&packages))?;
     fs::write(note, wanted)?;
     Ok(packages)
 }
 
-/// Python with the clients, and without what the user has installed.
+/// Python with the clients, and without what the user has installed. What it compiles is beside the
+/// clients.
 fn python(packages: &Path) -> Command {
     let mut python = program("python3");
     python.arg("-s").env("PYTHONPATH", packages);
+    python.env("PYTHONPYCACHEPREFIX", packages.join("pycache"));
+    python.env_remove("PYTHONDONTWRITEBYTECODE");
     python
 }
 
