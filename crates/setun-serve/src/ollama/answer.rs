@@ -106,7 +106,13 @@ impl AnswerEncoder {
         let mut bytes = vec![];
         self.push(
             &mut bytes,
-            Content { text, deltas, done_reason: Some(reason(done)), cost: self.cost(done), calls },
+            Content {
+                text,
+                deltas,
+                done_reason: Some(reason(done)),
+                cost: Some(self.cost(done)),
+                calls,
+            },
         );
         json_bytes(bytes)
     }
@@ -119,19 +125,19 @@ impl AnswerEncoder {
         json_bytes(bytes)
     }
 
-    fn cost(&self, done: &Done) -> Option<Cost> {
+    fn cost(&self, done: &Done) -> Cost {
         let setun::Usage { prompt_tokens, completion_tokens, .. } = done.usage;
         let prompt_time = seconds(done.timings.first_token_seconds);
         let more = u32::try_from(completion_tokens.saturating_sub(1)).unwrap_or(u32::MAX);
         let text_time = seconds(f64::from(more) / done.timings.tokens_per_second);
-        Some(Cost {
+        Cost {
             total_duration: nanoseconds(self.load_time + prompt_time + text_time),
             load_duration: nanoseconds(self.load_time),
             prompt_eval_count: prompt_tokens,
             prompt_eval_duration: nanoseconds(prompt_time),
             eval_count: completion_tokens,
             eval_duration: nanoseconds(text_time),
-        })
+        }
     }
 
     fn push(&self, bytes: &mut Vec<u8>, content: Content<'_>) {
@@ -198,7 +204,7 @@ impl Encoder for AnswerEncoder {
             Event::Text(delta) => self.text(delta, events),
             Event::Done(done) => {
                 self.push_calls(events);
-                let (done_reason, cost) = (Some(reason(done)), self.cost(done));
+                let (done_reason, cost) = (Some(reason(done)), Some(self.cost(done)));
                 self.push_line(events, Content { done_reason, cost, ..Content::default() });
             }
         }
