@@ -194,6 +194,10 @@ impl ApiError {
         Self::new(status, code, error.to_string())
     }
 
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The error as JSON, for an event of a stream too.
     pub(crate) fn body(&self) -> ErrorBody<'_> {
         let r#type = match self.status {
@@ -234,6 +238,8 @@ impl IntoResponse for ApiError {
             }
             _ => {}
         }
+        // For APIs that have another shape.
+        response.extensions_mut().insert(self);
         response
     }
 }
@@ -241,15 +247,18 @@ impl IntoResponse for ApiError {
 /// A value as the body of an answer.
 pub(crate) fn json(value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
-        Ok(bytes) => {
-            let mut response = Response::new(Body::from(bytes));
-            let json = HeaderValue::from_static("application/json");
-            response.headers_mut().insert(CONTENT_TYPE, json);
-            response
-        }
+        Ok(bytes) => json_bytes(bytes),
         // Every key of an answer is a string.
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
+}
+
+/// JSON as the body of an answer.
+pub(crate) fn json_bytes(bytes: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(bytes));
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
 }
 
 /// The field that an error names.

@@ -20,6 +20,7 @@ use crate::{
     response_format, sampling,
     served_model::ServedModel,
     sse,
+    streamed::streamed,
 };
 
 /// Most texts of a request: prompts, and samples of each.
@@ -48,11 +49,19 @@ pub(crate) struct Running {
 
 /// Writes the events of generations as those of an API.
 pub(crate) trait Encoder: Send + 'static {
+    /// The type of the answer.
+    const CONTENT_TYPE: &'static str = sse::CONTENT_TYPE;
+
     /// Adds what an event of a choice becomes, if anything.
     fn event(&mut self, index: usize, event: &Event, events: &mut Vec<u8>);
 
     /// Adds the end, after the last event of all choices.
     fn end(&mut self, events: &mut Vec<u8>);
+
+    /// Adds an error, after which nothing comes.
+    fn error(&mut self, error: &ApiError, events: &mut Vec<u8>) {
+        sse::push_error(events, error);
+    }
 }
 
 impl GenerationRequest {
@@ -109,7 +118,7 @@ impl Running {
     ///
     /// Events are written as the client reads them. One that does not read stops its generations
     /// alone, as their queues are bounded.
-    pub(crate) async fn respond(self, encoder: impl Encoder) -> Result<Response, ApiError> {
+    pub(crate) async fn respond<E: Encoder>(self, encoder: E) -> Result<Response, ApiError> {
         let Self { model, streams, samples, begun, guard } = self;
         let guards = (guard.limiter.open_stream()?, guard);
         let streams = numbered(streams);
@@ -118,7 +127,7 @@ impl Running {
             return Err(ApiError::internal("there is no text"));
         };
         let answer = Answer { events, first: Some(first?), encoder };
-        Ok(sse::response(stream::unfold(Some(answer), Answer::step)))
+        Ok(streamed(stream::unfold(Some(answer), Answer::<E>::step), E::CONTENT_TYPE))
     }
 }
 
@@ -172,7 +181,7 @@ impl<E: Encoder> Answer<E> {
             match event {
                 Some(Ok((index, event))) => answer.encoder.event(index, &event, &mut bytes),
                 Some(Err(error)) => {
-                    sse::push_error(&mut bytes, &error);
+                    answer.encoder.error(&error, &mut bytes);
                     return Some((Ok(bytes.into()), None));
                 }
                 None => {

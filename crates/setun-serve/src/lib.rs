@@ -1,4 +1,4 @@
-//! HTTP server: the `OpenAI` API over a setun engine, as a router of axum.
+//! HTTP server: the APIs of `OpenAI` and Ollama over a setun engine, as a router of axum.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,6 +26,7 @@ mod api_keys;
 mod app;
 mod blocking;
 mod bucket_counts;
+mod embedding;
 mod error;
 mod fields;
 mod generation;
@@ -33,6 +34,7 @@ mod lifecycle;
 mod limits;
 mod messages;
 mod model_metrics;
+mod ollama;
 mod openai;
 mod options;
 mod prometheus;
@@ -41,11 +43,13 @@ mod request_id;
 mod response_format;
 mod router;
 mod sampling;
+mod score;
 mod served_model;
 mod server;
 mod server_metrics;
 mod sse;
 mod status;
+mod streamed;
 mod token_words;
 mod tokenize;
 

@@ -6,28 +6,30 @@ use axum::{
     Router,
     extract::{Request, State},
     http::{HeaderValue, Method},
-    middleware::{Next, from_fn_with_state},
+    middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
-    routing::{get, post},
+    routing::{any, get, post},
 };
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 
 use crate::{
     access::{Hosts, check_origin},
     api_keys::ApiKeys,
-    app::AppState,
+    app::{App, AppState},
     error::ApiError,
     limits::Limiter,
+    ollama,
     openai::{chat, completions, embeddings, models},
     options::ServeOptions,
     registry::ModelRegistry,
     request_id::identify,
+    score::score,
     status,
     tokenize::{detokenize, tokenize},
 };
 
 /// Routes that need no key: those that tell whether the server runs.
-const OPEN: [&str; 2] = ["/health", "/ready"];
+const OPEN: [&str; 3] = ["/", "/health", "/ready"];
 
 /// Who may send requests.
 struct Access {
@@ -59,6 +61,8 @@ fn routes(models: ModelRegistry, options: ServeOptions) -> Router {
         .route("/v1/embeddings", post(embeddings::create))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{*id}", get(models::retrieve))
+        .merge(ollama_routes())
+        .route("/score", post(score))
         .route("/tokenize", post(tokenize))
         .route("/detokenize", post(detokenize))
         .route("/health", get(status::health))
@@ -73,7 +77,29 @@ fn routes(models: ModelRegistry, options: ServeOptions) -> Router {
         Some(cors) => routes.layer(cors),
         None => routes,
     };
-    routes.layer(from_fn_with_state(access, check_access)).layer(from_fn_with_state(app, identify))
+    routes
+        .layer(from_fn_with_state(access, check_access))
+        .layer(from_fn(ollama::error_shape::shape_errors))
+        .layer(from_fn_with_state(app, identify))
+}
+
+fn ollama_routes() -> Router<App> {
+    use ollama::{chat, embed, generate, models, root};
+
+    let refused = ["pull", "push", "create", "copy", "delete", "blobs/{digest}"];
+    let routes = Router::new()
+        .route("/", get(root::root))
+        .route("/api/generate", post(generate::create))
+        .route("/api/chat", post(chat::create))
+        .route("/api/embed", post(embed::create))
+        .route("/api/embeddings", post(embed::create_one))
+        .route("/api/tags", get(models::tags))
+        .route("/api/ps", get(models::loaded))
+        .route("/api/show", post(models::show))
+        .route("/api/version", get(root::version));
+    refused
+        .iter()
+        .fold(routes, |routes, path| routes.route(&format!("/api/{path}"), any(root::refuse)))
 }
 
 /// Leave for the pages of some origins; none by default.

@@ -1,4 +1,4 @@
-//! `setun serve`: an HTTP server with the `OpenAI` API.
+//! `setun serve`: an HTTP server with the APIs of `OpenAI` and Ollama.
 
 mod models;
 mod service;
@@ -36,7 +36,7 @@ const THREADS: usize = 2;
 /// Largest body that can be allowed, in bytes.
 const MAX_BODY_BYTES: u64 = 1 << 30;
 
-/// Serve models over HTTP, with the API of `OpenAI` (docs/serving.md)
+/// Serve models over HTTP, with the APIs of `OpenAI` and Ollama (docs/serving.md)
 ///
 /// SIGTERM and Ctrl-C let requests under way end; a second signal ends them. SIGHUP reads the models
 /// and keys of the configuration again.

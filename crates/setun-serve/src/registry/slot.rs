@@ -1,6 +1,10 @@
 //! A model's place in a registry: not loaded, being loaded, loaded, or being unloaded.
 
-use std::{mem, sync::Arc, time::Instant};
+use std::{
+    mem,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use setun::{Engine, EngineMetrics};
 use tokio::sync::{Notify, oneshot};
@@ -104,6 +108,13 @@ impl Loaded {
         let (used, idle) = (Instant::now(), Arc::default());
         let token_words = Arc::default();
         Self { engine, token_words, uses: 0, used, is_wanted: false, keep_alive, idle }
+    }
+
+    /// Time until it is unloaded if no request comes; none if it stays.
+    pub(super) fn expires_in(&self) -> Option<Duration> {
+        let KeepAlive::For(time) = self.keep_alive else { return None };
+        let idle = if self.uses == 0 { self.used.elapsed() } else { Duration::ZERO };
+        Some(time.saturating_sub(idle))
     }
 }
 

@@ -1,12 +1,12 @@
 //! Models of a registry, as routes list them.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use setun::EngineMetrics;
 
 use super::{
     ModelRegistry,
-    slot::{Phase, Slot},
+    slot::{Loaded, Phase, Slot},
 };
 use crate::{model_metrics::ModelMetrics, served_model::ServedModel};
 
@@ -26,6 +26,8 @@ pub(crate) struct ModelView {
     pub(crate) past: EngineMetrics,
     /// Bytes of the budget that it has.
     pub(crate) bytes: u64,
+    /// Time until it is unloaded if no request comes.
+    pub(crate) expires_in: Option<Duration>,
     pub(crate) loads: u64,
     pub(crate) unloads: u64,
     pub(crate) failures: u64,
@@ -64,6 +66,7 @@ impl ModelRegistry {
             metrics: Arc::clone(&slot.metrics),
             past: slot.past.clone(),
             bytes: slot.bytes,
+            expires_in: slot.loaded().filter(|_| !slot.spec.is_pinned).and_then(Loaded::expires_in),
             loads: slot.loads,
             unloads: slot.unloads,
             failures: slot.failures,

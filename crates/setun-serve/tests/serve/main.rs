@@ -8,5 +8,6 @@ mod errors;
 mod lifecycle;
 mod limits;
 mod models;
+mod ollama;
 mod structured;
 mod support;
