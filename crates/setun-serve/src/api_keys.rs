@@ -1,10 +1,13 @@
 //! Keys of clients, kept as hashes and compared in constant time.
 
-use axum::http::{HeaderMap, header::AUTHORIZATION};
+use axum::http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
 use crate::error::ApiError;
+
+/// The header of a key in the API of Anthropic.
+const KEY_HEADER: &str = "x-api-key";
 
 /// Keys of which a request needs one. Only their hashes are kept.
 #[derive(Clone, Default)]
@@ -44,7 +47,9 @@ impl ApiKeys {
 
     /// Checks the key of a request. Without keys every request is taken.
     pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        if self.0.is_empty() || bearer(headers).is_some_and(|key| self.has(key)) {
+        let header = headers.get(KEY_HEADER).map(HeaderValue::as_bytes);
+        let mut given = bearer(headers).into_iter().chain(header);
+        if self.0.is_empty() || given.any(|key| self.has(key)) {
             return Ok(());
         }
         Err(ApiError::bad_key())
@@ -77,6 +82,8 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderName;
+
     use super::*;
 
     #[test]
@@ -91,14 +98,19 @@ mod tests {
     }
 
     #[test]
-    fn a_key_comes_after_bearer() {
+    fn a_key_comes_after_bearer_or_in_a_header_of_its_own() {
         let keys = ApiKeys::parse("first").expect("a key");
         let check = |value: &'static str| {
-            let value = axum::http::HeaderValue::from_static(value);
+            let value = HeaderValue::from_static(value);
             keys.check(&HeaderMap::from_iter([(AUTHORIZATION, value)])).is_ok()
         };
         assert!(check("Bearer first") && check("bearer  first"));
         assert!(!check("first") && !check("Basic first") && !check("Bearer firsts"));
+        let by_header = |key: &'static str| {
+            let key = HeaderValue::from_static(key);
+            keys.check(&HeaderMap::from_iter([(HeaderName::from_static(KEY_HEADER), key)])).is_ok()
+        };
+        assert!(by_header("first") && !by_header("second"));
         assert!(keys.check(&HeaderMap::new()).is_err());
         assert!(ApiKeys::default().check(&HeaderMap::new()).is_ok());
     }

@@ -72,6 +72,13 @@ impl GenerationRequest {
         Ok(Running { model, streams, samples, begun, guard })
     }
 
+    /// Tokens of the first prompt, with the tools that the options offer.
+    pub(crate) fn count_tokens(self, model: &ServedModel) -> Result<usize, ApiError> {
+        let Some(prompt) = self.prompts.into_iter().next() else { return Ok(0) };
+        let count = model.engine.count_tokens(prompt, &self.options);
+        count.map_err(|error| ApiError::of_request(&error, self.prompt_field))
+    }
+
     fn streams(self, model: &ServedModel) -> Result<Vec<GenerationStream>, ApiError> {
         let Self { prompts, samples, options, format, prompt_field } = self;
         let refused = |error: EngineError| ApiError::of_request(&error, prompt_field);
