@@ -2,10 +2,12 @@
 
 mod access;
 mod answers;
+mod anthropic;
 mod cancellation;
 mod crowds;
 mod errors;
 mod lifecycle;
 mod ollama;
+mod responses;
 mod structured;
 mod support;
