@@ -14,7 +14,7 @@ pub(crate) enum Part {
 }
 
 /// A step of the part that is last.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum PartEvent<'a> {
     /// It begins, without its content.
     Begun(&'a Part),

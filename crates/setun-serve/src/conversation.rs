@@ -24,7 +24,7 @@ impl Conversation {
     }
 
     /// A call belongs to the assistant's message before it.
-    pub(crate) fn add_call(&mut self, id: String, name: String, arguments: Value) {
+    pub(crate) fn add_call(&mut self, id: String, name: String, arguments: &Value) {
         let call = json!({
             "id": id, "type": "function", "function": {"name": name, "arguments": arguments},
         });
@@ -73,8 +73,8 @@ mod tests {
         let mut conversation = Conversation::default();
         conversation.add_system("a".to_owned());
         conversation.add("user", "b".to_owned());
-        conversation.add_call("1".to_owned(), "f".to_owned(), json!("{}"));
-        conversation.add_call("2".to_owned(), "g".to_owned(), json!({"x": 1}));
+        conversation.add_call("1".to_owned(), "f".to_owned(), &json!("{}"));
+        conversation.add_call("2".to_owned(), "g".to_owned(), &json!({"x": 1}));
         assert!(!conversation.ends_in_answer());
         conversation.add_result("2".to_owned(), "c".to_owned());
         conversation.add_system("d".to_owned());

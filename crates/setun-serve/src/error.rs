@@ -103,7 +103,7 @@ impl ApiError {
 
     pub(crate) fn bad_key() -> Self {
         let message =
-            "expected a key of this server as `Authorization: Bearer KEY` or `x-api-key: KEY`";
+            "expected `Authorization: Bearer KEY` or `x-api-key: KEY` with a key of this server";
         Self::new(StatusCode::UNAUTHORIZED, "invalid_api_key", message)
     }
 

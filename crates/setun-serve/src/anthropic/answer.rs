@@ -38,6 +38,7 @@ pub(super) struct Stop<'a> {
 
 /// Tokens of an answer. Those of the prompt that were in the cache are not part of the others.
 #[derive(Default, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the names of the API")]
 pub(super) struct Usage {
     input_tokens: usize,
     cache_creation_input_tokens: usize,

@@ -74,7 +74,7 @@ fn add_blocks(
             "tool_use" if !is_user => {
                 let input = block.object("input")?.map(Fields::into_map).unwrap_or_default();
                 let (id, name) = (block.required_text("id")?, block.required_text("name")?);
-                conversation.add_call(id, name, json!(input));
+                conversation.add_call(id, name, &json!(input));
             }
             "tool_result" if is_user => {
                 let id = block.required_text("tool_use_id")?;

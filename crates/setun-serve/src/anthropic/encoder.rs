@@ -61,11 +61,11 @@ impl MessageEncoder {
     }
 
     fn text(&mut self, delta: &TextDelta, bytes: &mut Vec<u8>) {
-        self.parts.apply(delta, |index, event| MessageEvent::of(index, &event).push(bytes));
+        self.parts.apply(delta, |index, event| MessageEvent::of(index, event).push(bytes));
     }
 
     fn done(&mut self, done: &Done, bytes: &mut Vec<u8>) {
-        self.parts.end(|index, event| MessageEvent::of(index, &event).push(bytes));
+        self.parts.end(|index, event| MessageEvent::of(index, event).push(bytes));
         let (delta, usage) = (Stop::new(done), Usage::new(&done.usage));
         MessageEvent::MessageDelta { delta, usage }.push(bytes);
     }
@@ -94,7 +94,7 @@ impl Encoder for MessageEncoder {
 
 impl<'a> MessageEvent<'a> {
     /// A step of a part.
-    fn of(index: usize, event: &PartEvent<'a>) -> Self {
+    fn of(index: usize, event: PartEvent<'a>) -> Self {
         match event {
             PartEvent::Begun(part) => {
                 Self::ContentBlockStart { index, content_block: Block::empty(part) }
