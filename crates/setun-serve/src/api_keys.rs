@@ -2,11 +2,14 @@
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use axum::http::{HeaderMap, header::AUTHORIZATION};
+use axum::http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
 use crate::error::ApiError;
+
+/// The header of a key in the API of Anthropic.
+const KEY_HEADER: &str = "x-api-key";
 
 /// Keys of which a request needs one. Only their hashes are kept. Clones share them.
 #[derive(Clone, Default)]
@@ -59,7 +62,9 @@ impl ApiKeys {
         if hashes.is_empty() {
             return Ok(None);
         }
-        let key = bearer(headers).map(hash).filter(|key| is_one_of(key, &hashes));
+        let header = headers.get(KEY_HEADER).map(HeaderValue::as_bytes);
+        let mut given = bearer(headers).into_iter().chain(header).map(hash);
+        let key = given.find(|key| is_one_of(key, &hashes));
         key.map(Some).ok_or_else(ApiError::bad_key)
     }
 
@@ -93,6 +98,8 @@ fn bearer(headers: &HeaderMap) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderName;
+
     use super::*;
 
     #[test]
@@ -108,14 +115,19 @@ mod tests {
     }
 
     #[test]
-    fn a_key_comes_after_bearer() {
+    fn a_key_comes_after_bearer_or_in_a_header_of_its_own() {
         let keys = ApiKeys::parse("first").expect("a key");
         let check = |value: &'static str| {
-            let value = axum::http::HeaderValue::from_static(value);
+            let value = HeaderValue::from_static(value);
             keys.check(&HeaderMap::from_iter([(AUTHORIZATION, value)])).is_ok()
         };
         assert!(check("Bearer first") && check("bearer  first"));
         assert!(!check("first") && !check("Basic first") && !check("Bearer firsts"));
+        let by_header = |key: &'static str| {
+            let key = HeaderValue::from_static(key);
+            keys.check(&HeaderMap::from_iter([(HeaderName::from_static(KEY_HEADER), key)])).is_ok()
+        };
+        assert!(by_header("first") && !by_header("second"));
         assert!(keys.check(&HeaderMap::new()).is_err());
         assert!(ApiKeys::default().check(&HeaderMap::new()).is_ok());
     }

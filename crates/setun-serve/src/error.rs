@@ -110,7 +110,8 @@ impl ApiError {
     }
 
     pub(crate) fn bad_key() -> Self {
-        let message = "expected `Authorization: Bearer KEY` with a key of this server";
+        let message =
+            "expected `Authorization: Bearer KEY` or `x-api-key: KEY` with a key of this server";
         Self::new(StatusCode::UNAUTHORIZED, "invalid_api_key", message)
     }
 
@@ -192,6 +193,18 @@ impl ApiError {
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
         };
         Self::new(status, code, error.to_string())
+    }
+
+    /// The error of an API that has another name for a field.
+    pub(crate) fn renamed(mut self, field: &str, name: &str) -> Self {
+        if self.param.as_deref() == Some(field) {
+            self.param = Some(name.to_owned());
+        }
+        self
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
     }
 
     pub(crate) fn message(&self) -> &str {

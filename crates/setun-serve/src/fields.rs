@@ -28,6 +28,11 @@ impl Fields {
         format!("{}{field}", self.path)
     }
 
+    /// The value of a field that stays.
+    pub(crate) fn get(&self, field: &str) -> Option<&Value> {
+        self.map.get(field).filter(|value| !value.is_null())
+    }
+
     pub(crate) fn take(&mut self, field: &str) -> Option<Value> {
         self.map.shift_remove(field).filter(|value| !value.is_null())
     }
@@ -90,6 +95,31 @@ impl Fields {
             Some(Value::Object(map)) => Ok(Some(Self { path: self.name(field) + ".", map })),
             Some(other) => Err(self.wrong_type(field, "an object", &other)),
         }
+    }
+
+    /// A list of objects.
+    pub(crate) fn objects(&mut self, field: &str) -> Result<Option<Vec<Self>>, ApiError> {
+        let list = self.list(field)?;
+        list.map(|list| Self::of_list(&self.name(field), list)).transpose()
+    }
+
+    /// The objects of a list of this name.
+    pub(crate) fn of_list(name: &str, list: Vec<Value>) -> Result<Vec<Self>, ApiError> {
+        let object = |(index, value)| match value {
+            Value::Object(map) => Ok(Self { path: format!("{name}[{index}]."), map }),
+            other => Err(ApiError::wrong_type(&format!("{name}[{index}]"), "an object", &other)),
+        };
+        list.into_iter().enumerate().map(object).collect()
+    }
+
+    /// A text that has to be given.
+    pub(crate) fn required_text(&mut self, field: &str) -> Result<String, ApiError> {
+        self.text(field)?.ok_or_else(|| ApiError::missing(&self.name(field), "a string"))
+    }
+
+    /// All fields that have not been taken.
+    pub(crate) fn map(&self) -> &Map<String, Value> {
+        &self.map
     }
 
     pub(crate) fn into_map(self) -> Map<String, Value> {

@@ -79,6 +79,13 @@ impl GenerationRequest {
         Ok(Running { model, streams, samples, begun, guard })
     }
 
+    /// Tokens of the first prompt, with the tools that the options offer.
+    pub(crate) fn count_tokens(self, model: &ServedModel) -> Result<usize, ApiError> {
+        let Some(prompt) = self.prompts.into_iter().next() else { return Ok(0) };
+        let count = model.engine.count_tokens(prompt, &self.options);
+        count.map_err(|error| ApiError::of_request(&error, self.prompt_field))
+    }
+
     fn streams(
         self,
         model: &ServedModel,

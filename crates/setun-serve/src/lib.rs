@@ -1,4 +1,4 @@
-//! HTTP server: the APIs of `OpenAI` and Ollama over a setun engine, as a router of axum.
+//! HTTP server: the APIs of `OpenAI`, Anthropic and Ollama over a setun engine, as a router of axum.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,10 +22,14 @@
 //! - Prompts and texts are never logged.
 
 mod access;
+mod answer_parts;
+mod anthropic;
 mod api_keys;
 mod app;
 mod blocking;
 mod bucket_counts;
+mod contents;
+mod conversation;
 mod embedding;
 mod error;
 mod fields;
@@ -41,6 +45,7 @@ mod prometheus;
 mod registry;
 mod request_id;
 mod response_format;
+mod responses;
 mod router;
 mod sampling;
 mod score;

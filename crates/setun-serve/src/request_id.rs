@@ -21,11 +21,18 @@ const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest id that is taken from a client, in bytes.
 const MAX_BYTES: usize = 128;
 
+/// The id of a request, for those who answer it.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestId(pub(crate) HeaderValue);
+
 /// Gives an answer the id of its request, or a new one, and logs both without their contents.
-pub(crate) async fn identify(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn identify(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let given = request.headers().get(HEADER).filter(|id| is_usable(id)).cloned();
     let id = given.or_else(|| HeaderValue::try_from(new_id("req_")).ok());
+    if let Some(id) = &id {
+        request.extensions_mut().insert(RequestId(id.clone()));
+    }
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let mut response = next.run(request).await;
     let status = response.status().as_u16();

@@ -15,13 +15,22 @@ const TYPES: &str = "text, json_object, json_schema, grammar or choice";
 
 /// Takes the format; none for any text. `grammar` and `choice` are setun's additions.
 pub(crate) fn read(fields: &mut Fields) -> Result<Option<GrammarSpec>, ApiError> {
-    let Some(mut format) = fields.object(FIELD)? else { return Ok(None) };
+    read_field(fields, FIELD, "json_schema")
+}
+
+/// Takes the format of a field. `required` is the part of it that has to have the schema.
+pub(crate) fn read_field(
+    fields: &mut Fields,
+    field: &str,
+    required: &str,
+) -> Result<Option<GrammarSpec>, ApiError> {
+    let Some(mut format) = fields.object(field)? else { return Ok(None) };
     let name = format.name("type");
     let kind = format.text("type")?.ok_or_else(|| ApiError::missing(&name, TYPES))?;
     Ok(match kind.as_str() {
         "text" => None,
         "json_object" => Some(GrammarSpec::JsonObject),
-        "json_schema" => Some(GrammarSpec::JsonSchema(schema(&mut format)?)),
+        "json_schema" => Some(GrammarSpec::JsonSchema(schema(&mut format, required)?)),
         "grammar" => Some(grammar(&mut format)?),
         "choice" => Some(GrammarSpec::Choice(choices(&mut format)?)),
         other => {
@@ -44,8 +53,8 @@ pub(crate) fn compile(
 }
 
 /// The schema, in an object with its name as the `OpenAI` API has it, or beside the type.
-fn schema(format: &mut Fields) -> Result<Value, ApiError> {
-    let name = format.name("json_schema");
+fn schema(format: &mut Fields, required: &str) -> Result<Value, ApiError> {
+    let name = format.name(required);
     let described = format.object("json_schema")?;
     let is_described = described.is_some();
     let mut fields = described.unwrap_or_else(|| std::mem::take(format));

@@ -14,6 +14,7 @@ use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 
 use crate::{
     access::{Hosts, check_origin},
+    anthropic::{self, messages},
     api_keys::ApiKeys,
     app::{App, AppState},
     error::ApiError,
@@ -23,6 +24,7 @@ use crate::{
     options::ServeOptions,
     registry::ModelRegistry,
     request_id::identify,
+    responses::create,
     score::score,
     status,
     tokenize::{detokenize, tokenize},
@@ -59,6 +61,10 @@ fn routes(models: ModelRegistry, options: ServeOptions) -> Router {
         .route("/v1/chat/completions", post(chat::create))
         .route("/v1/completions", post(completions::create))
         .route("/v1/embeddings", post(embeddings::create))
+        .route("/v1/responses", post(create::create))
+        .route("/v1/responses/input_tokens", post(create::input_tokens))
+        .route("/v1/messages", post(messages::create))
+        .route("/v1/messages/count_tokens", post(messages::count_tokens))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{*id}", get(models::retrieve))
         .merge(ollama_routes())
@@ -79,6 +85,7 @@ fn routes(models: ModelRegistry, options: ServeOptions) -> Router {
     };
     routes
         .layer(from_fn_with_state(access, check_access))
+        .layer(from_fn(anthropic::errors::shape_errors))
         .layer(from_fn(ollama::error_shape::shape_errors))
         .layer(from_fn_with_state(app, identify))
 }

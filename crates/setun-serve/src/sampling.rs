@@ -9,18 +9,21 @@ use setun::{
 
 use crate::{error::ApiError, fields::Fields};
 
-/// Other names of options, as the `OpenAI` API, vLLM, llama.cpp, Ollama and transformers have them.
-const OTHER_NAMES: [(&str, &str); 11] = [
+/// Other names of options, as the APIs of `OpenAI`, Anthropic and Ollama, vLLM, llama.cpp and
+/// transformers have them.
+const OTHER_NAMES: [(&str, &str); 13] = [
     ("allowed_token_ids", "allowed_tokens"),
     ("dry_penalty_last_n", "dry_range"),
     ("dry_sequence_breakers", "dry_breakers"),
     ("dynatemp_exponent", "dynamic_temperature_exponent"),
     ("dynatemp_range", "dynamic_temperature"),
     ("max_completion_tokens", "max_tokens"),
+    ("max_output_tokens", "max_tokens"),
     ("no_repeat_ngram_size", "no_repeat_ngram"),
     ("num_predict", "max_tokens"),
     ("repeat_penalty", "repetition_penalty"),
     ("samplers", "sampling_order"),
+    ("stop_sequences", "stop"),
     ("typical", "typical_p"),
 ];
 

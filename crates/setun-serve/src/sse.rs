@@ -21,6 +21,14 @@ pub(crate) fn push(events: &mut Vec<u8>, value: &impl Serialize) {
     }
 }
 
+/// Adds an event with its name.
+pub(crate) fn push_named(events: &mut Vec<u8>, name: &str, value: &impl Serialize) {
+    events.extend_from_slice(b"event: ");
+    events.extend_from_slice(name.as_bytes());
+    events.push(b'\n');
+    push(events, value);
+}
+
 /// Adds the end of a stream.
 pub(crate) fn push_done(events: &mut Vec<u8>) {
     events.extend_from_slice(DONE.as_bytes());

@@ -22,7 +22,13 @@ const REQUIREMENTS: &str = "requirements.txt";
 /// Weights are drawn, shapes and tokenizer are this model's.
 const FIXTURE: &str = "tests/fixtures/golden/real-tinystories-1m";
 
-const SCRIPTS: [&str; 3] = ["openai_client.py", "ollama_client.py", "langchain_client.py"];
+const SCRIPTS: [&str; 5] = [
+    "openai_client.py",
+    "responses_client.py",
+    "anthropic_client.py",
+    "ollama_client.py",
+    "langchain_client.py",
+];
 
 /// Variables that are arguments of each script: how many requests and calls are drawn, and the seed.
 const ARGUMENTS: [(&str, &str); 3] =

@@ -20,6 +20,7 @@ pub(crate) struct ChatLogprobs {
     refusal: Option<()>,
 }
 
+/// The log-probability of a token, and the likeliest in its place.
 #[derive(Debug, Serialize)]
 pub(crate) struct ChatToken {
     #[serde(flatten)]
@@ -49,18 +50,23 @@ struct TopLogprobs(Vec<(String, f64)>);
 
 impl ChatLogprobs {
     pub(crate) fn new(words: &TokenWords, deltas: &[TextDelta]) -> Self {
-        let named = |token: u32, logprob: f64| {
-            let bytes = words.bytes(token).to_vec();
-            let token = String::from_utf8_lossy(&bytes).into_owned();
-            NamedToken { token, logprob: finite(logprob), bytes }
-        };
-        let token = |delta: &TextDelta| {
-            let top = delta.top_logprobs.iter().map(|top| named(top.token, top.logprob));
-            let token = named(delta.token, delta.logprob?);
-            Some(ChatToken { token, top_logprobs: top.collect() })
-        };
-        Self { content: deltas.iter().filter_map(token).collect(), refusal: None }
+        Self { content: chat_tokens(words, deltas), refusal: None }
     }
+}
+
+/// The log-probabilities of tokens, in the form of chats.
+pub(crate) fn chat_tokens(words: &TokenWords, deltas: &[TextDelta]) -> Vec<ChatToken> {
+    let named = |token: u32, logprob: f64| {
+        let bytes = words.bytes(token).to_vec();
+        let token = String::from_utf8_lossy(&bytes).into_owned();
+        NamedToken { token, logprob: finite(logprob), bytes }
+    };
+    let token = |delta: &TextDelta| {
+        let top = delta.top_logprobs.iter().map(|top| named(top.token, top.logprob));
+        let token = named(delta.token, delta.logprob?);
+        Some(ChatToken { token, top_logprobs: top.collect() })
+    };
+    deltas.iter().filter_map(token).collect()
 }
 
 impl CompletionLogprobs {

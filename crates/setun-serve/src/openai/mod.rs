@@ -8,7 +8,7 @@ pub(crate) mod embeddings;
 pub(crate) mod logprobs;
 pub(crate) mod models;
 pub(crate) mod prompts;
-mod streaming;
+pub(crate) mod streaming;
 #[cfg(test)]
 pub(crate) mod test_support;
 pub(crate) mod usage;

@@ -13,10 +13,10 @@ pub(super) struct Streaming {
 
 /// What an answer and each of its chunks begin with.
 #[derive(Clone, Debug)]
-pub(super) struct Head {
-    pub(super) id: String,
-    pub(super) created: u64,
-    pub(super) model: String,
+pub(crate) struct Head {
+    pub(crate) id: String,
+    pub(crate) created: u64,
+    pub(crate) model: String,
 }
 
 impl Streaming {
@@ -36,7 +36,7 @@ impl Streaming {
 }
 
 impl Head {
-    pub(super) fn new(prefix: &str, model: String) -> Self {
+    pub(crate) fn new(prefix: &str, model: String) -> Self {
         Self { id: new_id(prefix), created: unix_seconds(), model }
     }
 }

@@ -5,7 +5,7 @@ use setun::{Done, Event, FinishReason, TextDelta, Timings, Usage};
 use super::streaming::Head;
 use crate::generation::Encoder;
 
-pub(super) fn head() -> Head {
+pub(crate) fn head() -> Head {
     Head { id: "id-1".to_owned(), created: 7, model: "m".to_owned() }
 }
 

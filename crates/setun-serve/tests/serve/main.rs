@@ -2,6 +2,7 @@
 
 mod access;
 mod answers;
+mod anthropic;
 mod cancellation;
 mod crowds;
 mod errors;
@@ -9,5 +10,6 @@ mod lifecycle;
 mod limits;
 mod models;
 mod ollama;
+mod responses;
 mod structured;
 mod support;

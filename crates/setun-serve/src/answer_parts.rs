@@ -1,0 +1,126 @@
+//! Parts of an answer in their order: texts, and calls of tools.
+
+use setun::{Completion, TextDelta, ToolCall, ToolCallDelta};
+
+/// A part of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Part {
+    Text {
+        text: String,
+        /// The tokens behind it, with log-probabilities; none if those were not requested.
+        tokens: Vec<TextDelta>,
+    },
+    Call(ToolCall),
+}
+
+/// A step of the part that is last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PartEvent<'a> {
+    /// It begins, without its content.
+    Begun(&'a Part),
+    /// A piece of a text, with its tokens.
+    Text(&'a str, &'a [TextDelta]),
+    /// A piece of a call's arguments.
+    Arguments(&'a str),
+    /// It has ended.
+    Ended(&'a Part),
+}
+
+/// The parts of an answer so far.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    list: Vec<Part>,
+    is_open: bool,
+    /// Tokens whose text has not come yet.
+    pending: Vec<TextDelta>,
+}
+
+impl Parts {
+    /// Those of a whole answer.
+    pub(crate) fn of(completion: &Completion) -> Self {
+        let mut parts = Self::default();
+        for delta in &completion.deltas {
+            parts.apply(delta, |_, _| {});
+        }
+        parts.end(|_, _| {});
+        parts
+    }
+
+    pub(crate) fn list(&self) -> &[Part] {
+        &self.list
+    }
+
+    /// Adds what came, and reports the steps with the place of their part.
+    pub(crate) fn apply(
+        &mut self,
+        delta: &TextDelta,
+        mut report: impl FnMut(usize, PartEvent<'_>),
+    ) {
+        if delta.logprob.is_some() {
+            self.pending.push(TextDelta {
+                text: String::new(),
+                tool_calls: vec![],
+                ..delta.clone()
+            });
+        }
+        if !delta.text.is_empty() {
+            self.add_text(&delta.text, &mut report);
+        }
+        for call in &delta.tool_calls {
+            self.add_call(call, &mut report);
+        }
+    }
+
+    /// Ends the last part.
+    pub(crate) fn end(&mut self, mut report: impl FnMut(usize, PartEvent<'_>)) {
+        if let Some((place, part)) = self.list.iter().enumerate().next_back()
+            && self.is_open
+        {
+            report(place, PartEvent::Ended(part));
+        }
+        self.is_open = false;
+    }
+
+    /// Begins a text that may be empty, unless the answer has a part.
+    pub(crate) fn begin_if_empty(&mut self, mut report: impl FnMut(usize, PartEvent<'_>)) {
+        if self.list.is_empty() {
+            self.begin(Part::Text { text: String::new(), tokens: vec![] }, &mut report);
+        }
+    }
+
+    fn begin(&mut self, part: Part, report: &mut impl FnMut(usize, PartEvent<'_>)) {
+        self.end(&mut *report);
+        report(self.list.len(), PartEvent::Begun(&part));
+        self.list.push(part);
+        self.is_open = true;
+    }
+
+    fn add_text(&mut self, piece: &str, report: &mut impl FnMut(usize, PartEvent<'_>)) {
+        let goes_on = self.is_open && matches!(self.list.last(), Some(Part::Text { .. }));
+        if !goes_on {
+            self.begin(Part::Text { text: String::new(), tokens: vec![] }, report);
+        }
+        let place = self.list.len() - 1;
+        if let Some(Part::Text { text, tokens }) = self.list.last_mut() {
+            text.push_str(piece);
+            report(place, PartEvent::Text(piece, &self.pending));
+            tokens.append(&mut self.pending);
+        }
+    }
+
+    fn add_call(&mut self, piece: &ToolCallDelta, report: &mut impl FnMut(usize, PartEvent<'_>)) {
+        self.pending.clear(); // they are of the call
+        if piece.id.is_some() {
+            let ToolCallDelta { id, name, .. } = piece.clone();
+            let (id, name) = (id.unwrap_or_default(), name.unwrap_or_default());
+            self.begin(Part::Call(ToolCall { id, name, arguments: String::new() }), report);
+        }
+        let place = self.list.len().saturating_sub(1);
+        if let Some(Part::Call(call)) = self.list.last_mut()
+            && !piece.arguments.is_empty()
+        {
+            call.arguments.push_str(&piece.arguments);
+            report(place, PartEvent::Arguments(&piece.arguments));
+        }
+    }
+}

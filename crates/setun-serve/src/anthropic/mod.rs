@@ -1,0 +1,8 @@
+//! Codec of the Messages API of Anthropic.
+
+mod answer;
+mod blocks;
+mod encoder;
+pub(crate) mod errors;
+pub(crate) mod messages;
+mod request;

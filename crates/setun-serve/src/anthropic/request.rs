@@ -1,0 +1,85 @@
+//! Requests of the Messages API.
+
+use setun::{GenerateOptions, Prompt, ToolChoice};
+use tracing::debug;
+
+use super::blocks;
+use crate::{
+    contents, error::ApiError, fields::Fields, generation::GenerationRequest, response_format,
+    sampling,
+};
+
+/// The field of the conversation.
+const MESSAGES: &str = "messages";
+
+/// A request for a message.
+pub(super) struct MessageRequest {
+    pub(super) generation: GenerationRequest,
+    pub(super) is_streamed: bool,
+}
+
+impl MessageRequest {
+    pub(super) fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let is_streamed = fields.flag("stream")?.unwrap_or_default();
+        let mut generation = read_generation(fields)?;
+        if generation.options.max_tokens.is_none() {
+            return Err(ApiError::missing("max_tokens", "an integer of 1 or more"));
+        }
+        // The first event of a message has the number of the prompt's tokens.
+        generation.options.prompt_progress = Some(is_streamed);
+        Ok(Self { generation, is_streamed })
+    }
+}
+
+/// Takes the conversation and what it is answered with.
+pub(super) fn read_generation(fields: &mut Fields) -> Result<GenerationRequest, ApiError> {
+    let conversation = blocks::read(fields, MESSAGES)?;
+    let mut options = sampling::read(fields)?;
+    read_tools(fields, &mut options)?;
+    if conversation.ends_in_answer() {
+        options.continue_final_message = Some(true);
+    }
+    let format = match fields.object("output_config")? {
+        Some(mut config) => response_format::read_field(&mut config, "format", "schema")?,
+        None => None,
+    };
+    // Models of this server think in their text or not at all.
+    fields.object("thinking")?;
+    Ok(GenerationRequest {
+        prompts: vec![Prompt::Chat(conversation.into_messages())],
+        samples: 1,
+        options,
+        format,
+        prompt_field: MESSAGES,
+    })
+}
+
+fn read_tools(fields: &mut Fields, options: &mut GenerateOptions) -> Result<(), ApiError> {
+    for mut tool in fields.objects("tools")?.unwrap_or_default() {
+        match tool.text("type")?.as_deref() {
+            None | Some("custom") => {
+                options.tools.push(contents::tool(&mut tool, "input_schema")?);
+            }
+            // Servers run the others themselves, or know their schemas; this one does neither.
+            Some(kind) => {
+                debug!(target: "setun_serve", ?kind, "a tool without a schema is ignored");
+            }
+        }
+    }
+    let Some(mut choice) = fields.object("tool_choice")? else { return Ok(()) };
+    let kind = choice.required_text("type")?;
+    options.tool_choice = Some(match kind.as_str() {
+        "auto" => ToolChoice::Auto,
+        "any" => ToolChoice::Required,
+        "none" => ToolChoice::None,
+        "tool" => ToolChoice::Function(choice.required_text("name")?),
+        other => {
+            let reason = format!("expected auto, any, tool or none, found {other:?}");
+            return Err(ApiError::invalid(&choice.name("type"), reason));
+        }
+    });
+    if let Some(is_single) = choice.flag("disable_parallel_tool_use")? {
+        options.parallel_tool_calls = Some(!is_single);
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! Contents that are a text or a list of parts.
+
+use serde_json::Value;
+use setun::Tool;
+
+use crate::{error::ApiError, fields::Fields};
+
+/// Takes a content: a text, or parts that each begin a line. `texts` names the types of parts, each
+/// with the field of its text.
+pub(crate) fn take(
+    fields: &mut Fields,
+    field: &str,
+    texts: &[(&str, &str)],
+) -> Result<Option<String>, ApiError> {
+    let parts = match fields.take(field) {
+        None => return Ok(None),
+        Some(Value::String(text)) => return Ok(Some(text)),
+        Some(Value::Array(list)) => Fields::of_list(&fields.name(field), list)?,
+        Some(other) => {
+            return Err(fields.wrong_type(field, "a string or a list of parts", &other));
+        }
+    };
+    let text = |mut part: Fields| {
+        let kind = part.required_text("type")?;
+        match texts.iter().find(|(known, _)| *known == kind) {
+            Some((_, field)) => part.required_text(field),
+            None => Err(refused(&part, &kind)),
+        }
+    };
+    let texts = parts.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
+    Ok(Some(texts.join("\n")))
+}
+
+/// The refusal of a part that is no text.
+pub(crate) fn refused(part: &Fields, kind: &str) -> ApiError {
+    ApiError::unsupported(&part.name("type"), &format!("expected text, found {kind:?}"))
+}
+
+/// A function whose name and schema are fields of the tool.
+pub(crate) fn tool(fields: &mut Fields, schema: &str) -> Result<Tool, ApiError> {
+    let mut tool = Tool::new(fields.required_text("name")?);
+    tool.description = fields.text("description")?;
+    tool.parameters = fields.object(schema)?.map(Fields::into_map);
+    Ok(tool)
+}

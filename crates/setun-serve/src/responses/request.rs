@@ -1,0 +1,137 @@
+//! Requests of the Responses API.
+
+use serde_json::{Map, Value, json};
+use setun::{GenerateOptions, Prompt, Tool, ToolChoice};
+use tracing::debug;
+
+use super::input;
+use crate::{
+    contents, error::ApiError, fields::Fields, generation::GenerationRequest,
+    openai::logprobs::MAX_TOP_LOGPROBS, response_format, sampling,
+};
+
+/// What asks for log-probabilities in `include`.
+const LOGPROBS: &str = "message.output_text.logprobs";
+
+/// Fields of a server that keeps responses.
+const REFUSED: [(&str, &str); 4] = [
+    ("previous_response_id", "the server keeps no responses: send the whole conversation as input"),
+    ("conversation", "the server keeps no conversations: send the whole conversation as input"),
+    ("prompt", "the server keeps no prompts: send instructions and input"),
+    ("background", "the server keeps no responses"),
+];
+
+/// A request for a response.
+pub(super) struct ResponseRequest {
+    pub(super) generation: GenerationRequest,
+    pub(super) settings: Settings,
+    pub(super) is_streamed: bool,
+}
+
+/// Settings of a request, which its response repeats.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) instructions: Option<String>,
+    pub(super) metadata: Map<String, Value>,
+    /// As they were given, without those that are no functions.
+    pub(super) tools: Vec<Value>,
+    pub(super) tool_choice: Value,
+    pub(super) format: Value,
+    pub(super) options: GenerateOptions,
+    pub(super) has_logprobs: bool,
+}
+
+impl ResponseRequest {
+    pub(super) fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        refuse_state(fields)?;
+        let instructions = fields.text("instructions")?;
+        let messages = input::read(fields, instructions.clone())?;
+        let mut options = sampling::read(fields)?;
+        let has_logprobs = read_logprobs(fields, &mut options)?;
+        let tools = read_tools(fields, &mut options)?;
+        let tool_choice = fields.take("tool_choice").unwrap_or_else(|| "auto".into());
+        let choice = read_choice(&tool_choice, &mut options.tools)?;
+        options.tool_choice = Some(choice);
+        let mut text = fields.object("text")?.unwrap_or_default();
+        let format = text.get("format").cloned().unwrap_or_else(|| json!({"type": "text"}));
+        let grammar = response_format::read_field(&mut text, "format", "schema")?;
+        let metadata = fields.object("metadata")?.map(Fields::into_map).unwrap_or_default();
+        let settings = Settings {
+            instructions,
+            metadata,
+            tools,
+            tool_choice,
+            format,
+            options: options.clone(),
+            has_logprobs,
+        };
+        let generation = GenerationRequest {
+            prompts: vec![Prompt::Chat(messages)],
+            samples: 1,
+            options,
+            format: grammar,
+            prompt_field: input::INPUT,
+        };
+        let is_streamed = fields.flag("stream")?.unwrap_or_default();
+        Ok(Self { generation, settings, is_streamed })
+    }
+}
+
+fn refuse_state(fields: &mut Fields) -> Result<(), ApiError> {
+    for (field, reason) in REFUSED {
+        if fields.take(field).is_some_and(|value| value != Value::Bool(false)) {
+            return Err(ApiError::unsupported(field, reason));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the response has log-probabilities.
+fn read_logprobs(fields: &mut Fields, options: &mut GenerateOptions) -> Result<bool, ApiError> {
+    let top_logprobs = fields.count("top_logprobs", 0, MAX_TOP_LOGPROBS)?;
+    let include = fields.list("include")?.unwrap_or_default();
+    let has_logprobs = top_logprobs > Some(0) || include.iter().any(|one| one == LOGPROBS);
+    if has_logprobs {
+        options.logprobs = Some(true);
+        options.top_logprobs = top_logprobs;
+    }
+    Ok(has_logprobs)
+}
+
+/// Takes the functions among the tools. Servers run the others themselves; this one has none.
+fn read_tools(fields: &mut Fields, options: &mut GenerateOptions) -> Result<Vec<Value>, ApiError> {
+    let mut given = vec![];
+    for mut tool in fields.objects("tools")?.unwrap_or_default() {
+        let kind = tool.required_text("type")?;
+        if kind != "function" {
+            debug!(target: "setun_serve", ?kind, "a tool that is no function is ignored");
+            continue;
+        }
+        let mut shown = json!({"type": kind, "strict": null, "parameters": null});
+        if let Value::Object(shown) = &mut shown {
+            shown.extend(tool.map().clone());
+        }
+        given.push(shown);
+        options.tools.push(contents::tool(&mut tool, "parameters")?);
+    }
+    Ok(given)
+}
+
+/// Reads the choice. A choice among some of the tools offers no others.
+fn read_choice(value: &Value, tools: &mut Vec<Tool>) -> Result<ToolChoice, ApiError> {
+    const EXPECTED: &str = "expected none, auto, required, a function by its name or allowed_tools";
+    let unknown = || ApiError::invalid("tool_choice", EXPECTED);
+    match value["type"].as_str() {
+        Some("function") => {
+            let name = value["name"].as_str().ok_or_else(unknown)?;
+            Ok(ToolChoice::Function(name.to_owned()))
+        }
+        Some("allowed_tools") => {
+            let allowed = value["tools"].as_array().ok_or_else(unknown)?;
+            tools.retain(|tool| allowed.iter().any(|one| one["name"] == *tool.name));
+            ToolChoice::from_json(&value["mode"]).ok_or_else(unknown)
+        }
+        Some(_) => Err(unknown()),
+        None => value.as_str().and_then(|_| ToolChoice::from_json(value)).ok_or_else(unknown),
+    }
+}

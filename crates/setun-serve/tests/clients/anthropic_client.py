@@ -1,0 +1,108 @@
+"""The official client of Anthropic's API, in its strict mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anthropic import Anthropic, BadRequestError, NotFoundError
+
+from common import Context, Tool, chat, conversation, draw, draw_tools, main, of_chats
+
+
+def client(context: Context) -> Anthropic:
+    return Anthropic(base_url=context.base_url, api_key="none", max_retries=0, _strict_response_validation=True)
+
+
+def options(drawn: dict[str, Any]) -> dict[str, Any]:
+    """Options as arguments of this client, which leaves those of sampling to the body."""
+    others = {name: value for name, value in drawn.items() if name != "max_tokens"}
+    return {"max_tokens": drawn["max_tokens"], "extra_body": others}
+
+
+def tool_of(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "input_schema": tool.arguments.model_json_schema()}
+
+
+@of_chats
+def messages(context: Context) -> None:
+    strict = client(context)
+    for _ in range(context.draws):
+        request = draw(context)
+        system, user = conversation(request)
+        expected = chat(context, request, [system, user])
+        cached = {"type": "text", "text": system["content"], "cache_control": {"type": "ephemeral"}}
+        arguments: dict[str, Any] = {"model": context.model, "system": [cached], "messages": [user]}
+        whole = strict.messages.create(**arguments, **options(request.options))
+        assert "".join(block.text for block in whole.content) == expected, (request, whole, expected)
+        with strict.messages.stream(**arguments, **options(request.options)) as stream:
+            streamed = "".join(stream.text_stream)
+            final = stream.get_final_message()
+        assert streamed == expected, (request, streamed, expected)
+        assert final.stop_reason == whole.stop_reason and final.usage.output_tokens == whole.usage.output_tokens
+        counted = strict.messages.count_tokens(**arguments).input_tokens
+        for usage in (whole.usage, final.usage):
+            assert usage.input_tokens + (usage.cache_read_input_tokens or 0) == counted, (usage, counted)
+
+
+@of_chats
+def stop_sequences(context: Context) -> None:
+    strict = client(context)
+    arguments: dict[str, Any] = {"model": context.model, "messages": [conversation(draw(context))[1]]}
+    arguments |= {"max_tokens": 40, "extra_body": {"seed": 1, "temperature": 0}}
+    text = strict.messages.create(**arguments).content[0].text
+    word = text[len(text) // 2 :][:3]
+    stopped = strict.messages.create(**arguments, stop_sequences=[word])
+    assert (stopped.stop_reason, stopped.stop_sequence) == ("stop_sequence", word), (text, stopped)
+    assert stopped.content == [] or stopped.content[0].text == text[: text.index(word)], (text, stopped)
+
+
+@of_chats
+def tools(context: Context) -> None:
+    strict = client(context)
+    for index in range(context.calls):
+        offered = draw_tools(context)
+        seed = context.random.randrange(2**31)
+        request: dict[str, Any] = {"model": context.model, "extra_body": {"seed": seed, "temperature": 1}}
+        # A tool that Anthropic's servers run is left out.
+        search = {"type": "web_search_20250305", "name": "web_search"}
+        request["tools"] = [search, *map(tool_of, offered.values())]
+        begun: list[Any] = [conversation(draw(context))[1]]
+        choice = {"type": "any", "disable_parallel_tool_use": True}
+        called = {**request, "messages": begun, "max_tokens": 1000, "tool_choice": choice}
+        if index % 2:
+            with strict.messages.stream(**called) as stream:
+                message = stream.get_final_message()
+        else:
+            message = strict.messages.create(**called)
+        assert message.stop_reason == "tool_use", (seed, message)
+        (call,) = message.content
+        assert call.type == "tool_use", (seed, call)
+        offered[call.name].arguments.model_validate(call.input)
+        result = {"type": "tool_result", "tool_use_id": call.id, "content": "broken", "is_error": True}
+        history = [*begun, {"role": "assistant", "content": message.content}, {"role": "user", "content": [result]}]
+        answer = strict.messages.create(
+            **{**request, "messages": history, "max_tokens": 4, "tool_choice": {"type": "none"}}
+        )
+        assert answer.stop_reason in ("end_turn", "max_tokens"), answer
+
+
+@of_chats
+def refusals(context: Context) -> None:
+    strict = client(context)
+    user: list[Any] = [{"role": "user", "content": "a"}]
+    try:
+        strict.messages.create(model="absent", messages=user, max_tokens=1)
+        raise AssertionError("there is no such model")
+    except NotFoundError as error:
+        assert error.type == "not_found_error" and error.request_id, error
+    source = {"type": "base64", "media_type": "image/png", "data": "AA=="}
+    image: list[Any] = [{"role": "user", "content": [{"type": "image", "source": source}]}]
+    try:
+        strict.messages.create(model=context.model, messages=image, max_tokens=1)
+        raise AssertionError("images are refused")
+    except BadRequestError as error:
+        assert "messages[0].content[0].type" in error.message, error
+
+
+if __name__ == "__main__":
+    main([messages, stop_sequences, tools, refusals])
