@@ -56,6 +56,9 @@ impl ResponseRequest {
         let format = text.get("format").cloned().unwrap_or_else(|| json!({"type": "text"}));
         let grammar = response_format::read_field(&mut text, "format", "schema")?;
         let metadata = fields.object("metadata")?.map(Fields::into_map).unwrap_or_default();
+        let is_streamed = fields.flag("stream")?.unwrap_or_default();
+        // The first events come while the prompt is computed, however long it is.
+        options.prompt_progress = Some(is_streamed);
         let settings = Settings {
             instructions,
             metadata,
@@ -72,7 +75,6 @@ impl ResponseRequest {
             format: grammar,
             prompt_field: input::INPUT,
         };
-        let is_streamed = fields.flag("stream")?.unwrap_or_default();
         Ok(Self { generation, settings, is_streamed })
     }
 }

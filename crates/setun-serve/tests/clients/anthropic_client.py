@@ -6,7 +6,7 @@ from typing import Any
 
 from anthropic import Anthropic, BadRequestError, NotFoundError
 
-from common import Context, Tool, chat, conversation, draw, draw_tools, main, of_chats
+from common import Context, Tool, conversation, draw, drawn_calls, drawn_chats, main, of_chats
 
 
 def client(context: Context) -> Anthropic:
@@ -26,10 +26,7 @@ def tool_of(tool: Tool) -> dict[str, Any]:
 @of_chats
 def messages(context: Context) -> None:
     strict = client(context)
-    for _ in range(context.draws):
-        request = draw(context)
-        system, user = conversation(request)
-        expected = chat(context, request, [system, user])
+    for request, system, user, expected in drawn_chats(context):
         cached = {"type": "text", "text": system["content"], "cache_control": {"type": "ephemeral"}}
         arguments: dict[str, Any] = {"model": context.model, "system": [cached], "messages": [user]}
         whole = strict.messages.create(**arguments, **options(request.options))
@@ -59,9 +56,7 @@ def stop_sequences(context: Context) -> None:
 @of_chats
 def tools(context: Context) -> None:
     strict = client(context)
-    for index in range(context.calls):
-        offered = draw_tools(context)
-        seed = context.random.randrange(2**31)
+    for offered, seed, is_streamed in drawn_calls(context):
         request: dict[str, Any] = {"model": context.model, "extra_body": {"seed": seed, "temperature": 1}}
         # A tool that Anthropic's servers run is left out.
         search = {"type": "web_search_20250305", "name": "web_search"}
@@ -69,7 +64,7 @@ def tools(context: Context) -> None:
         begun: list[Any] = [conversation(draw(context))[1]]
         choice = {"type": "any", "disable_parallel_tool_use": True}
         called = {**request, "messages": begun, "max_tokens": 1000, "tool_choice": choice}
-        if index % 2:
+        if is_streamed:
             with strict.messages.stream(**called) as stream:
                 message = stream.get_final_message()
         else:

@@ -12,7 +12,7 @@ import json
 import random
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -159,6 +159,20 @@ def draw_tools(context: Context) -> dict[str, Tool]:
     """One tool or two, by their names."""
     names = ["weather", "look_up"][: context.random.randint(1, 2)]
     return {name: Tool(name, draw_arguments(context, name)) for name in names}
+
+
+def drawn_chats(context: Context) -> Iterator[tuple[Draw, dict[str, str], dict[str, str], str]]:
+    """Requests with their system and user messages, and the text of `setun chat`."""
+    for _ in range(context.draws):
+        request = draw(context)
+        system, user = conversation(request)
+        yield request, system, user, chat(context, request, [system, user])
+
+
+def drawn_calls(context: Context) -> Iterator[tuple[dict[str, Tool], int, bool]]:
+    """Tools to call, a seed, and whether the answer is streamed."""
+    for index in range(context.calls):
+        yield draw_tools(context), context.random.randrange(2**31), index % 2 == 1
 
 
 def main(tests: list[Callable[[Context], None]]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from openai import BadRequestError, OpenAI
 
-from common import Context, Tool, chat, conversation, draw, draw_arguments, draw_tools, main, of_chats
+from common import Context, Tool, conversation, draw, draw_arguments, drawn_calls, drawn_chats, main, of_chats
 
 
 def client(context: Context) -> OpenAI:
@@ -34,10 +34,7 @@ def function(tool: Tool) -> dict[str, Any]:
 @of_chats
 def responses(context: Context) -> None:
     strict = client(context)
-    for _ in range(context.draws):
-        request = draw(context)
-        system, user = conversation(request)
-        expected = chat(context, request, [system, user])
+    for request, system, user, expected in drawn_chats(context):
         arguments = {"model": context.model, "input": [user], "instructions": system["content"]}
         whole = strict.responses.create(**arguments, **options(request.options))
         assert whole.output_text == expected, (request, whole, expected)
@@ -71,16 +68,14 @@ def logprobs(context: Context) -> None:
 @of_chats
 def tools(context: Context) -> None:
     strict = client(context)
-    for index in range(context.calls):
-        offered = draw_tools(context)
-        seed = context.random.randrange(2**31)
+    for offered, seed, is_streamed in drawn_calls(context):
         request: dict[str, Any] = {"model": context.model, "temperature": 1, "extra_body": {"seed": seed}}
         # What Codex offers beside functions is left out.
         request["tools"] = [{"type": "web_search"}, *map(function, offered.values())]
         messages: list[Any] = conversation(draw(context))
         called = {**request, "input": messages, "max_output_tokens": 1000}
         called |= {"tool_choice": "required", "parallel_tool_calls": False, "store": False}
-        if index % 2:
+        if is_streamed:
             with strict.responses.stream(**called) as stream:
                 pieces = [event.delta for event in stream if event.type == "response.function_call_arguments.delta"]
                 response = stream.get_final_response()
