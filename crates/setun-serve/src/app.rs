@@ -38,10 +38,10 @@ impl AppState {
         aliases: Vec<String>,
         lifecycle: Lifecycle,
         max_body_bytes: usize,
+        metrics: ServerMetrics,
     ) -> Self {
         let model = ServedModel::new(engine);
         let names = std::iter::once(model.name.clone()).chain(aliases).collect();
-        let metrics = ServerMetrics::default();
         Self { model, names, created: unix_seconds(), lifecycle, metrics, max_body_bytes }
     }
 

@@ -9,47 +9,71 @@ use std::{
 use setun::{EngineMetrics, TimeHistogram};
 
 use crate::{
-    bucket_counts::BucketCounts, model_metrics::ModelMetrics, server_metrics::ServerMetrics,
+    bucket_counts::BucketCounts,
+    model_metrics::{ModelMetrics, REQUEST_TIMES, TOKEN_TIMES},
+    server_metrics::ServerMetrics,
 };
 
-/// Bounds of times to the first token and in the queue, in microseconds.
-const FIRST_TOKEN: [u64; 17] = [
+/// Bounds of times to the first token, in microseconds: vLLM's, and one below.
+const FIRST_TOKEN: &[u64] = &[
+    500,
     1_000,
     2_000,
     5_000,
     10_000,
     20_000,
     40_000,
+    60_000,
     80_000,
-    160_000,
-    320_000,
-    640_000,
-    1_280_000,
-    2_560_000,
+    100_000,
+    250_000,
+    500_000,
+    750_000,
+    1_000_000,
+    2_500_000,
     5_000_000,
+    7_500_000,
     10_000_000,
+    20_000_000,
     40_000_000,
+    80_000_000,
     160_000_000,
     640_000_000,
+    2_560_000_000,
 ];
 
-/// Bounds of times between tokens, in microseconds. A small model takes less than one millisecond.
-const BETWEEN_TOKENS: [u64; 17] = [
-    100, 200, 500, 1_000, 2_000, 5_000, 10_000, 25_000, 50_000, 75_000, 100_000, 200_000, 500_000,
-    1_000_000, 5_000_000, 20_000_000, 80_000_000,
-];
+const FIRST_TOKEN_HELP: &str = "From a request to its first token";
+const QUEUE_HELP: &str = "From a request to its place in the batch";
+const PREFILL_HELP: &str = "From the place in the batch to the first token";
+const DECODE_HELP: &str = "From the first token to the last";
+const PER_TOKEN_HELP: &str = "Time of a token after the first, mean of a text";
 
 /// Bounds of the rows of a step.
 const ROWS: [u64; 13] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
+
+/// Metrics that vLLM has not, which keep setun's prefix where the others have vLLM's.
+const OWN: [&str; 10] = [
+    "admissions_total",
+    "http_responses_total",
+    "kv_blocks_cached",
+    "kv_blocks_total",
+    "kv_blocks_used",
+    "memory_bytes",
+    "prefix_hits_total",
+    "request_failure_total",
+    "step_time_seconds",
+    "steps_total",
+];
 
 /// The metrics of each model that is loaded, by its name, and of the server before them.
 pub(crate) fn text<'a>(
     models: impl IntoIterator<Item = (&'a str, EngineMetrics, &'a ModelMetrics)>,
     server: &ServerMetrics,
 ) -> String {
-    let mut page = Page::default();
+    let mut page = Page { has_vllm_names: server.has_vllm_names, ..Page::default() };
     for (name, engine, answers) in models {
-        page.labels = format!("model_name=\"{}\"", escaped(name));
+        let engine_label = if page.has_vllm_names { "engine=\"0\"," } else { "" };
+        page.labels = format!("{engine_label}model_name=\"{}\"", escaped(name));
         page.gauges(&engine);
         page.counters(&engine, answers);
         page.histograms(&engine, answers);
@@ -62,6 +86,7 @@ pub(crate) fn text<'a>(
 /// A page that grows.
 #[derive(Default)]
 struct Page {
+    has_vllm_names: bool,
     families: Vec<Family>,
     /// The place of the metric that is written.
     place: usize,
@@ -104,12 +129,24 @@ impl Page {
 
     fn counters(&mut self, engine: &EngineMetrics, answers: &ModelMetrics) {
         let prompts = answers.prompt_tokens.load(Ordering::Relaxed);
+        let queried = answers.queried_tokens.load(Ordering::Relaxed);
         let cached = answers.cached_tokens.load(Ordering::Relaxed);
         let counters = [
             ("prompt_tokens_total", "Tokens of prompts of requests that ended", prompts),
+            ("prefix_cache_queries_total", "Those looked up in the prefix cache", queried),
             ("prefix_cache_hits_total", "Those found in the prefix cache", cached),
             ("generation_tokens_total", "Tokens that were generated", engine.tokens),
             ("num_preemptions_total", "Generations that gave up their blocks", engine.preemptions),
+            ("steps_total", "Passes over the weights", engine.steps),
+            ("admissions_total", "Places given in the batch", engine.admissions),
+            ("prefix_hits_total", "Those that found cached tokens", engine.prefix_hits),
+            ("spec_decode_num_drafts_total", "Drafts that were verified", engine.drafts),
+            ("spec_decode_num_draft_tokens_total", "Tokens of drafts", engine.draft_tokens),
+            (
+                "spec_decode_num_accepted_tokens_total",
+                "Those that were right",
+                engine.accepted_tokens,
+            ),
             ("request_failure_total", "Generations that ended with an error", engine.failed),
         ];
         for (name, help, value) in counters {
@@ -131,41 +168,65 @@ impl Page {
 
     fn histograms(&mut self, engine: &EngineMetrics, answers: &ModelMetrics) {
         let times = [
-            ("time_to_first_token_seconds", &engine.time_to_first_token, &FIRST_TOKEN),
-            ("request_queue_time_seconds", &engine.queue_time, &FIRST_TOKEN),
-            ("inter_token_latency_seconds", &engine.inter_token_latency, &BETWEEN_TOKENS),
-            ("step_time_seconds", &engine.step_time, &BETWEEN_TOKENS),
+            ("time_to_first_token_seconds", FIRST_TOKEN_HELP, &engine.time_to_first_token),
+            ("request_queue_time_seconds", QUEUE_HELP, &engine.queue_time),
+            ("request_prefill_time_seconds", PREFILL_HELP, &engine.prefill_time),
+            ("request_decode_time_seconds", DECODE_HELP, &engine.decode_time),
+            (
+                "inter_token_latency_seconds",
+                "From a token to the next",
+                &engine.inter_token_latency,
+            ),
+            ("step_time_seconds", "Time of a step", &engine.step_time),
         ];
-        for (name, histogram, bounds) in times {
-            self.times(name, histogram, bounds);
+        for (name, help, histogram) in times {
+            let bounds = match name {
+                "time_to_first_token_seconds" => FIRST_TOKEN,
+                "inter_token_latency_seconds" | "step_time_seconds" => TOKEN_TIMES,
+                _ => REQUEST_TIMES,
+            };
+            self.times(name, help, histogram, bounds);
         }
         let rows = &engine.step_rows;
         let buckets = ROWS.map(|bound| (to_f64(bound), rows.count_up_to(bound)));
-        self.histogram("iteration_tokens_total", &buckets, rows.count(), rows.sum());
-        let (prompts, texts) = (&answers.request_prompt_tokens, &answers.request_generation_tokens);
-        self.counts("request_prompt_tokens", prompts, 1.0);
-        self.counts("request_generation_tokens", texts, 1.0);
-        self.counts("e2e_request_latency_seconds", &answers.latency, 1e3);
+        let help = "Rows of a step: prompt tokens and one of each other text";
+        self.histogram("iteration_tokens_total", help, &buckets, (rows.count(), rows.sum()));
+        let counts = [
+            ("request_prompt_tokens", "Tokens of a prompt", &answers.request_prompt_tokens),
+            ("request_generation_tokens", "Tokens of a text", &answers.request_generation_tokens),
+            ("e2e_request_latency_seconds", "From a request to its end", &answers.latency),
+            ("request_time_per_output_token_seconds", PER_TOKEN_HELP, &answers.time_per_token),
+        ];
+        for (name, help, counts) in counts {
+            let unit = if name.ends_with("_seconds") { 1e6 } else { 1.0 };
+            self.counts(name, help, counts, unit);
+        }
     }
 
-    fn times(&mut self, name: &str, times: &TimeHistogram, bounds: &[u64]) {
+    fn times(&mut self, name: &str, help: &str, times: &TimeHistogram, bounds: &[u64]) {
         let bucket = |bound: &u64| {
             let time = Duration::from_micros(*bound);
             (time.as_secs_f64(), times.count_up_to(time))
         };
         let buckets: Vec<_> = bounds.iter().map(bucket).collect();
-        self.histogram(name, &buckets, times.count(), times.sum().as_secs_f64());
+        self.histogram(name, help, &buckets, (times.count(), times.sum().as_secs_f64()));
     }
 
-    fn counts(&mut self, name: &str, counts: &BucketCounts, unit: f64) {
+    fn counts(&mut self, name: &str, help: &str, counts: &BucketCounts, unit: f64) {
         let (buckets, all) = counts.cumulative();
         let buckets: Vec<_> =
             buckets.into_iter().map(|(bound, count)| (to_f64(bound) / unit, count)).collect();
-        self.histogram(name, &buckets, all, to_f64(counts.sum()) / unit);
+        self.histogram(name, help, &buckets, (all, to_f64(counts.sum()) / unit));
     }
 
-    fn histogram(&mut self, name: &str, buckets: &[(f64, u64)], count: u64, sum: impl Display) {
-        self.head(name, "histogram", "See docs/serving.md");
+    fn histogram(
+        &mut self,
+        name: &str,
+        help: &str,
+        buckets: &[(f64, u64)],
+        (count, sum): (u64, impl Display),
+    ) {
+        self.head(name, "histogram", help);
         let bucket = format!("{name}_bucket");
         for (bound, count) in buckets {
             self.line(&bucket, &format!("le=\"{bound}\""), count);
@@ -184,18 +245,25 @@ impl Page {
     fn head(&mut self, name: &str, kind: &str, help: &str) {
         let known = self.families.iter().position(|family| family.name == name);
         self.place = known.unwrap_or_else(|| {
-            let head = format!("# HELP setun_{name} {help}\n# TYPE setun_{name} {kind}\n");
+            let prefix = self.prefix(name);
+            let head = format!("# HELP {prefix}{name} {help}\n# TYPE {prefix}{name} {kind}\n");
             self.families.push(Family { name: name.to_owned(), head, lines: String::new() });
             self.families.len() - 1
         });
     }
 
     fn line(&mut self, name: &str, labels: &str, value: impl Display) {
-        let Some(family) = self.families.get_mut(self.place) else { return };
+        let place = self.place;
+        let prefix = self.families.get(place).map_or("", |family| self.prefix(&family.name));
+        let Some(family) = self.families.get_mut(place) else { return };
         let comma = if self.labels.is_empty() || labels.is_empty() { "" } else { "," };
         let labels = format!("{}{comma}{labels}", self.labels);
         // A string takes all.
-        let _ = writeln!(family.lines, "setun_{name}{{{labels}}} {value}");
+        let _ = writeln!(family.lines, "{prefix}{name}{{{labels}}} {value}");
+    }
+
+    fn prefix(&self, name: &str) -> &'static str {
+        if self.has_vllm_names && !OWN.contains(&name) { "vllm:" } else { "setun_" }
     }
 }
 
@@ -246,5 +314,15 @@ mod tests {
             page[at..].starts_with('1')
         };
         assert!(!bucket("5") && bucket("10") && bucket("+Inf"));
+        let own: Vec<_> = OWN.iter().map(|name| format!("setun_{name}")).collect();
+        assert!(own.iter().all(|name| typed.contains(&**name)), "{typed:?}");
+        let vllm = text([model("c")], &ServerMetrics::new(true));
+        for name in typed {
+            let is_own = own.iter().any(|own| own == name);
+            let name = if is_own { name.to_owned() } else { name.replacen("setun_", "vllm:", 1) };
+            assert!(vllm.contains(&format!("# TYPE {name} ")), "{name}");
+        }
+        let line = "vllm:num_requests_running{engine=\"0\",model_name=\"c\"} 0\n";
+        assert!(vllm.contains(line), "{vllm}");
     }
 }

@@ -21,6 +21,7 @@ use crate::{
     openai::{chat, completions, embeddings, models},
     options::ServeOptions,
     request_id::identify,
+    server_metrics::ServerMetrics,
     status,
     tokenize::{detokenize, tokenize},
 };
@@ -40,7 +41,8 @@ struct Access {
 pub fn router(engine: Engine, options: ServeOptions) -> Router {
     let ServeOptions { aliases, api_keys, hosts, is_loopback, lifecycle, .. } = options;
     let (max_body_bytes, origins) = (options.max_body_bytes, options.origins);
-    let app = Arc::new(AppState::new(engine, aliases, lifecycle, max_body_bytes));
+    let metrics = ServerMetrics::new(options.has_vllm_metrics);
+    let app = Arc::new(AppState::new(engine, aliases, lifecycle, max_body_bytes, metrics));
     let cors = cors(&origins);
     let access = Arc::new(Access { api_keys, hosts, is_loopback, origins });
     let routes = Router::new()

@@ -5,7 +5,6 @@ use axum::{
     http::{HeaderValue, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
-use futures::future::try_join_all;
 use serde::Serialize;
 use setun::EngineMetrics;
 
@@ -42,7 +41,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Response, ApiError> 
         return Err(ApiError::draining());
     }
     let loaded = app.loaded();
-    metrics_of(&loaded).await?;
+    metrics_of(&loaded)?;
     Ok(json(&Status { status: "ready", models: names(&loaded) }))
 }
 
@@ -50,10 +49,10 @@ pub(crate) async fn version() -> Response {
     json(&Version { version: env!("CARGO_PKG_VERSION") })
 }
 
-/// Metrics in the text format of Prometheus.
+/// Metrics in the text format of Prometheus, as they were after the last step.
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
     let loaded = app.loaded();
-    let engines = metrics_of(&loaded).await?;
+    let engines = metrics_of(&loaded)?;
     let models = loaded.iter().zip(engines);
     let models = models.map(|(model, engine)| (model.name.as_str(), engine, &*model.metrics));
     let text = prometheus::text(models, &app.metrics);
@@ -64,7 +63,7 @@ fn names(models: &[ServedModel]) -> Vec<String> {
     models.iter().map(|model| model.name.clone()).collect()
 }
 
-async fn metrics_of(models: &[ServedModel]) -> Result<Vec<EngineMetrics>, ApiError> {
-    let metrics = try_join_all(models.iter().map(|model| model.engine.metrics())).await;
+fn metrics_of(models: &[ServedModel]) -> Result<Vec<EngineMetrics>, ApiError> {
+    let metrics: Result<_, _> = models.iter().map(|model| model.engine.latest_metrics()).collect();
     metrics.map_err(|error| ApiError::of_run(&error))
 }
