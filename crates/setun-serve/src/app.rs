@@ -13,6 +13,8 @@ use crate::{
     error::ApiError,
     fields::Fields,
     lifecycle::{Lifecycle, RequestGuard},
+    request_id::REQUEST_ID,
+    request_list::RequestOrigin,
     served_model::ServedModel,
     server_metrics::ServerMetrics,
 };
@@ -50,7 +52,7 @@ impl AppState {
         &self,
         request: Request,
     ) -> Result<(Fields, RequestGuard), ApiError> {
-        let guard = self.lifecycle.begin()?;
+        let guard = self.lifecycle.begin(origin(&request))?;
         let limit = self.max_body_bytes;
         let length = request.headers().get(CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
@@ -95,6 +97,14 @@ impl AppState {
     pub(crate) fn models(&self) -> Vec<ServedModel> {
         let named = |name: &String| ServedModel { name: name.clone(), ..self.model.clone() };
         self.names.iter().map(named).collect()
+    }
+}
+
+fn origin(request: &Request) -> RequestOrigin {
+    let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    RequestOrigin {
+        api: request.uri().path().to_owned(),
+        request_id: id.unwrap_or_default().to_owned(),
     }
 }
 

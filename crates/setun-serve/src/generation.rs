@@ -56,11 +56,12 @@ impl GenerationRequest {
     pub(crate) async fn start(
         self,
         model: ServedModel,
-        guard: RequestGuard,
+        mut guard: RequestGuard,
     ) -> Result<Running, ApiError> {
         let begun = Instant::now();
         let (samples, task_model) = (self.samples, model.clone());
         let streams = beside(move || self.streams(&task_model)).await?;
+        guard.list(&model.name, &streams);
         Ok(Running { model, streams, samples, begun, guard })
     }
 

@@ -36,6 +36,7 @@ mod openai;
 mod options;
 mod prometheus;
 mod request_id;
+mod request_list;
 mod response_format;
 mod router;
 mod sampling;
@@ -46,6 +47,7 @@ mod sse;
 mod status;
 mod token_words;
 mod tokenize;
+mod ui;
 
 pub use api_keys::{ApiKeys, ApiKeysError};
 pub use lifecycle::Lifecycle;

@@ -16,23 +16,26 @@ use tracing::info;
 
 use crate::app::App;
 
-const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Longest id that is taken from a client, in bytes.
 const MAX_BYTES: usize = 128;
 
 /// Gives an answer the id of its request, or a new one, and logs both without their contents.
-pub(crate) async fn identify(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn identify(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
-    let given = request.headers().get(HEADER).filter(|id| is_usable(id)).cloned();
+    let given = request.headers().get(REQUEST_ID).filter(|id| is_usable(id)).cloned();
     let id = given.or_else(|| HeaderValue::try_from(new_id("req_")).ok());
+    if let Some(id) = &id {
+        request.headers_mut().insert(REQUEST_ID, id.clone());
+    }
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let mut response = next.run(request).await;
     let status = response.status().as_u16();
     app.metrics.add_response(status);
     info!(target: "setun_serve", ?id, %method, ?path, status, time = ?begun.elapsed(), "answered");
     if let Some(id) = id {
-        response.headers_mut().insert(HEADER, id);
+        response.headers_mut().insert(REQUEST_ID, id);
     }
     response
 }

@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderValue, Method},
     middleware::{Next, from_fn_with_state},
     response::{IntoResponse, Response},
-    routing::{get, post},
+    routing::{delete, get, post},
 };
 use setun::Engine;
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
@@ -24,10 +24,12 @@ use crate::{
     server_metrics::ServerMetrics,
     status,
     tokenize::{detokenize, tokenize},
+    ui,
 };
 
-/// Routes that need no key: those that tell whether the server runs.
-const OPEN: [&str; 2] = ["/health", "/ready"];
+/// Routes that need no key: those that tell whether the server runs, and the page, which asks for a
+/// key where one is needed.
+const OPEN: [&str; 3] = ["/health", "/ready", "/ui"];
 
 /// Who may send requests.
 struct Access {
@@ -57,6 +59,9 @@ pub fn router(engine: Engine, options: ServeOptions) -> Router {
         .route("/ready", get(status::ready))
         .route("/version", get(status::version))
         .route("/metrics", get(status::metrics))
+        .route("/ui", get(ui::page))
+        .route("/ui/requests", get(ui::requests))
+        .route("/ui/requests/{id}", delete(ui::cancel))
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
         .with_state(Arc::clone(&app))
