@@ -35,7 +35,8 @@ function check() {
 
 function write() {
   const page = gzipSync(html, { level: 9 });
-  if (page.length > MAX_BYTES) throw new Error(`the page has ${page.length} bytes, at most ${MAX_BYTES} may it have`);
+  if (page.length > MAX_BYTES)
+    throw new Error(`the page has ${page.length} bytes, at most ${MAX_BYTES} may it have`);
   writeFileSync(PAGE, page);
   writeFileSync(POLICY, policy);
   process.stdout.write(`${page.length} bytes, of ${html.length} before compression\n`);
@@ -53,7 +54,9 @@ async function built() {
   });
   const [{ output }] = /** @type {import("vite").Rollup.RollupOutput[]} */ ([result].flat());
   const script = output.find((file) => file.type === "chunk")?.code ?? "";
-  const assets = new Map(output.flatMap((file) => (file.type === "asset" ? [[file.fileName, String(file.source)]] : [])));
+  const assets = new Map(
+    output.flatMap((file) => (file.type === "asset" ? [[file.fileName, String(file.source)]] : [])),
+  );
   const style = [...assets].find(([name]) => name.endsWith(".css"))?.[1] ?? "";
   // What would end a script's element, or comment it out.
   const safe = script.replaceAll("</script", "<\\/script").replaceAll("<!--", "\\x3C!--");

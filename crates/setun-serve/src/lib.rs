@@ -47,6 +47,7 @@ mod sse;
 mod status;
 mod token_words;
 mod tokenize;
+mod trace_context;
 mod ui;
 
 pub use api_keys::{ApiKeys, ApiKeysError};

@@ -56,7 +56,7 @@ const OWN: [&str; 10] = [
     "admissions_total",
     "http_responses_total",
     "kv_blocks_cached",
-    "kv_blocks_total",
+    "kv_blocks_limit",
     "kv_blocks_used",
     "memory_bytes",
     "prefix_hits_total",
@@ -106,7 +106,7 @@ impl Page {
         self.one("num_requests_running", "gauge", "Generations in the batch", engine.running);
         self.one("num_requests_waiting", "gauge", "Generations in the queue", engine.waiting);
         let blocks = [
-            ("kv_blocks_total", "Most blocks of the KV cache", engine.blocks),
+            ("kv_blocks_limit", "Most blocks of the KV cache", engine.blocks),
             ("kv_blocks_used", "Blocks of running generations", engine.used_blocks),
             ("kv_blocks_cached", "Blocks kept for prefixes", engine.cached_blocks),
         ];

@@ -12,16 +12,17 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use tracing::info;
+use tracing::{Instrument, info, info_span};
 
-use crate::app::App;
+use crate::{app::App, trace_context::TraceContext};
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Longest id that is taken from a client, in bytes.
 const MAX_BYTES: usize = 128;
 
-/// Gives an answer the id of its request, or a new one, and logs both without their contents.
+/// Gives an answer the id of its request, or a new one, and logs both without their contents. What is
+/// done for it has a span with the id, and with the trace that the client names.
 pub(crate) async fn identify(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     let given = request.headers().get(REQUEST_ID).filter(|id| is_usable(id)).cloned();
@@ -30,10 +31,19 @@ pub(crate) async fn identify(State(app): State<App>, mut request: Request, next:
         request.headers_mut().insert(REQUEST_ID, id.clone());
     }
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let mut response = next.run(request).await;
+    let trace = TraceContext::of(request.headers());
+    let span = info_span!(
+        target: "setun_serve", "request",
+        request_id = id.as_ref().and_then(|id| id.to_str().ok()), %method, path,
+        trace_id = trace.as_ref().map(|trace| trace.trace_id()),
+        parent_id = trace.as_ref().map(|trace| trace.parent_id()),
+    );
+    let mut response = next.run(request).instrument(span.clone()).await;
     let status = response.status().as_u16();
     app.metrics.add_response(status);
-    info!(target: "setun_serve", ?id, %method, ?path, status, time = ?begun.elapsed(), "answered");
+    span.in_scope(|| {
+        info!(target: "setun_serve", status, time = ?begun.elapsed(), "answered");
+    });
     if let Some(id) = id {
         response.headers_mut().insert(REQUEST_ID, id);
     }

@@ -49,7 +49,7 @@ export function figures(samples: Samples): FigureMetrics {
     interTokenLatency: times("inter_token_latency_seconds"),
     stepTime: times("step_time_seconds"),
     stepRows: summary(samples, "iteration_tokens_total", 1),
-    blocks: sum("kv_blocks_total"),
+    blocks: sum("kv_blocks_limit"),
     usedBlocks: sum("kv_blocks_used"),
     cachedBlocks: sum("kv_blocks_cached"),
     memory: {
@@ -83,7 +83,7 @@ function summary(samples: Samples, name: string, scale: number): Summary {
     mean: (scale * sumOf(samples, `${name}_sum`, "")) / count,
     p50: quantile(0.5),
     p90: quantile(0.9),
-    p99: quantile(0.99),
+    p99: scale === 1 ? Math.round(quantile(0.99)) : quantile(0.99),
   };
 }
 

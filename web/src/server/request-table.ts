@@ -58,7 +58,15 @@ export class RequestTable {
     const cells = ["State", "Tokens", "Age"].map((label) => cell(label));
     const name = make("th", { scope: "row", textContent: request_id });
     const cancel = button("Cancel", () => this.#cancel(id), `Cancel ${request_id}`);
-    const row = make("tr", {}, name, cell("Model", model), cell("API", api), ...cells, make("td", {}, cancel));
+    const row = make(
+      "tr",
+      {},
+      name,
+      cell("Model", model),
+      cell("API", api),
+      ...cells,
+      make("td", {}, cancel),
+    );
     this.#body.append(row);
     const added = { row, cells };
     this.#rows.set(id, added);

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use clap::builder::NonEmptyStringValueParser;
+use clap::{ValueEnum, builder::NonEmptyStringValueParser};
 use setun_serve::{ApiKeys, Lifecycle, ServeOptions, router, serve};
 use tokio::{
     net::TcpListener,
@@ -18,6 +18,7 @@ use crate::{
     args::EngineArgs,
     error::CliError,
     input, interrupt,
+    logging::LogFormat,
     output::{counted, report},
 };
 
@@ -67,9 +68,27 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_BODY_BYTES))]
     max_body_bytes: Option<u64>,
 
+    /// Names of the metrics at `/metrics`
+    #[arg(long, value_name = "NAMES", value_enum, default_value_t)]
+    metrics_compat: MetricNames,
+
+    /// How the log is written that `RUST_LOG` asks for, such as `setun_serve=info`
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(super) log_format: LogFormat,
+
     /// Seconds in which requests under way may end after a signal
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     grace_time: u32,
+}
+
+/// Prefixes of metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum MetricNames {
+    /// `setun_`
+    #[default]
+    Setun,
+    /// `vllm:` for metrics that vLLM has too, for its dashboards
+    Vllm,
 }
 
 /// See [`Args`].
@@ -137,6 +156,7 @@ impl Args {
         if let Some(bytes) = self.max_body_bytes {
             options = options.max_body_bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
         }
+        options = options.vllm_metrics(self.metrics_compat == MetricNames::Vllm);
         options = self.alias.iter().fold(options, ServeOptions::alias);
         options = self.allow_origin.iter().fold(options, ServeOptions::allow_origin);
         self.allow_host.iter().fold(options, ServeOptions::allow_host)
