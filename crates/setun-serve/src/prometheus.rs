@@ -1,15 +1,11 @@
 //! Metrics in the text format of Prometheus, with vLLM's nouns and units.
 
-use std::{
-    fmt::{Display, Write as _},
-    sync::atomic::Ordering,
-    time::Duration,
-};
+use std::sync::atomic::Ordering;
 
-use setun::{EngineMetrics, TimeHistogram};
+use setun::EngineMetrics;
 
 use crate::{
-    bucket_counts::BucketCounts,
+    metrics_page::{Page, to_f64},
     model_metrics::{ModelMetrics, REQUEST_TIMES, TOKEN_TIMES},
     server_metrics::ServerMetrics,
 };
@@ -51,54 +47,21 @@ const PER_TOKEN_HELP: &str = "Time of a token after the first, mean of a text";
 /// Bounds of the rows of a step.
 const ROWS: [u64; 13] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
 
-/// Metrics that vLLM has not, which keep setun's prefix where the others have vLLM's.
-const OWN: [&str; 10] = [
-    "admissions_total",
-    "http_responses_total",
-    "kv_blocks_cached",
-    "kv_blocks_limit",
-    "kv_blocks_used",
-    "memory_bytes",
-    "prefix_hits_total",
-    "request_failure_total",
-    "step_time_seconds",
-    "steps_total",
-];
-
 /// The metrics of each model that is loaded, by its name, and of the server before them.
 pub(crate) fn text<'a>(
     models: impl IntoIterator<Item = (&'a str, EngineMetrics, &'a ModelMetrics)>,
     server: &ServerMetrics,
 ) -> String {
-    let mut page = Page { has_vllm_names: server.has_vllm_names, ..Page::default() };
+    let mut page = Page::new(server.has_vllm_names);
     for (name, engine, answers) in models {
-        let engine_label = if page.has_vllm_names { "engine=\"0\"," } else { "" };
-        page.labels = format!("{engine_label}model_name=\"{}\"", escaped(name));
+        page.begin(name);
         page.gauges(&engine);
         page.counters(&engine, answers);
         page.histograms(&engine, answers);
     }
-    page.labels.clear();
+    page.begin_server();
     page.responses(server);
-    page.families.into_iter().map(|family| family.head + &family.lines).collect()
-}
-
-/// A page that grows.
-#[derive(Default)]
-struct Page {
-    has_vllm_names: bool,
-    families: Vec<Family>,
-    /// The place of the metric that is written.
-    place: usize,
-    /// Labels of all lines.
-    labels: String,
-}
-
-/// A metric: its name, type and values.
-struct Family {
-    name: String,
-    head: String,
-    lines: String,
+    page.into_text()
 }
 
 impl Page {
@@ -202,80 +165,6 @@ impl Page {
             self.counts(name, help, counts, unit);
         }
     }
-
-    fn times(&mut self, name: &str, help: &str, times: &TimeHistogram, bounds: &[u64]) {
-        let bucket = |bound: &u64| {
-            let time = Duration::from_micros(*bound);
-            (time.as_secs_f64(), times.count_up_to(time))
-        };
-        let buckets: Vec<_> = bounds.iter().map(bucket).collect();
-        self.histogram(name, help, &buckets, (times.count(), times.sum().as_secs_f64()));
-    }
-
-    fn counts(&mut self, name: &str, help: &str, counts: &BucketCounts, unit: f64) {
-        let (buckets, all) = counts.cumulative();
-        let buckets: Vec<_> =
-            buckets.into_iter().map(|(bound, count)| (to_f64(bound) / unit, count)).collect();
-        self.histogram(name, help, &buckets, (all, to_f64(counts.sum()) / unit));
-    }
-
-    fn histogram(
-        &mut self,
-        name: &str,
-        help: &str,
-        buckets: &[(f64, u64)],
-        (count, sum): (u64, impl Display),
-    ) {
-        self.head(name, "histogram", help);
-        let bucket = format!("{name}_bucket");
-        for (bound, count) in buckets {
-            self.line(&bucket, &format!("le=\"{bound}\""), count);
-        }
-        self.line(&bucket, "le=\"+Inf\"", count);
-        self.line(&format!("{name}_sum"), "", sum);
-        self.line(&format!("{name}_count"), "", count);
-    }
-
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
-        self.head(name, kind, help);
-        self.line(name, "", value);
-    }
-
-    /// Begins the metric, or continues it for another model.
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        let known = self.families.iter().position(|family| family.name == name);
-        self.place = known.unwrap_or_else(|| {
-            let prefix = self.prefix(name);
-            let head = format!("# HELP {prefix}{name} {help}\n# TYPE {prefix}{name} {kind}\n");
-            self.families.push(Family { name: name.to_owned(), head, lines: String::new() });
-            self.families.len() - 1
-        });
-    }
-
-    fn line(&mut self, name: &str, labels: &str, value: impl Display) {
-        let place = self.place;
-        let prefix = self.families.get(place).map_or("", |family| self.prefix(&family.name));
-        let Some(family) = self.families.get_mut(place) else { return };
-        let comma = if self.labels.is_empty() || labels.is_empty() { "" } else { "," };
-        let labels = format!("{}{comma}{labels}", self.labels);
-        // A string takes all.
-        let _ = writeln!(family.lines, "{prefix}{name}{{{labels}}} {value}");
-    }
-
-    fn prefix(&self, name: &str) -> &'static str {
-        if self.has_vllm_names && !OWN.contains(&name) { "vllm:" } else { "setun_" }
-    }
-}
-
-/// Values of metrics are floats.
-#[expect(clippy::cast_precision_loss, reason = "below 2^53")]
-fn to_f64(number: u64) -> f64 {
-    number as f64
-}
-
-/// The value of a label.
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 fn usage(engine: &EngineMetrics) -> f64 {
@@ -285,6 +174,7 @@ fn usage(engine: &EngineMetrics) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics_page::OWN;
 
     #[test]
     fn each_metric_has_a_type_and_its_buckets_rise() {

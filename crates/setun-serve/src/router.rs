@@ -20,7 +20,7 @@ use crate::{
     error::ApiError,
     openai::{chat, completions, embeddings, models},
     options::ServeOptions,
-    request_id::identify,
+    request_log::identify,
     server_metrics::ServerMetrics,
     status,
     tokenize::{detokenize, tokenize},

@@ -1,4 +1,4 @@
-/** Who writes the answers of a conversation: the model in this browser, or a server. */
+/** Writers of answers in a conversation: the model in this browser, or a server. */
 
 import type { TextDelta } from "setun";
 import type { Conversation } from "./prompt.js";
