@@ -27,6 +27,12 @@ struct QueueState {
     cancelled: bool,
     dropped: bool,
     closed: bool,
+    progress: Progress,
+}
+
+/// How far the generation is.
+#[derive(Debug, Default)]
+struct Progress {
     is_running: bool,
     tokens: usize, // that were pushed
 }
@@ -68,8 +74,7 @@ impl Queue {
             cancelled: false,
             dropped: false,
             closed: false,
-            is_running: false,
-            tokens: 0,
+            progress: Progress::default(),
         };
         Self { state: Mutex::new(state) }
     }
@@ -77,7 +82,7 @@ impl Queue {
     pub(crate) fn push(&self, event: Result<Event, Error>) {
         let waker = {
             let mut state = self.lock();
-            state.tokens += usize::from(event.as_ref().is_ok_and(Event::is_token));
+            state.progress.tokens += usize::from(event.as_ref().is_ok_and(Event::is_token));
             state.events.push_back(event);
             state.waker.take()
         };
@@ -131,17 +136,17 @@ impl Queue {
 
     /// The generation has a place in the batch, or has lost it.
     pub(crate) fn set_running(&self, is_running: bool) {
-        self.lock().is_running = is_running;
+        self.lock().progress.is_running = is_running;
     }
 
     /// Whether it has a place in the batch.
     pub(crate) fn is_running(&self) -> bool {
-        self.lock().is_running
+        self.lock().progress.is_running
     }
 
     /// How many tokens were pushed.
     pub(crate) fn tokens(&self) -> usize {
-        self.lock().tokens
+        self.lock().progress.tokens
     }
 
     /// The consumer wants the end, and to see it.
