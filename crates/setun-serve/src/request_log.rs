@@ -33,8 +33,8 @@ pub(crate) async fn identify(State(app): State<App>, mut request: Request, next:
     let span = info_span!(
         target: "setun_serve", "request",
         request_id = id.as_ref().and_then(|id| id.to_str().ok()), %method, path,
-        trace_id = trace.as_ref().map(|trace| trace.trace_id()),
-        parent_id = trace.as_ref().map(|trace| trace.parent_id()),
+        trace_id = trace.as_ref().map(TraceContext::trace_id),
+        parent_id = trace.as_ref().map(TraceContext::parent_id),
     );
     let mut response = next.run(request).instrument(span.clone()).await;
     let status = response.status().as_u16();

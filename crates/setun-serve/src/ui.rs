@@ -25,6 +25,17 @@ const PAGE: &[u8] = include_bytes!("../ui/ui.html.gz");
 /// Hashes of its script and of its style, which are the only ones that a browser runs.
 const POLICY: &str = include_str!("../ui/policy.txt");
 
+/// Headers of the page.
+const HEADERS: [(HeaderName, HeaderValue); 7] = [
+    (CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+    (CONTENT_ENCODING, HeaderValue::from_static("gzip")),
+    (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
+    (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+    (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (VARY, HeaderValue::from_static("accept-encoding")),
+    (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+];
+
 #[derive(Serialize)]
 struct RequestsUnderWay {
     data: Vec<ListedRequest>,
@@ -41,15 +52,6 @@ pub(crate) async fn page(headers: HeaderMap) -> Result<Response, ApiError> {
     if !accepts_gzip(&headers) {
         return Err(ApiError::needs_gzip());
     }
-    const HEADERS: [(HeaderName, HeaderValue); 7] = [
-        (CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
-        (CONTENT_ENCODING, HeaderValue::from_static("gzip")),
-        (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
-        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-        (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
-        (VARY, HeaderValue::from_static("accept-encoding")),
-        (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
-    ];
     Ok((HEADERS, PAGE).into_response())
 }
 
