@@ -22,6 +22,8 @@ pub(crate) use beams::BeamArgs;
 use constraint::ConstraintArgs;
 use context::ContextOverflow;
 pub(crate) use engine::EngineArgs;
+#[cfg(feature = "serve")]
+pub(crate) use engine::EngineSettings;
 use filter::ContentFilterArgs;
 pub(crate) use messages::MessageArgs;
 use options::OptionArgs;
@@ -164,7 +166,7 @@ impl<const CHAT: bool> GenerateArgs<CHAT> {
     pub(crate) fn engine(&self, texts: usize) -> Result<Engine, CliError> {
         self.engine.check()?; // before the work of loading
         self.filter.filter()?;
-        self.engine.engine(Some(texts))
+        self.engine.engine(texts)
     }
 
     /// How to generate, as the engine takes it.

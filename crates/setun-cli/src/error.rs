@@ -131,6 +131,11 @@ pub(crate) enum CliError {
         source: io::Error,
     },
 
+    /// A model that a server loads at its start.
+    #[cfg(feature = "serve")]
+    #[error("{0}")]
+    Load(String),
+
     /// Standard input could not be read.
     #[error("[io] cannot read standard input: {0}")]
     Input(io::Error),

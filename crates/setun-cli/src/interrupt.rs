@@ -26,6 +26,12 @@ static SIGNAL: AtomicI32 = AtomicI32::new(SIGINT);
 /// What a signal ends. It takes the actions, so that a second one ends the process.
 static CURRENT: Mutex<Vec<Action>> = Mutex::new(vec![]);
 
+/// What SIGHUP does in place of an end.
+static HANGUP: Mutex<Option<Box<dyn FnMut() + Send>>> = Mutex::new(None);
+
+/// Number of SIGHUP.
+const SIGHUP: i32 = 1;
+
 /// Ends something.
 type Action = Box<dyn FnOnce() + Send>;
 
@@ -45,6 +51,12 @@ pub(crate) fn install() {
     let _ = ctrlc::set_handler(|| end(SIGINT));
 }
 
+/// From now on SIGHUP does this, and ends nothing.
+#[cfg(feature = "serve")]
+pub(crate) fn on_hangup(action: impl FnMut() + Send + 'static) {
+    *HANGUP.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(action));
+}
+
 /// The end of a command after a signal.
 pub(crate) fn interrupted() -> CliError {
     CliError::Interrupted { status: status() }
@@ -62,6 +74,11 @@ pub(crate) fn is_terminated() -> bool {
 
 /// Ends what is under way after a signal.
 fn end(signal: i32) {
+    if signal == SIGHUP
+        && let Some(action) = &mut *HANGUP.lock().unwrap_or_else(PoisonError::into_inner)
+    {
+        return action();
+    }
     SIGNAL.store(signal, Ordering::Relaxed);
     let actions = replace(vec![]);
     if !actions.is_empty() {

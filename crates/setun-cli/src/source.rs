@@ -42,7 +42,12 @@ pub(crate) struct ModelFiles {
     /// Names of those that have been read.
     read: BTreeSet<String>,
     newly_read: Vec<PathBuf>,
+    /// Hears how many bytes of how many have been read.
+    reported: Option<Report>,
 }
+
+/// See [`ModelFiles::reporting`].
+type Report = Box<dyn FnMut(u64, u64) + Send>;
 
 impl ModelFiles {
     /// What `--model` names; the embedded model without it. The options are those of its files,
@@ -93,8 +98,8 @@ impl ModelFiles {
     }
 
     fn new(name: String, layout: Source, options: Options, bytes: Box<dyn ModelBytes>) -> Self {
-        let (folder, read, newly_read) = (None, BTreeSet::new(), vec![]);
-        Self { name, layout, options, bytes, folder, read, newly_read }
+        let (folder, read, newly_read, reported) = (None, BTreeSet::new(), vec![], None);
+        Self { name, layout, options, bytes, folder, read, newly_read, reported }
     }
 
     /// A random model.
@@ -107,6 +112,12 @@ impl ModelFiles {
     fn embedded() -> Self {
         let (name, options) = (setun::EMBEDDED_NAME.to_owned(), Options::default());
         Self::new(name.clone(), Source::File(name), options, Box::new(Embedded))
+    }
+
+    /// The same, which reports how many bytes of how many have been read.
+    #[cfg(feature = "serve")]
+    pub(crate) fn reporting(self, report: impl FnMut(u64, u64) + Send + 'static) -> Self {
+        Self { reported: Some(Box::new(report)), ..self }
     }
 
     /// Name to report the model by.
@@ -180,9 +191,9 @@ impl ModelFiles {
 
     /// Its bytes, which show how much of `total` has been read.
     fn reading(self, total: &Arc<AtomicU64>) -> ModelSource {
-        let Self { name, layout, options, bytes, .. } = self;
+        let Self { name, layout, options, bytes, reported, .. } = self;
         let (total, progress) = (Arc::clone(total), Progress::new());
-        let reading = Reading { name: name.clone(), bytes, total, loaded: 0, progress };
+        let reading = Reading { name: name.clone(), bytes, total, loaded: 0, progress, reported };
         ModelSource::new(layout, name, reading).with_options(options)
     }
 
@@ -278,6 +289,7 @@ struct Reading {
     total: Arc<AtomicU64>,
     loaded: u64,
     progress: Progress,
+    reported: Option<Report>,
 }
 
 impl ModelBytes for Reading {
@@ -292,6 +304,7 @@ impl ModelBytes for Reading {
             self.loaded += bytes.len() as u64;
             let (name, share) = (&self.name, percent(self.loaded, total));
             self.progress.show(|| format!("loading {name}: {share} %"));
+            self.reported.iter_mut().for_each(|report| report(self.loaded, total));
         }
         ready(found).boxed_local()
     }

@@ -143,8 +143,8 @@ impl EngineMetrics {
         self.accepted_tokens += right as u64;
     }
 
-    /// Adds those of another device.
-    pub(crate) fn add(&mut self, other: &Self) {
+    /// Adds those of another device, or of an engine that has ended.
+    pub fn add(&mut self, other: &Self) {
         self.steps += other.steps;
         self.rows += other.rows;
         self.prompt_rows += other.prompt_rows;

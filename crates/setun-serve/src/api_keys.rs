@@ -1,14 +1,19 @@
 //! Keys of clients, kept as hashes and compared in constant time.
 
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
 use axum::http::{HeaderMap, header::AUTHORIZATION};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
 use crate::error::ApiError;
 
-/// Keys of which a request needs one. Only their hashes are kept.
+/// Keys of which a request needs one. Only their hashes are kept. Clones share them.
 #[derive(Clone, Default)]
-pub struct ApiKeys(Vec<[u8; 32]>);
+pub struct ApiKeys(Arc<RwLock<Vec<KeyHash>>>);
+
+/// The hash of a key.
+pub(crate) type KeyHash = [u8; 32];
 
 /// Why keys cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,32 +44,43 @@ impl ApiKeys {
             if is_visible { Ok(hash(key.as_bytes())) } else { Err(ApiKeysError::Invalid { line }) }
         };
         let hashes = lines.filter(is_key).map(hash).collect::<Result<Vec<_>, _>>()?;
-        if hashes.is_empty() { Err(ApiKeysError::None) } else { Ok(Self(hashes)) }
+        if hashes.is_empty() { Err(ApiKeysError::None) } else { Ok(Self(Arc::new(hashes.into()))) }
     }
 
-    /// Checks the key of a request. Without keys every request is taken.
-    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), ApiError> {
-        if self.0.is_empty() || bearer(headers).is_some_and(|key| self.has(key)) {
-            return Ok(());
+    /// Takes the keys of another in place of these, for requests to come.
+    pub fn replace(&self, other: &Self) {
+        let hashes = other.read().clone();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = hashes;
+    }
+
+    /// Checks the key of a request; its hash. Without keys every request is taken.
+    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<Option<KeyHash>, ApiError> {
+        let hashes = self.read();
+        if hashes.is_empty() {
+            return Ok(None);
         }
-        Err(ApiError::bad_key())
+        let key = bearer(headers).map(hash).filter(|key| is_one_of(key, &hashes));
+        key.map(Some).ok_or_else(ApiError::bad_key)
     }
 
-    /// Whether a key is one of these: all are compared, each to its end.
-    fn has(&self, key: &[u8]) -> bool {
-        let key = hash(key);
-        let found = self.0.iter().fold(Choice::from(0), |found, known| found | known.ct_eq(&key));
-        found.into()
+    fn read(&self) -> RwLockReadGuard<'_, Vec<KeyHash>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a key is one of these: all are compared, each to its end.
+fn is_one_of(key: &KeyHash, hashes: &[KeyHash]) -> bool {
+    let found = hashes.iter().fold(Choice::from(0), |found, known| found | known.ct_eq(key));
+    found.into()
 }
 
 impl std::fmt::Debug for ApiKeys {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "ApiKeys({})", self.0.len())
+        write!(formatter, "ApiKeys({})", self.read().len())
     }
 }
 
-fn hash(key: &[u8]) -> [u8; 32] {
+fn hash(key: &[u8]) -> KeyHash {
     Sha256::digest(key).into()
 }
 
@@ -82,8 +98,9 @@ mod tests {
     #[test]
     fn keys_are_lines() {
         let keys = ApiKeys::parse("# of the team\nfirst\n\n  second  \n").expect("two keys");
-        assert!(keys.has(b"first") && keys.has(b"second"));
-        assert!(!keys.has(b"# of the team") && !keys.has(b"firs") && !keys.has(b""));
+        let has = |key: &[u8]| is_one_of(&hash(key), &keys.read());
+        assert!(has(b"first") && has(b"second"));
+        assert!(!has(b"# of the team") && !has(b"firs") && !has(b""));
         assert_eq!(format!("{keys:?}"), "ApiKeys(2)", "no key is shown");
         assert_eq!(ApiKeys::parse("# none\n").expect_err("none"), ApiKeysError::None);
         let invalid = ApiKeysError::Invalid { line: 2 };

@@ -7,12 +7,14 @@ use std::{
 
 use axum::{extract::Request, http::header::CONTENT_LENGTH};
 use futures::StreamExt;
-use setun::Engine;
+use tokio::time::timeout;
 
 use crate::{
     error::ApiError,
     fields::Fields,
     lifecycle::{Lifecycle, RequestGuard},
+    limits::Limiter,
+    registry::{ModelRegistry, ModelView},
     request_id::REQUEST_ID,
     request_list::RequestOrigin,
     served_model::ServedModel,
@@ -24,35 +26,33 @@ pub(crate) type App = Arc<AppState>;
 
 #[derive(Debug)]
 pub(crate) struct AppState {
-    model: ServedModel,
-    /// Names of the model: its own, and its aliases.
-    names: Vec<String>,
+    registry: ModelRegistry,
     /// Second of the Unix epoch at which the server began.
     pub(crate) created: u64,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) metrics: ServerMetrics,
+    limiter: Arc<Limiter>,
     max_body_bytes: usize,
 }
 
 impl AppState {
     pub(crate) fn new(
-        engine: Engine,
-        aliases: Vec<String>,
+        registry: ModelRegistry,
         lifecycle: Lifecycle,
+        limiter: Arc<Limiter>,
         max_body_bytes: usize,
         metrics: ServerMetrics,
     ) -> Self {
-        let model = ServedModel::new(engine);
-        let names = std::iter::once(model.name.clone()).chain(aliases).collect();
-        Self { model, names, created: unix_seconds(), lifecycle, metrics, max_body_bytes }
+        Self { registry, created: unix_seconds(), lifecycle, metrics, limiter, max_body_bytes }
     }
 
     /// Counts a request and reads its body.
     pub(crate) async fn accept(
         &self,
-        request: Request,
+        mut request: Request,
     ) -> Result<(Fields, RequestGuard), ApiError> {
-        let guard = self.lifecycle.begin(origin(&request))?;
+        let mut guard = self.lifecycle.begin(origin(&request))?;
+        guard.limit(&self.limiter, request.extensions_mut().remove());
         let limit = self.max_body_bytes;
         let length = request.headers().get(CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
@@ -61,7 +61,9 @@ impl AppState {
         }
         let mut body = vec![];
         let mut pieces = request.into_body().into_data_stream();
-        while let Some(piece) = pieces.next().await {
+        let time = self.limiter.limits.body_timeout;
+        let slow = |_| ApiError::slow_body(time);
+        while let Some(piece) = timeout(time, pieces.next()).await.map_err(slow)? {
             body.extend_from_slice(&piece.map_err(|_| ApiError::broken_body())?);
             if body.len() > limit {
                 return Err(ApiError::body_too_large(limit));
@@ -70,33 +72,32 @@ impl AppState {
         Ok((Fields::read(&body)?, guard))
     }
 
-    /// The model that a request names, which is the only one by default.
+    /// The model that a request names, by default the first one. It is loaded if it is not.
     pub(crate) async fn model(&self, fields: &mut Fields) -> Result<ServedModel, ApiError> {
         match fields.text("model")? {
             Some(name) => self.find(name).await,
-            None => Ok(self.model.clone()),
+            None => Ok(self.registry.acquire(None).await?),
         }
     }
 
-    /// The model of a name.
-    #[expect(clippy::unused_async, reason = "a model may have to be loaded first")]
+    /// The model of a name. It is loaded if it is not.
     pub(crate) async fn find(&self, name: String) -> Result<ServedModel, ApiError> {
-        if self.names.contains(&name) {
-            Ok(ServedModel { name, ..self.model.clone() })
-        } else {
-            Err(ApiError::unknown_model(&name, &self.names))
-        }
+        Ok(self.registry.acquire(Some(name)).await?)
     }
 
-    /// The models that are loaded.
+    /// The models that are loaded, to look at.
     pub(crate) fn loaded(&self) -> Vec<ServedModel> {
-        vec![self.model.clone()]
+        self.models().into_iter().filter_map(|view| view.model).collect()
     }
 
-    /// The models by each of their names.
-    pub(crate) fn models(&self) -> Vec<ServedModel> {
-        let named = |name: &String| ServedModel { name: name.clone(), ..self.model.clone() };
-        self.names.iter().map(named).collect()
+    /// All models, loaded or not.
+    pub(crate) fn models(&self) -> Vec<ModelView> {
+        self.registry.views()
+    }
+
+    /// Whether the models that are loaded at the start are.
+    pub(crate) fn has_started(&self) -> bool {
+        self.registry.has_started()
     }
 }
 

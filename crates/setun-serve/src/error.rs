@@ -1,5 +1,7 @@
 //! Errors in the one shape that clients of the `OpenAI` API read.
 
+use std::time::Duration;
+
 use axum::{
     body::Body,
     http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
@@ -10,7 +12,10 @@ use serde_json::Value;
 use setun::{EngineError, ErrorCode, text::TextError};
 
 /// Time after which a request that was refused for lack of room may be sent again.
-const RETRY_MILLISECONDS: u16 = 1000;
+const RETRY_MILLISECONDS: u64 = 1000;
+
+/// The code of a model that cannot be loaded.
+const NOT_LOADED: &str = "model_not_loaded";
 
 /// An error, as a client gets it.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +24,8 @@ pub(crate) struct ApiError {
     message: String,
     param: Option<String>,
     code: Option<&'static str>,
+    /// Time after which it may be sent again, where that is known.
+    retry_after: Option<Duration>,
 }
 
 /// The JSON form of an error.
@@ -37,7 +44,8 @@ struct ErrorFields<'a> {
 
 impl ApiError {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), param: None, code: Some(code) }
+        let message = message.into();
+        Self { status, message, param: None, code: Some(code), retry_after: None }
     }
 
     /// A field with a value that is not taken.
@@ -117,6 +125,28 @@ impl ApiError {
         Self::new(StatusCode::UNAUTHORIZED, "invalid_api_key", message)
     }
 
+    /// More than a client may have at once, or all clients together.
+    pub(crate) fn too_many(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_exceeded", message)
+    }
+
+    /// The same, which may be sent again after a time.
+    pub(crate) fn after(self, time: Duration) -> Self {
+        Self { retry_after: Some(time), ..self }
+    }
+
+    /// A prompt with more tokens than one may have.
+    pub(crate) fn prompt_too_long(param: &str, found: usize, most: usize) -> Self {
+        let reason = format!("expected {most} tokens or less, found {found}");
+        Self { code: Some("context_length_exceeded"), ..Self::invalid(param, reason) }
+    }
+
+    /// A body that does not come.
+    pub(crate) fn slow_body(limit: Duration) -> Self {
+        let message = format!("no byte of the body has come for {} s", limit.as_secs_f64());
+        Self::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message)
+    }
+
     pub(crate) fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, "forbidden", message)
     }
@@ -124,6 +154,16 @@ impl ApiError {
     pub(crate) fn draining() -> Self {
         let message = "the server is shutting down";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", message)
+    }
+
+    /// A model that cannot be loaded.
+    pub(crate) fn not_loaded(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, NOT_LOADED, message)
+    }
+
+    /// A model that takes more memory than the budget has.
+    pub(crate) fn no_room(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INSUFFICIENT_STORAGE, "insufficient_memory", message)
     }
 
     /// A fault of the server.
@@ -165,6 +205,10 @@ impl ApiError {
         Self::new(status, code, error.to_string())
     }
 
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The error as JSON, for an event of a stream too.
     pub(crate) fn body(&self) -> ErrorBody<'_> {
         let r#type = match self.status {
@@ -184,17 +228,29 @@ impl IntoResponse for ApiError {
         let headers = response.headers_mut();
         match self.status {
             StatusCode::TOO_MANY_REQUESTS => {
-                headers.insert("retry-after-ms", RETRY_MILLISECONDS.into());
-                headers.insert("retry-after", (RETRY_MILLISECONDS / 1000).into());
+                let milliseconds = self.retry_after.map_or(RETRY_MILLISECONDS, |time| {
+                    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).saturating_add(1)
+                });
+                headers.insert("retry-after-ms", milliseconds.into());
+                headers.insert("retry-after", milliseconds.div_ceil(1000).into());
             }
             StatusCode::UNAUTHORIZED => {
                 headers.insert("www-authenticate", HeaderValue::from_static("Bearer"));
+            }
+            // To load it again at once would fail again.
+            StatusCode::SERVICE_UNAVAILABLE if self.code == Some(NOT_LOADED) => {
+                headers.insert("x-should-retry", HeaderValue::from_static("false"));
+            }
+            StatusCode::INSUFFICIENT_STORAGE => {
+                headers.insert("x-should-retry", HeaderValue::from_static("false"));
             }
             StatusCode::SERVICE_UNAVAILABLE => {
                 headers.insert("x-should-retry", HeaderValue::from_static("true"));
             }
             _ => {}
         }
+        // For APIs that have another shape.
+        response.extensions_mut().insert(self);
         response
     }
 }
@@ -202,15 +258,18 @@ impl IntoResponse for ApiError {
 /// A value as the body of an answer.
 pub(crate) fn json(value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
-        Ok(bytes) => {
-            let mut response = Response::new(Body::from(bytes));
-            let json = HeaderValue::from_static("application/json");
-            response.headers_mut().insert(CONTENT_TYPE, json);
-            response
-        }
+        Ok(bytes) => json_bytes(bytes),
         // Every key of an answer is a string.
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
+}
+
+/// JSON as the body of an answer.
+pub(crate) fn json_bytes(bytes: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(bytes));
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
 }
 
 /// The field that an error names.

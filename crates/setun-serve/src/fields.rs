@@ -32,6 +32,14 @@ impl Fields {
         self.map.shift_remove(field).filter(|value| !value.is_null())
     }
 
+    /// Gives a field a value, unless it has one.
+    pub(crate) fn set_default(&mut self, field: &str, value: impl Into<Value>) {
+        let found = self.map.entry(field).or_insert(Value::Null);
+        if found.is_null() {
+            *found = value.into();
+        }
+    }
+
     pub(crate) fn text(&mut self, field: &str) -> Result<Option<String>, ApiError> {
         match self.take(field) {
             None => Ok(None),

@@ -1,6 +1,6 @@
 //! Generations of a request: the one form that every API's request becomes.
 
-use std::{convert::Infallible, time::Instant};
+use std::{convert::Infallible, sync::Arc, time::Instant};
 
 use axum::{body::Bytes, response::Response};
 use futures::{
@@ -13,8 +13,14 @@ use setun::{
 };
 
 use crate::{
-    blocking::beside, error::ApiError, lifecycle::RequestGuard, response_format, sampling,
-    served_model::ServedModel, sse,
+    blocking::beside,
+    error::ApiError,
+    lifecycle::RequestGuard,
+    limits::{Limiter, StreamGuard},
+    response_format, sampling,
+    served_model::ServedModel,
+    sse,
+    streamed::streamed,
 };
 
 /// Most texts of a request: prompts, and samples of each.
@@ -43,11 +49,19 @@ pub(crate) struct Running {
 
 /// Writes the events of generations as those of an API.
 pub(crate) trait Encoder: Send + 'static {
+    /// The type of the answer.
+    const CONTENT_TYPE: &'static str = sse::CONTENT_TYPE;
+
     /// Adds what an event of a choice becomes, if anything.
     fn event(&mut self, index: usize, event: &Event, events: &mut Vec<u8>);
 
     /// Adds the end, after the last event of all choices.
     fn end(&mut self, events: &mut Vec<u8>);
+
+    /// Adds an error, after which nothing comes.
+    fn error(&mut self, error: &ApiError, events: &mut Vec<u8>) {
+        sse::push_error(events, error);
+    }
 }
 
 impl GenerationRequest {
@@ -60,13 +74,21 @@ impl GenerationRequest {
     ) -> Result<Running, ApiError> {
         let begun = Instant::now();
         let (samples, task_model) = (self.samples, model.clone());
-        let streams = beside(move || self.streams(&task_model)).await?;
+        let limiter = Arc::clone(&guard.limiter);
+        let streams = beside(move || self.streams(&task_model, &limiter)).await?;
         guard.list(&model.name, &streams);
         Ok(Running { model, streams, samples, begun, guard })
     }
 
-    fn streams(self, model: &ServedModel) -> Result<Vec<GenerationStream>, ApiError> {
+    fn streams(
+        self,
+        model: &ServedModel,
+        limiter: &Limiter,
+    ) -> Result<Vec<GenerationStream>, ApiError> {
         let Self { prompts, samples, options, format, prompt_field } = self;
+        let options = limiter.within(options)?;
+        let check = |prompt| limiter.check_prompt(&model.engine, prompt, &options, prompt_field);
+        prompts.iter().try_for_each(check)?;
         let refused = |error: EngineError| ApiError::of_request(&error, prompt_field);
         if options.logprobs == Some(true) || options.prompt_logprobs == Some(true) {
             model.token_words.load(&model.engine).map_err(refused)?;
@@ -97,15 +119,16 @@ impl Running {
     ///
     /// Events are written as the client reads them. One that does not read stops its generations
     /// alone, as their queues are bounded.
-    pub(crate) async fn respond(self, encoder: impl Encoder) -> Result<Response, ApiError> {
+    pub(crate) async fn respond<E: Encoder>(self, encoder: E) -> Result<Response, ApiError> {
         let Self { model, streams, samples, begun, guard } = self;
-        let mut events =
-            Events { model, streams: numbered(streams), samples, begun, _guard: guard };
+        let guards = (guard.limiter.open_stream()?, guard);
+        let streams = numbered(streams);
+        let mut events = Events { model, streams, samples, begun, _guards: guards };
         let Some(first) = events.next().await else {
             return Err(ApiError::internal("there is no text"));
         };
         let answer = Answer { events, first: Some(first?), encoder };
-        Ok(sse::response(stream::unfold(Some(answer), Answer::step)))
+        Ok(streamed(stream::unfold(Some(answer), Answer::<E>::step), E::CONTENT_TYPE))
     }
 }
 
@@ -125,7 +148,7 @@ struct Events {
     streams: SelectAll<BoxStream<'static, NumberedEvent>>,
     samples: usize,
     begun: Instant,
-    _guard: RequestGuard,
+    _guards: (StreamGuard, RequestGuard),
 }
 
 impl Events {
@@ -159,7 +182,7 @@ impl<E: Encoder> Answer<E> {
             match event {
                 Some(Ok((index, event))) => answer.encoder.event(index, &event, &mut bytes),
                 Some(Err(error)) => {
-                    sse::push_error(&mut bytes, &error);
+                    answer.encoder.error(&error, &mut bytes);
                     return Some((Ok(bytes.into()), None));
                 }
                 None => {

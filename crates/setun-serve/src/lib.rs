@@ -1,4 +1,4 @@
-//! HTTP server: the `OpenAI` API over a setun engine, as a router of axum.
+//! HTTP server: the APIs of `OpenAI` and Ollama over a setun engine, as a router of axum.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,27 +26,33 @@ mod api_keys;
 mod app;
 mod blocking;
 mod bucket_counts;
+mod embedding;
 mod error;
 mod fields;
 mod generation;
 mod lifecycle;
+mod limits;
 mod messages;
 mod metrics_page;
 mod model_metrics;
+mod ollama;
 mod openai;
 mod options;
 mod prometheus;
+mod registry;
 mod request_id;
 mod request_list;
 mod request_log;
 mod response_format;
 mod router;
 mod sampling;
+mod score;
 mod served_model;
 mod server;
 mod server_metrics;
 mod sse;
 mod status;
+mod streamed;
 mod token_words;
 mod tokenize;
 mod trace_context;
@@ -54,6 +60,11 @@ mod ui;
 
 pub use api_keys::{ApiKeys, ApiKeysError};
 pub use lifecycle::Lifecycle;
+pub use limits::Limits;
 pub use options::ServeOptions;
+pub use registry::{
+    DuplicateModel, KeepAlive, LoadError, LoadProgress, ModelRegistry, ModelSpec, OpenError,
+    OpenModel,
+};
 pub use router::router;
-pub use server::serve;
+pub use server::{serve, serve_with};

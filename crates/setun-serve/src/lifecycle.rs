@@ -8,6 +8,7 @@ use setun::GenerationStream;
 
 use crate::{
     error::ApiError,
+    limits::{KeyGuard, Limiter},
     request_list::{RequestList, RequestOrigin},
 };
 
@@ -29,6 +30,8 @@ pub(crate) struct RequestGuard {
     origin: RequestOrigin,
     /// Where it is listed, while it generates.
     listed: Option<String>,
+    pub(crate) limiter: Arc<Limiter>,
+    key: Option<KeyGuard>,
 }
 
 impl Lifecycle {
@@ -64,7 +67,9 @@ impl Lifecycle {
     /// Counts a request.
     pub(crate) fn begin(&self, origin: RequestOrigin) -> Result<RequestGuard, ApiError> {
         self.0.requests.send_modify(|requests| *requests += 1);
-        let guard = RequestGuard { state: Arc::clone(&self.0), origin, listed: None };
+        let state = Arc::clone(&self.0);
+        let limiter = Arc::default();
+        let guard = RequestGuard { state, origin, listed: None, limiter, key: None };
         // After it was counted, so that none is taken that the end does not wait for.
         if self.is_draining() { Err(ApiError::draining()) } else { Ok(guard) }
     }
@@ -85,6 +90,12 @@ impl RequestGuard {
     pub(crate) fn list(&mut self, model: &str, streams: &[GenerationStream]) {
         let texts = streams.iter().map(GenerationStream::cancel_handle).collect();
         self.listed = Some(self.state.under_way.add(model, self.origin.clone(), texts));
+    }
+
+    /// Holds it to limits, of which its key has a part.
+    pub(crate) fn limit(&mut self, limiter: &Arc<Limiter>, key: Option<KeyGuard>) {
+        self.limiter = Arc::clone(limiter);
+        self.key = key;
     }
 }
 

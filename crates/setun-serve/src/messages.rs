@@ -5,15 +5,28 @@ use setun::{GenerateOptions, Message, Tool, ToolChoice, text::TextError};
 
 use crate::{error::ApiError, fields::Fields};
 
+/// The field of the messages.
+const FIELD: &str = "messages";
+
 /// Takes the messages of a request. `developer` is another name of `system`.
 pub(crate) fn read(fields: &mut Fields) -> Result<Vec<Message>, ApiError> {
-    const FIELD: &str = "messages";
     let list = fields.list(FIELD)?.ok_or_else(|| ApiError::missing(FIELD, "a list of messages"))?;
     if list.is_empty() {
         return Err(ApiError::invalid(FIELD, "expected a message or more, found none"));
     }
+    read_list(list, |_, message| Ok(message))
+}
+
+/// Reads messages, each of which is first brought into the shape of the `OpenAI` API.
+pub(crate) fn read_list(
+    list: Vec<Value>,
+    translate: impl Fn(&str, Map<String, Value>) -> Result<Map<String, Value>, ApiError>,
+) -> Result<Vec<Message>, ApiError> {
     let objects = list.into_iter().enumerate().map(|(index, value)| match value {
-        Value::Object(message) => prepared(index, message),
+        Value::Object(message) => {
+            let message = translate(&format!("{FIELD}[{index}]"), message)?;
+            prepared(index, message)
+        }
         other => {
             let name = format!("{FIELD}[{index}]");
             Err(ApiError::wrong_type(&name, "an object", &other))
@@ -41,7 +54,7 @@ fn prepared(index: usize, mut message: Map<String, Value>) -> Result<Map<String,
     message.shift_remove("annotations");
     for field in ["audio", "function_call"] {
         if message.contains_key(field) {
-            let name = format!("messages[{index}].{field}");
+            let name = format!("{FIELD}[{index}].{field}");
             return Err(ApiError::unsupported(&name, "use text and tool_calls"));
         }
     }

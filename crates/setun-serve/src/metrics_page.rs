@@ -10,13 +10,18 @@ use setun::TimeHistogram;
 use crate::bucket_counts::BucketCounts;
 
 /// Metrics that vLLM has not, which keep setun's prefix where the others have vLLM's.
-pub(crate) const OWN: [&str; 10] = [
+pub(crate) const OWN: [&str; 15] = [
     "admissions_total",
     "http_responses_total",
     "kv_blocks_cached",
     "kv_blocks_limit",
     "kv_blocks_used",
     "memory_bytes",
+    "model_budget_bytes",
+    "model_load_failures_total",
+    "model_loaded",
+    "model_loads_total",
+    "model_unloads_total",
     "prefix_hits_total",
     "request_failure_total",
     "step_time_seconds",

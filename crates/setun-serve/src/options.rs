@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::{access::Hosts, api_keys::ApiKeys, lifecycle::Lifecycle};
+use crate::{access::Hosts, api_keys::ApiKeys, lifecycle::Lifecycle, limits::Limits};
 
 /// Largest body of a request by default, in bytes.
 const MAX_BODY_BYTES: usize = 8 << 20;
@@ -15,6 +15,7 @@ pub struct ServeOptions {
     pub(crate) hosts: Hosts,
     pub(crate) is_loopback: bool,
     pub(crate) lifecycle: Lifecycle,
+    pub(crate) limits: Limits,
     pub(crate) max_body_bytes: usize,
     pub(crate) origins: Vec<String>,
     pub(crate) has_vllm_metrics: bool,
@@ -28,6 +29,7 @@ impl Default for ServeOptions {
             hosts: Hosts::default(),
             is_loopback: false,
             lifecycle: Lifecycle::new(),
+            limits: Limits::default(),
             max_body_bytes: MAX_BODY_BYTES,
             origins: vec![],
             has_vllm_metrics: false,
@@ -95,6 +97,13 @@ impl ServeOptions {
     #[must_use]
     pub fn vllm_metrics(mut self, has_vllm_names: bool) -> Self {
         self.has_vllm_metrics = has_vllm_names;
+        self
+    }
+
+    /// Limits on what clients may ask for. Those of connections are for [`serve_with`](crate::serve_with).
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
         self
     }
 

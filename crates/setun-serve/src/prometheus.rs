@@ -7,6 +7,7 @@ use setun::EngineMetrics;
 use crate::{
     metrics_page::{Page, to_f64},
     model_metrics::{ModelMetrics, REQUEST_TIMES, TOKEN_TIMES},
+    registry::{LoadState, ModelView},
     server_metrics::ServerMetrics,
 };
 
@@ -47,17 +48,15 @@ const PER_TOKEN_HELP: &str = "Time of a token after the first, mean of a text";
 /// Bounds of the rows of a step.
 const ROWS: [u64; 13] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
 
-/// The metrics of each model that is loaded, by its name, and of the server before them.
-pub(crate) fn text<'a>(
-    models: impl IntoIterator<Item = (&'a str, EngineMetrics, &'a ModelMetrics)>,
-    server: &ServerMetrics,
-) -> String {
+/// The metrics of models, each with the counts of its engines, and of the server before them.
+pub(crate) fn text(models: &[(ModelView, EngineMetrics)], server: &ServerMetrics) -> String {
     let mut page = Page::new(server.has_vllm_names);
-    for (name, engine, answers) in models {
-        page.begin(name);
-        page.gauges(&engine);
-        page.counters(&engine, answers);
-        page.histograms(&engine, answers);
+    for (model, engine) in models {
+        page.begin(&model.name);
+        page.loads(model);
+        page.gauges(engine);
+        page.counters(engine, &model.metrics);
+        page.histograms(engine, &model.metrics);
     }
     page.begin_server();
     page.responses(server);
@@ -65,6 +64,21 @@ pub(crate) fn text<'a>(
 }
 
 impl Page {
+    fn loads(&mut self, model: &ModelView) {
+        let is_loaded = u64::from(model.state == LoadState::Loaded);
+        self.one("model_loaded", "gauge", "Whether the model is in memory", is_loaded);
+        let help = "Bytes of the memory budget that the model has";
+        self.one("model_budget_bytes", "gauge", help, model.bytes);
+        let counters = [
+            ("model_loads_total", "Loads of the model", model.loads),
+            ("model_unloads_total", "Times that it was unloaded", model.unloads),
+            ("model_load_failures_total", "Loads that failed", model.failures),
+        ];
+        for (name, help, value) in counters {
+            self.one(name, "counter", help, value);
+        }
+    }
+
     fn gauges(&mut self, engine: &EngineMetrics) {
         self.one("num_requests_running", "gauge", "Generations in the batch", engine.running);
         self.one("num_requests_waiting", "gauge", "Generations in the queue", engine.waiting);
@@ -174,15 +188,24 @@ fn usage(engine: &EngineMetrics) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics_page::OWN;
+    use crate::{
+        metrics_page::OWN,
+        registry::{LoadProgress, ModelRegistry, ModelSpec, OpenError},
+    };
 
     #[test]
     fn each_metric_has_a_type_and_its_buckets_rise() {
-        let (server, answers) = (ServerMetrics::default(), ModelMetrics::default());
-        answers.add_prompt(7);
+        let server = ServerMetrics::default();
         server.add_response(200);
-        let model = |name| (name, EngineMetrics::default(), &answers);
-        let page = text([model("a\"b"), model("c")], &server);
+        let opener = |_: &LoadProgress| Err(OpenError::from("none"));
+        let specs = ["a\"b", "c"].map(|name| ModelSpec::new(name, opener));
+        let models = ModelRegistry::new(specs.into()).expect("two names").views();
+        let counted = |model: ModelView| {
+            model.metrics.add_prompt(7);
+            (model, EngineMetrics::default())
+        };
+        let models: Vec<_> = models.into_iter().map(counted).collect();
+        let page = text(&models, &server);
         assert!(page.contains("setun_prompt_tokens_total{model_name=\"a\\\"b\"} 7\n"), "{page}");
         assert!(page.contains("setun_prompt_tokens_total{model_name=\"c\"} 7\n"), "{page}");
         assert!(page.contains("setun_http_responses_total{status=\"200\"} 1\n"));
@@ -206,7 +229,7 @@ mod tests {
         assert!(!bucket("5") && bucket("10") && bucket("+Inf"));
         let own: Vec<_> = OWN.iter().map(|name| format!("setun_{name}")).collect();
         assert!(own.iter().all(|name| typed.contains(&**name)), "{typed:?}");
-        let vllm = text([model("c")], &ServerMetrics::new(true));
+        let vllm = text(&models, &ServerMetrics::new(true));
         for name in typed {
             let is_own = own.iter().any(|own| own == name);
             let name = if is_own { name.to_owned() } else { name.replacen("setun_", "vllm:", 1) };

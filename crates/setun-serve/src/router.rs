@@ -6,21 +6,24 @@ use axum::{
     Router,
     extract::{Request, State},
     http::{HeaderValue, Method},
-    middleware::{Next, from_fn_with_state},
+    middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
-    routing::{delete, get, post},
+    routing::{any, delete, get, post},
 };
-use setun::Engine;
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 
 use crate::{
     access::{Hosts, check_origin},
     api_keys::ApiKeys,
-    app::AppState,
+    app::{App, AppState},
     error::ApiError,
+    limits::Limiter,
+    ollama,
     openai::{chat, completions, embeddings, models},
     options::ServeOptions,
+    registry::ModelRegistry,
     request_log::identify,
+    score::score,
     server_metrics::ServerMetrics,
     status,
     tokenize::{detokenize, tokenize},
@@ -29,7 +32,7 @@ use crate::{
 
 /// Routes that need no key: those that tell whether the server runs, and the page, which asks for a
 /// key where one is needed.
-const OPEN: [&str; 3] = ["/health", "/ready", "/ui"];
+const OPEN: [&str; 4] = ["/", "/health", "/ready", "/ui"];
 
 /// Who may send requests.
 struct Access {
@@ -37,22 +40,33 @@ struct Access {
     hosts: Hosts,
     is_loopback: bool,
     origins: Vec<String>,
+    limiter: Arc<Limiter>,
 }
 
-/// The routes of a server over an engine, for [`serve`](crate::serve) or another router.
-pub fn router(engine: Engine, options: ServeOptions) -> Router {
+/// The routes of a server over an engine, or several models, for [`serve`](crate::serve) or another
+/// router.
+pub fn router(models: impl Into<ModelRegistry>, options: ServeOptions) -> Router {
+    routes(models.into(), options)
+}
+
+fn routes(models: ModelRegistry, options: ServeOptions) -> Router {
     let ServeOptions { aliases, api_keys, hosts, is_loopback, lifecycle, .. } = options;
     let (max_body_bytes, origins) = (options.max_body_bytes, options.origins);
+    models.add_aliases(aliases);
+    let limiter = Limiter::new(options.limits);
     let metrics = ServerMetrics::new(options.has_vllm_metrics);
-    let app = Arc::new(AppState::new(engine, aliases, lifecycle, max_body_bytes, metrics));
+    let app = AppState::new(models, lifecycle, Arc::clone(&limiter), max_body_bytes, metrics);
+    let app = Arc::new(app);
     let cors = cors(&origins);
-    let access = Arc::new(Access { api_keys, hosts, is_loopback, origins });
+    let access = Arc::new(Access { api_keys, hosts, is_loopback, origins, limiter });
     let routes = Router::new()
         .route("/v1/chat/completions", post(chat::create))
         .route("/v1/completions", post(completions::create))
         .route("/v1/embeddings", post(embeddings::create))
         .route("/v1/models", get(models::list))
         .route("/v1/models/{*id}", get(models::retrieve))
+        .merge(ollama_routes())
+        .route("/score", post(score))
         .route("/tokenize", post(tokenize))
         .route("/detokenize", post(detokenize))
         .route("/health", get(status::health))
@@ -70,7 +84,29 @@ pub fn router(engine: Engine, options: ServeOptions) -> Router {
         Some(cors) => routes.layer(cors),
         None => routes,
     };
-    routes.layer(from_fn_with_state(access, check_access)).layer(from_fn_with_state(app, identify))
+    routes
+        .layer(from_fn_with_state(access, check_access))
+        .layer(from_fn(ollama::error_shape::shape_errors))
+        .layer(from_fn_with_state(app, identify))
+}
+
+fn ollama_routes() -> Router<App> {
+    use ollama::{chat, embed, generate, models, root};
+
+    let refused = ["pull", "push", "create", "copy", "delete", "blobs/{digest}"];
+    let routes = Router::new()
+        .route("/", get(root::root))
+        .route("/api/generate", post(generate::create))
+        .route("/api/chat", post(chat::create))
+        .route("/api/embed", post(embed::create))
+        .route("/api/embeddings", post(embed::create_one))
+        .route("/api/tags", get(models::tags))
+        .route("/api/ps", get(models::loaded))
+        .route("/api/show", post(models::show))
+        .route("/api/version", get(root::version));
+    refused
+        .iter()
+        .fold(routes, |routes, path| routes.route(&format!("/api/{path}"), any(root::refuse)))
 }
 
 /// Leave for the pages of some origins; none by default.
@@ -101,11 +137,15 @@ async fn check_access(
 
 async fn check_key(
     State(access): State<Arc<Access>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
     if !OPEN.contains(&request.uri().path()) {
-        access.api_keys.check(request.headers())?;
+        let key = access.api_keys.check(request.headers())?;
+        if request.method() == Method::POST {
+            let guard = access.limiter.begin(key)?;
+            request.extensions_mut().insert(guard);
+        }
     }
     Ok(next.run(request).await)
 }

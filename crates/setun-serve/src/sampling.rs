@@ -9,8 +9,8 @@ use setun::{
 
 use crate::{error::ApiError, fields::Fields};
 
-/// Other names of options, as the `OpenAI` API, vLLM, llama.cpp and transformers have them.
-const OTHER_NAMES: [(&str, &str); 10] = [
+/// Other names of options, as the `OpenAI` API, vLLM, llama.cpp, Ollama and transformers have them.
+const OTHER_NAMES: [(&str, &str); 11] = [
     ("allowed_token_ids", "allowed_tokens"),
     ("dry_penalty_last_n", "dry_range"),
     ("dry_sequence_breakers", "dry_breakers"),
@@ -18,6 +18,7 @@ const OTHER_NAMES: [(&str, &str); 10] = [
     ("dynatemp_range", "dynamic_temperature"),
     ("max_completion_tokens", "max_tokens"),
     ("no_repeat_ngram_size", "no_repeat_ngram"),
+    ("num_predict", "max_tokens"),
     ("repeat_penalty", "repetition_penalty"),
     ("samplers", "sampling_order"),
     ("typical", "typical_p"),
@@ -37,10 +38,14 @@ pub(crate) fn read(fields: &mut Fields) -> Result<GenerateOptions, ApiError> {
         for name in names(spec.name) {
             let Some(value) = fields.take(name) else { continue };
             if let Some(other) = given.replace(name.to_owned()) {
-                return Err(ApiError::invalid(name, format!("given as {other}, too")));
+                return Err(ApiError::invalid(
+                    &fields.name(name),
+                    format!("given as {other}, too"),
+                ));
             }
-            if let Some(value) = value_of(spec, name, value)? {
-                options.set(spec.name, &value).map_err(|error| refused(name, &error))?;
+            let name = fields.name(name);
+            if let Some(value) = value_of(spec, &name, value)? {
+                options.set(spec.name, &value).map_err(|error| refused(&name, &error))?;
             }
         }
     }
@@ -73,7 +78,13 @@ fn names(option: &'static str) -> impl Iterator<Item = &'static str> {
 
 /// The value of an option; none where it stands for the default.
 fn value_of(spec: &OptionSpec, name: &str, value: Value) -> Result<Option<OptionValue>, ApiError> {
-    if DEFAULTS.contains(&spec.name) && value.as_i64() == Some(-1) {
+    // Ollama's −2 is all that fits the context, which is the default.
+    let is_default = match value.as_i64() {
+        Some(-1) => DEFAULTS.contains(&spec.name),
+        Some(-2) => spec.name == "max_tokens",
+        _ => false,
+    };
+    if is_default {
         return Ok(match spec.name {
             "top_k" => Some(OptionValue::Integer(0)), // all tokens, not the model's own number
             _ => None,

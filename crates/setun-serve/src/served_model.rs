@@ -1,12 +1,13 @@
 //! Models that requests name.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use setun::Engine;
 
 use crate::{model_metrics::ModelMetrics, token_words::TokenWords};
 
-/// A model under one of its names. Clones share the engine.
+/// A model under one of its names. Clones share the engine; it stays loaded while a request has
+/// one.
 #[derive(Clone, Debug)]
 pub(crate) struct ServedModel {
     /// The name that the request has, or the model's own.
@@ -14,12 +15,25 @@ pub(crate) struct ServedModel {
     pub(crate) engine: Engine,
     pub(crate) metrics: Arc<ModelMetrics>,
     pub(crate) token_words: Arc<TokenWords>,
+    _lease: Option<Arc<dyn Lease>>,
 }
 
+/// Keeps a model loaded, until it is dropped.
+pub(crate) trait Lease: fmt::Debug + Send + Sync {}
+
 impl ServedModel {
-    /// An engine under its model's own name.
-    pub(crate) fn new(engine: Engine) -> Self {
-        let name = engine.model_name().to_owned();
-        Self { name, engine, metrics: Arc::default(), token_words: Arc::default() }
+    /// A model that may be unloaded at any time.
+    pub(crate) fn new(
+        name: &str,
+        engine: Engine,
+        metrics: Arc<ModelMetrics>,
+        token_words: Arc<TokenWords>,
+    ) -> Self {
+        Self { name: name.to_owned(), engine, metrics, token_words, _lease: None }
+    }
+
+    /// The same, which stays loaded.
+    pub(crate) fn with_lease(self, lease: impl Lease + 'static) -> Self {
+        Self { _lease: Some(Arc::new(lease)), ..self }
     }
 }

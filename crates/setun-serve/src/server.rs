@@ -1,18 +1,28 @@
 //! A server on a socket, and its end.
 
-use std::{future::IntoFuture, io, pin::pin, time::Duration};
+use std::{future::pending, io, pin::pin, sync::Arc, time::Duration};
 
-use axum::{Router, serve::ListenerExt};
-use futures::future::{Either, select};
+use axum::Router;
+use futures::future::{Either, FutureExt, select};
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
 use tokio::{
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, watch},
     time::{sleep, timeout},
 };
+use tracing::{debug, warn};
 
-use crate::lifecycle::Lifecycle;
+use crate::{lifecycle::Lifecycle, limits::Limits};
 
 /// Time in which connections close once no request is under way.
 const CLOSING: Duration = Duration::from_secs(2);
+
+/// Time after which a connection is taken again where the system has refused one.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves until [`Lifecycle::drain`] is called: then new requests get 503, and those under way may
 /// end within the grace time. Whether all did; the others end with the runtime that they run on.
@@ -26,24 +36,90 @@ pub async fn serve(
     lifecycle: Lifecycle,
     grace: Duration,
 ) -> io::Result<bool> {
-    // Each token is a small write that should not wait for the next.
-    let listener = listener.tap_io(|connection| {
-        let _ = connection.set_nodelay(true);
-    });
-    let stop = stop(lifecycle.clone(), grace);
-    let server = axum::serve(listener, router).with_graceful_shutdown(stop).into_future();
-    let deadline = async {
-        lifecycle.until_draining().await;
-        sleep(grace.saturating_add(CLOSING)).await;
-    };
-    match select(pin!(server), pin!(deadline)).await {
-        Either::Left((ended, _)) => ended.map(|()| lifecycle.requests() == 0),
-        Either::Right(_) => Ok(lifecycle.requests() == 0),
-    }
+    serve_with(listener, router, lifecycle, grace, Limits::default()).await
+}
+
+/// As [`serve`], within the limits of connections.
+///
+/// # Errors
+///
+/// None at present: what fails in a connection ends that one.
+pub async fn serve_with(
+    listener: TcpListener,
+    router: Router,
+    lifecycle: Lifecycle,
+    grace: Duration,
+    limits: Limits,
+) -> io::Result<bool> {
+    let (stop, stopped) = watch::channel(false);
+    let stop_taking = stop_taking(lifecycle.clone(), grace);
+    let taking = take_connections(&listener, router, limits, stopped);
+    select(pin!(stop_taking), pin!(taking)).await;
+    drop(listener);
+    stop.send_replace(true); // connections without a request close
+    let _ = timeout(CLOSING, stop.closed()).await;
+    Ok(lifecycle.requests() == 0)
 }
 
 /// Until then connections are taken: requests of new ones get 503, too.
-async fn stop(lifecycle: Lifecycle, grace: Duration) {
+async fn stop_taking(lifecycle: Lifecycle, grace: Duration) {
     lifecycle.until_draining().await;
     let _ = timeout(grace, lifecycle.until_idle()).await;
+}
+
+/// Takes connections, each in a task of its own, until it is dropped.
+async fn take_connections(
+    listener: &TcpListener,
+    router: Router,
+    limits: Limits,
+    stopped: watch::Receiver<bool>,
+) {
+    let places = limits.connections.map(|most| Arc::new(Semaphore::new(most)));
+    loop {
+        let place = match &places {
+            Some(places) => Arc::clone(places).acquire_owned().await.ok(),
+            None => None,
+        };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let connection = connection(stream, router.clone(), limits, stopped.clone());
+                tokio::spawn(connection.map(|()| drop(place)));
+            }
+            // It was reset before it was taken, or there are no descriptors left.
+            Err(error) => {
+                warn!(target: "setun_serve", %error, "no connection was taken");
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Serves a connection to its end. Once the server stops, its request is the last.
+async fn connection(
+    stream: TcpStream,
+    router: Router,
+    limits: Limits,
+    mut stopped: watch::Receiver<bool>,
+) {
+    // Each token is a small write that should not wait for the next.
+    let _ = stream.set_nodelay(true);
+    let service = TowerToHyperService::new(router);
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(limits.header_timeout);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let stop = async {
+        if stopped.wait_for(|stopped| *stopped).await.is_err() {
+            pending::<()>().await; // the server was dropped, and its runtime ends
+        }
+    };
+    let ended = match select(connection.as_mut(), pin!(stop)).await {
+        Either::Left((ended, _)) => ended,
+        Either::Right(_) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        debug!(target: "setun_serve", %error, "a connection has ended");
+    }
 }

@@ -1,19 +1,11 @@
 //! Server-sent events as bytes.
 
-use std::convert::Infallible;
-
-use axum::{
-    body::{Body, Bytes},
-    http::{
-        HeaderValue,
-        header::{CACHE_CONTROL, CONTENT_TYPE},
-    },
-    response::Response,
-};
-use futures::Stream;
 use serde::Serialize;
 
 use crate::error::ApiError;
+
+/// Type of an answer of events.
+pub(crate) const CONTENT_TYPE: &str = "text/event-stream";
 
 /// The last event of a stream of the `OpenAI` API.
 const DONE: &str = "data: [DONE]\n\n";
@@ -37,19 +29,6 @@ pub(crate) fn push_done(events: &mut Vec<u8>) {
 /// Adds an error, after which nothing comes: clients raise it.
 pub(crate) fn push_error(events: &mut Vec<u8>, error: &ApiError) {
     push(events, &error.body());
-}
-
-/// An answer of events.
-pub(crate) fn response(
-    events: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static,
-) -> Response {
-    let mut response = Response::new(Body::from_stream(events));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // nginx hands events on at once then.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
 }
 
 #[cfg(test)]

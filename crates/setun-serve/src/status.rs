@@ -2,27 +2,43 @@
 
 use axum::{
     extract::State,
-    http::{HeaderValue, header::CONTENT_TYPE},
+    http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
-use setun::EngineMetrics;
 
 use crate::{
     app::App,
     error::{ApiError, json},
     prometheus,
-    served_model::ServedModel,
+    registry::{LoadState, ModelView},
 };
 
 /// Type of the text format of Prometheus.
 const METRICS_TYPE: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4");
 
 #[derive(Serialize)]
-struct Status {
+struct Report {
     status: &'static str,
     /// The models that are loaded.
     models: Vec<String>,
+    /// Those that are not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    others: Vec<OtherModel>,
+}
+
+/// A model that is not loaded, and how far its load is.
+#[derive(Serialize)]
+struct OtherModel {
+    name: String,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total_bytes: Option<u64>,
+    /// Why the last load failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -32,38 +48,63 @@ struct Version {
 
 /// Whether the process answers.
 pub(crate) async fn health(State(app): State<App>) -> Response {
-    json(&Status { status: "ok", models: names(&app.loaded()) })
+    json(&Report::new("ok", app.models()))
 }
 
-/// Whether requests are taken: the engine runs, and the server does not shut down.
+/// Whether requests are taken: the models of the start are loaded, their engines run, and the server
+/// does not shut down.
 pub(crate) async fn ready(State(app): State<App>) -> Result<Response, ApiError> {
     if app.lifecycle.is_draining() {
         return Err(ApiError::draining());
     }
+    if !app.has_started() {
+        let mut response = json(&Report::new("loading", app.models()));
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        return Ok(response);
+    }
     let loaded = app.loaded();
-    metrics_of(&loaded)?;
-    Ok(json(&Status { status: "ready", models: names(&loaded) }))
+    for model in loaded {
+        model.engine.latest_metrics().map_err(|error| ApiError::of_run(&error))?;
+    }
+    Ok(json(&Report::new("ready", app.models())))
 }
 
 pub(crate) async fn version() -> Response {
     json(&Version { version: env!("CARGO_PKG_VERSION") })
 }
 
-/// Metrics in the text format of Prometheus, as they were after the last step.
-pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
-    let loaded = app.loaded();
-    let engines = metrics_of(&loaded)?;
-    let models = loaded.iter().zip(engines);
-    let models = models.map(|(model, engine)| (model.name.as_str(), engine, &*model.metrics));
-    let text = prometheus::text(models, &app.metrics);
-    Ok(([(CONTENT_TYPE, METRICS_TYPE)], text).into_response())
+/// Metrics in the text format of Prometheus, as they were after the last step. A model that is being
+/// unloaded is left out: its counts are neither those of an engine nor of those that have ended.
+pub(crate) async fn metrics(State(app): State<App>) -> Response {
+    let views = app.models().into_iter().filter(|view| view.state != LoadState::Unloading);
+    let with_counts = views.filter_map(|view: ModelView| {
+        let mut counts = view.past.clone();
+        if let Some(model) = &view.model {
+            counts.add(&model.engine.latest_metrics().ok()?);
+        }
+        Some((view, counts))
+    });
+    let models: Vec<_> = with_counts.collect();
+    let text = prometheus::text(&models, &app.metrics);
+    ([(CONTENT_TYPE, METRICS_TYPE)], text).into_response()
 }
 
-fn names(models: &[ServedModel]) -> Vec<String> {
-    models.iter().map(|model| model.name.clone()).collect()
+impl Report {
+    fn new(status: &'static str, views: Vec<ModelView>) -> Self {
+        let is_loaded = |view: &ModelView| view.state == LoadState::Loaded;
+        let (loaded, others): (Vec<_>, Vec<_>) = views.into_iter().partition(is_loaded);
+        let models = loaded.into_iter().map(|view| view.name).collect();
+        Self { status, models, others: others.into_iter().map(OtherModel::new).collect() }
+    }
 }
 
-fn metrics_of(models: &[ServedModel]) -> Result<Vec<EngineMetrics>, ApiError> {
-    let metrics: Result<_, _> = models.iter().map(|model| model.engine.latest_metrics()).collect();
-    metrics.map_err(|error| ApiError::of_run(&error))
+impl OtherModel {
+    fn new(view: ModelView) -> Self {
+        let (read_bytes, total_bytes) = match view.state {
+            LoadState::Loading(read, total) => (Some(read), Some(total)),
+            _ => (None, None),
+        };
+        let state = view.state.as_str();
+        Self { name: view.name, state, read_bytes, total_bytes, error: view.failure }
+    }
 }

@@ -3,6 +3,9 @@
 #[cfg(all(feature = "config", not(target_family = "wasm")))]
 mod toml_file;
 
+#[cfg(all(feature = "config", not(target_family = "wasm")))]
+pub use toml_file::read_toml;
+
 use setun_engine::{EngineOptions, GenerateOptions, HeadType};
 use setun_text::{OptionError, OptionSpec, OptionValue, option_table};
 

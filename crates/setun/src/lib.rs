@@ -37,6 +37,8 @@ mod system_memory;
 mod text_check;
 
 pub use builder::EngineBuilder;
+#[cfg(all(feature = "config", not(target_family = "wasm")))]
+pub use config::read_toml;
 pub use config::{DeviceConfig, EngineConfig};
 pub use convert::{ContainerOptions, Conversion, Converted, Format, TableType};
 pub use custom_model::CustomModel;

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: set-up, every stage, a table of minutes, the totals.
 
+mod clients;
 mod cpu_time;
 mod cuda;
 mod dependencies;

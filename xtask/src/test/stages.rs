@@ -8,7 +8,8 @@ use anyhow::{Context, Result, ensure};
 
 use super::stage::{Stage, count};
 use super::{
-    cuda, dependencies, examples, fuzz, gpu, loom, memory, neon, releases, systems, workspace,
+    clients, cuda, dependencies, examples, fuzz, gpu, loom, memory, neon, releases, systems,
+    workspace,
 };
 use crate::bindgen;
 use crate::browser;
@@ -58,6 +59,7 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
             count(&mut binding_tool(&["test", "--release"]), totals)
         }),
         examples::stage(),
+        clients::stage(),
     ];
     if long {
         stages.push(Stage::new("crates release", |totals| {

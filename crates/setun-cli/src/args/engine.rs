@@ -14,11 +14,18 @@ use crate::error::CliError;
 pub(crate) struct EngineArgs {
     #[command(flatten)]
     model: ModelArgs,
+    #[command(flatten)]
+    settings: EngineSettings,
+}
 
+/// The settings of engines, whatever their models.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = None::<&'static str>)] // not that of what comes before
+pub(crate) struct EngineSettings {
     /// Draft model for speculative decoding: a smaller model with the same vocabulary. The text does
     /// not change
     #[arg(long, value_name = "MODEL")]
-    draft: Option<String>,
+    pub(crate) draft: Option<String>,
 
     #[command(flatten)]
     device: DeviceArgs,
@@ -27,19 +34,31 @@ pub(crate) struct EngineArgs {
 
     /// TOML file with settings; options of the command line override it (docs/configuration.md)
     #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
 }
 
 impl EngineArgs {
     /// Refuses a device that is not here.
     pub(super) fn check(&self) -> Result<(), CliError> {
-        self.device.device().map(drop)
+        self.settings.device.device().map(drop)
     }
 
-    /// Loads the model and starts an engine: for this number of concurrent texts, or for as many as
-    /// the settings say.
-    pub(crate) fn engine(&self, texts: Option<usize>) -> Result<Engine, CliError> {
-        self.check()?;
+    /// Loads the model and starts an engine for this number of concurrent texts.
+    pub(crate) fn engine(&self, texts: usize) -> Result<Engine, CliError> {
+        let config = self.settings.engine_config(Some(texts))?;
+        let builder = Engine::builder(self.model.files()?.open()?).config(config);
+        start(match &self.settings.draft {
+            Some(draft) => builder.draft(self.model.files_of(draft)?.open()?),
+            None => builder,
+        })
+    }
+}
+
+impl EngineSettings {
+    /// The configuration of an engine: for this number of concurrent texts, or for as many as the
+    /// settings say.
+    pub(crate) fn engine_config(&self, texts: Option<usize>) -> Result<EngineConfig, CliError> {
+        self.device.device()?;
         let mut config = match (&self.config, texts) {
             (Some(file), _) => read_config(file)?,
             (None, Some(texts)) => with_contexts(texts),
@@ -48,11 +67,7 @@ impl EngineArgs {
         let max_concurrent = &mut config.engine.max_concurrent;
         *max_concurrent = (*max_concurrent).max(texts.unwrap_or_default());
         self.device.apply(self.memory, &mut config)?;
-        let builder = Engine::builder(self.model.files()?.open()?).config(config);
-        start(match &self.draft {
-            Some(draft) => builder.draft(self.model.files_of(draft)?.open()?),
-            None => builder,
-        })
+        Ok(config)
     }
 }
 

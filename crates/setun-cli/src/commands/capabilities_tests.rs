@@ -6,7 +6,7 @@ use setun::{
     Inferencer, Message, Model, ModelHeader, PromptTemplate, Session,
     hub::{self, ModelStore},
 };
-use setun_serve::ServeOptions;
+use setun_serve::{ModelRegistry, ServeOptions};
 
 use super::Setun;
 
@@ -73,9 +73,14 @@ functions! {
     ModelHeader::estimate(any(), any());
     Conversion::new(any(), "", any(), "");
     hub::catalog();
-    setun_serve::router(any(), any());
+    setun_serve::router(any::<Engine>(), any());
     ServeOptions::vllm_metrics(any(), any());
     setun_serve::serve(any(), any(), any(), any());
+    setun_serve::serve_with(any(), any(), any(), any(), any());
+    ModelRegistry::new(any());
+    ModelRegistry::memory_budget(any(), any());
+    ModelRegistry::keep_alive(any(), any());
+    ServeOptions::limits(any(), any());
 }
 
 fn compiled<T>(_: T) {}

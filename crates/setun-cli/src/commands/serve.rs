@@ -1,26 +1,32 @@
-//! `setun serve`: an HTTP server with the `OpenAI` API.
+//! `setun serve`: an HTTP server with the APIs of `OpenAI` and Ollama.
+
+mod models;
+mod service;
+mod settings;
 
 use std::{
     env, io,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    path::PathBuf,
+    pin::pin,
     time::Duration,
 };
 
 use clap::{ValueEnum, builder::NonEmptyStringValueParser};
-use setun_serve::{ApiKeys, Lifecycle, ServeOptions, router, serve};
+use futures::future::{Either, select};
+use setun_serve::{ApiKeys, Lifecycle, LoadError, ModelRegistry, ServeOptions, router, serve_with};
 use tokio::{
     net::TcpListener,
     runtime::{Builder, Runtime},
 };
 
 use crate::{
-    args::EngineArgs,
+    args::{EngineSettings, FileArgs},
     error::CliError,
     input, interrupt,
     logging::LogFormat,
     output::{counted, report},
 };
+use settings::ServeSettings;
 
 /// The environment variable with keys of clients, one a line.
 const KEYS: &str = "SETUN_API_KEYS";
@@ -31,13 +37,26 @@ const THREADS: usize = 2;
 /// Largest body that can be allowed, in bytes.
 const MAX_BODY_BYTES: u64 = 1 << 30;
 
-/// Serve the model over HTTP, with the API of `OpenAI` (docs/serving.md)
+/// Serve models over HTTP, with the APIs of `OpenAI` and Ollama (docs/serving.md)
 ///
-/// SIGTERM and Ctrl-C let requests under way end; a second signal ends them.
-#[derive(Debug, clap::Args)]
+/// SIGTERM and Ctrl-C let requests under way end; a second signal ends them. SIGHUP reads the models
+/// and keys of the configuration again.
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
+    /// A file (.safetensors, .gguf, .onnx, .setun), a folder in Hugging Face's layout, or the name of a
+    /// pulled model; repeatable. The first is loaded at the start, the others when they are requested
+    /// [default: the embedded model]
+    #[arg(long, value_name = "MODEL")]
+    model: Vec<String>,
+
+    /// Compare the files of pulled models with their hashes before they are loaded
+    #[arg(long, requires = "model")]
+    verify: bool,
+
     #[command(flatten)]
-    engine: EngineArgs,
+    file: FileArgs,
+    #[command(flatten)]
+    settings: EngineSettings,
 
     /// Address to listen at
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
@@ -47,26 +66,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 8080)]
     port: u16,
 
-    /// Another name that requests may have for the model; repeatable
+    /// Another name that requests may have for the first model; repeatable
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     alias: Vec<String>,
 
-    /// File with keys of clients, one a line; the variable `SETUN_API_KEYS` has more. A request needs
-    /// one of them if there are any
-    #[arg(long, value_name = "FILE")]
-    api_keys: Option<PathBuf>,
-
-    /// Origin whose pages may send requests, such as `https://example.org`, or `*`; repeatable
-    #[arg(long, value_name = "ORIGIN", value_parser = NonEmptyStringValueParser::new())]
-    allow_origin: Vec<String>,
-
-    /// Name that requests may have for this host beside those of the loopback; repeatable
-    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
-    allow_host: Vec<String>,
-
-    /// Largest body of a request, in bytes [default: 8388608]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_BODY_BYTES))]
-    max_body_bytes: Option<u64>,
+    #[command(flatten)]
+    serve: ServeSettings,
 
     /// Names of the metrics at `/metrics`
     #[arg(long, value_name = "NAMES", value_enum, default_value_t)]
@@ -93,74 +98,156 @@ enum MetricNames {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let keys = args.api_keys()?;
+    let serve = args.serve.with_file(args.settings.config.as_ref())?;
+    let keys = api_keys(&serve)?;
     let runtime = runtime()?;
     // Before the work of loading: a port that is taken is no use.
     let (listener, address) = args.listen(&runtime)?;
-    let engine = args.engine.engine(None)?;
+    let (registry, at_start) = args.registry(&serve)?;
     let lifecycle = Lifecycle::new();
-    let options = args.options(address, keys).lifecycle(lifecycle.clone());
-    let router = router(engine.clone(), options);
-    report(&format!("serving {} at http://{address}\n", engine.model_name()));
+    let options = options(&serve, address, keys.clone())
+        .vllm_metrics(args.metrics_compat == MetricNames::Vllm)
+        .lifecycle(lifecycle.clone());
+    let limits = serve.limits();
+    let router = router(registry.clone(), options);
     let _guard = interrupt::on_signal({
         let lifecycle = lifecycle.clone();
         move || {
             report(&format!("ending: {} under way\n", counted(lifecycle.requests(), "request")));
+            service::notify("STOPPING=1");
             lifecycle.drain();
         }
     });
     let grace = Duration::from_secs(args.grace_time.into());
-    let ended = runtime.block_on(serve(listener, router, lifecycle, grace));
+    let started = registry.start(at_start.clone());
+    let served = runtime.spawn(serve_with(listener, router, lifecycle, grace, limits));
+    let ended = runtime.block_on(async {
+        let (served, started) = (served, pin!(started));
+        match select(served, started).await {
+            Either::Left((served, _)) => Ok(served),
+            Either::Right((Err(error), _)) => Err(error),
+            Either::Right((Ok(()), served)) => {
+                report(&format!("serving {} at http://{address}\n", names(&registry, &at_start)));
+                args.reload_on_hangup(&registry, &keys, &runtime);
+                service::notify("READY=1");
+                Ok(served.await)
+            }
+        }
+    });
     runtime.shutdown_background(); // which drops what has not ended
-    match ended {
-        Ok(true) => engine.close(),
+    let ended = ended.map_err(|error: LoadError| CliError::Load(error.reason()))?;
+    match ended.map_err(io::Error::other).flatten() {
+        Ok(true) => registry.close(),
         Ok(false) => report("the grace time is over: requests were cut off\n"),
         Err(source) => return Err(CliError::Listen { address: address.to_string(), source }),
     }
     Ok(())
 }
 
+/// The models of the start, or how many can be loaded.
+fn names(registry: &ModelRegistry, at_start: &[String]) -> String {
+    match at_start {
+        [] => counted(registry.len(), "model"),
+        names => names.join(", "),
+    }
+}
+
 impl Args {
-    /// The keys of the file and of the environment.
-    fn api_keys(&self) -> Result<Option<ApiKeys>, CliError> {
-        let file = self.api_keys.as_deref().map(input::file).transpose()?;
-        let variable = match env::var(KEYS) {
-            Ok(keys) => Some(keys),
-            Err(env::VarError::NotPresent) => None,
-            Err(error) => return Err(CliError::Usage(format!("{KEYS}: {error}"))),
-        };
-        let texts = [("--api-keys", file), (KEYS, variable)];
-        let mut all = String::new();
-        for (name, text) in texts {
-            let Some(text) = text else { continue };
-            let keys = ApiKeys::parse(&text);
-            keys.map_err(|error| CliError::Usage(format!("{name}: {error}")))?;
-            all = all + &text + "\n";
+    /// The models, and the names of those that are loaded at the start.
+    fn registry(&self, serve: &ServeSettings) -> Result<(ModelRegistry, Vec<String>), CliError> {
+        let registry = ModelRegistry::default();
+        let first = self.set_models(serve, &registry)?;
+        let mut at_start = registry.pinned();
+        at_start.extend(first.filter(|first| !at_start.contains(first)));
+        Ok((registry, at_start))
+    }
+
+    /// Gives the registry the models of the settings. The first one, if it is loaded at the start.
+    fn set_models(
+        &self,
+        serve: &ServeSettings,
+        registry: &ModelRegistry,
+    ) -> Result<Option<String>, CliError> {
+        let folder = serve.models.as_deref();
+        let (mut specs, first) = models::specs(self, &serve.tables, folder, serve.store)?;
+        if let Some(spec) = specs.first_mut() {
+            *spec = self.alias.iter().fold(spec.clone(), setun_serve::ModelSpec::alias);
         }
-        Ok(ApiKeys::parse(&all).ok())
+        let first = specs.first().filter(|_| first > 0).map(|spec| spec.name().to_owned());
+        registry.set_memory_budget(serve.memory_budget);
+        registry.set_keep_alive(serve.keep_alive());
+        registry.set_models(specs).map_err(|error| CliError::Usage(error.to_string()))?;
+        Ok(first)
+    }
+
+    /// Has SIGHUP read the models and keys of the configuration again. What is wrong is reported, and
+    /// changes nothing.
+    fn reload_on_hangup(&self, registry: &ModelRegistry, keys: &ApiKeys, runtime: &Runtime) {
+        let (args, registry, keys) = (self.clone(), registry.clone(), keys.clone());
+        let handle = runtime.handle().clone();
+        interrupt::on_hangup(move || {
+            let _context = handle.enter(); // models that are named no more end in tasks
+            service::notify("RELOADING=1");
+            match args.reload(&registry, &keys) {
+                Ok(()) => report(&format!("reloaded: {}\n", counted(registry.len(), "model"))),
+                Err(error) => report(&format!("not reloaded: {error}\n")),
+            }
+            service::notify("READY=1");
+        });
+    }
+
+    fn reload(&self, registry: &ModelRegistry, keys: &ApiKeys) -> Result<(), CliError> {
+        let serve = self.serve.with_file(self.settings.config.as_ref())?;
+        let new = api_keys(&serve)?;
+        self.set_models(&serve, registry)?;
+        keys.replace(&new);
+        for name in registry.pinned() {
+            let registry = registry.clone();
+            tokio::spawn(async move { registry.load(&name).await }); // the log has what fails
+        }
+        Ok(())
     }
 
     fn listen(&self, runtime: &Runtime) -> Result<(TcpListener, SocketAddr), CliError> {
         let address = SocketAddr::new(self.host, self.port);
         let failed = |source| CliError::Listen { address: address.to_string(), source };
-        let listener = runtime.block_on(TcpListener::bind(address)).map_err(failed)?;
+        let _context = runtime.enter();
+        let listener = match service::listener().map_err(failed)? {
+            Some(listener) => TcpListener::from_std(listener).map_err(failed)?,
+            None => runtime.block_on(TcpListener::bind(address)).map_err(failed)?,
+        };
         let bound = listener.local_addr().map_err(failed)?;
         Ok((listener, bound))
     }
+}
 
-    fn options(&self, address: SocketAddr, keys: Option<ApiKeys>) -> ServeOptions {
-        let mut options = ServeOptions::new().bound_to(address);
-        if let Some(keys) = keys {
-            options = options.api_keys(keys);
-        }
-        if let Some(bytes) = self.max_body_bytes {
-            options = options.max_body_bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
-        }
-        options = options.vllm_metrics(self.metrics_compat == MetricNames::Vllm);
-        options = self.alias.iter().fold(options, ServeOptions::alias);
-        options = self.allow_origin.iter().fold(options, ServeOptions::allow_origin);
-        self.allow_host.iter().fold(options, ServeOptions::allow_host)
+fn options(serve: &ServeSettings, address: SocketAddr, keys: ApiKeys) -> ServeOptions {
+    let mut options = ServeOptions::new().bound_to(address).api_keys(keys);
+    if let Some(bytes) = serve.max_body_bytes {
+        options = options.max_body_bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
+    options = options.limits(serve.limits());
+    options = serve.allow_origin.iter().fold(options, ServeOptions::allow_origin);
+    serve.allow_host.iter().fold(options, ServeOptions::allow_host)
+}
+
+/// The keys of the file and of the environment.
+fn api_keys(serve: &ServeSettings) -> Result<ApiKeys, CliError> {
+    let file = serve.api_keys.as_deref().map(input::file).transpose()?;
+    let variable = match env::var(KEYS) {
+        Ok(keys) => Some(keys),
+        Err(env::VarError::NotPresent) => None,
+        Err(error) => return Err(CliError::Usage(format!("{KEYS}: {error}"))),
+    };
+    let texts = [("--api-keys", file), (KEYS, variable)];
+    let mut all = String::new();
+    for (name, text) in texts {
+        let Some(text) = text else { continue };
+        let keys = ApiKeys::parse(&text);
+        keys.map_err(|error| CliError::Usage(format!("{name}: {error}")))?;
+        all = all + &text + "\n";
+    }
+    Ok(ApiKeys::parse(&all).unwrap_or_default())
 }
 
 fn runtime() -> Result<Runtime, CliError> {

@@ -3,37 +3,112 @@
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
+    process::{Child, ChildStderr},
 };
 
 use crate::{
     signals::send,
-    support::{command, setun},
+    support::{command, model, setun},
 };
+
+/// A server, and what it reports.
+struct Server {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    address: String,
+}
+
+impl Server {
+    /// Waits until it says that it serves this.
+    fn start(args: &[&str], served: &str) -> Self {
+        let args = [&["serve", "--port", "0"], args].concat();
+        let mut child = command(&args).spawn().expect("the command is built");
+        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        let mut line = String::new();
+        stderr.read_line(&mut line).expect("a line");
+        let address = line.trim_end().strip_prefix(&format!("serving {served} at http://"));
+        let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
+        Self { child, stderr, address }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stderr.read_line(&mut line).expect("a line");
+        line
+    }
+
+    /// The body of an answer.
+    fn ask(&self, head: &str, body: &str) -> serde_json::Value {
+        let mut socket = TcpStream::connect(&self.address).expect("a connection");
+        let head = format!("{head} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
+        let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+        socket.write_all(request.as_bytes()).expect("it is taken");
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).expect("an answer");
+        let (_, json) = answer.split_once("\r\n\r\n").expect("a body");
+        serde_json::from_str(json).expect("JSON")
+    }
+
+    fn end(mut self) {
+        send("-TERM", &self.child);
+        assert_eq!(self.child.wait().expect("its end").code(), Some(0), "it ended by itself");
+        assert_eq!(self.line(), "ending: 0 requests under way\n");
+    }
+}
 
 /// Without a model it is the embedded one, whose text is that of `setun run`.
 #[test]
 fn a_completion_is_the_text_of_run_and_a_signal_ends_the_server() {
-    let mut child = command(&["serve", "--port", "0"]).spawn().expect("the command is built");
-    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-    let mut line = String::new();
-    stderr.read_line(&mut line).expect("a line");
-    let address = line.trim_end().strip_prefix("serving setun-stories at http://");
-    let mut socket = TcpStream::connect(address.expect(&line)).expect("a connection");
+    let server = Server::start(&[], "setun-stories");
     let body = r#"{"prompt": "Once upon a time", "seed": 5, "max_tokens": 12}"#;
-    let head = "POST /v1/completions HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
-    let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
-    socket.write_all(request.as_bytes()).expect("it is taken");
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer).expect("an answer");
-    let (_, json) = answer.split_once("\r\n\r\n").expect("a body");
-    let json: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    let json = server.ask("POST /v1/completions", body);
     let run = setun(&["run", "--seed", "5", "--max-tokens", "12", "Once upon a time"]).text();
     assert_eq!(json["choices"][0]["text"].as_str(), run.strip_suffix('\n'));
-    send("-TERM", &child);
-    assert_eq!(child.wait().expect("its end").code(), Some(0), "it ended by itself");
-    line.clear();
-    stderr.read_line(&mut line).expect("a line");
-    assert_eq!(line, "ending: 0 requests under way\n");
+    server.end();
+}
+
+/// A folder's models and those of a table are loaded when they are requested; SIGHUP reads the tables
+/// again, and what is wrong in them changes nothing.
+#[test]
+fn models_of_a_folder_and_a_configuration_are_served_and_read_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (config, story) = (folder.path().join("serve.toml"), model("real-tinystories-1m"));
+    let path = config.to_string_lossy().into_owned();
+    let golden = model("bitnet-h64");
+    let write = |name: &str| {
+        let tables = format!(
+            "[serve]\nmodels_folder = {golden:?}\nmemory_budget = '64MiB'\nkeep_alive = 300\n\
+             [[serve.models]]\nmodel = {story:?}\nname = '{name}'\naliases = ['small']\n\
+             [batch]\nmax_concurrent = 4\n"
+        );
+        std::fs::write(&config, tables).expect("a file");
+    };
+    write("story");
+    let mut server = Server::start(&["--config", &path], "story");
+    let complete = |server: &Server, model: &str| {
+        let body = format!(
+            r#"{{"model": "{model}", "prompt": [1, 2], "min_tokens": 2, "max_tokens": 2}}"#
+        );
+        server.ask("POST /v1/completions", &body)
+    };
+    for name in ["small", "packed", "story"] {
+        let answer = complete(&server, name);
+        assert_eq!(
+            (&answer["model"], &answer["usage"]["completion_tokens"]),
+            (&name.into(), &2.into())
+        );
+    }
+    write("tale");
+    send("-HUP", &server.child);
+    assert!(server.line().starts_with("reloaded: "));
+    assert_eq!(complete(&server, "story")["error"]["code"], "model_not_found");
+    assert_eq!(complete(&server, "tale")["model"], "tale");
+    std::fs::write(&config, "[serve]\nmemory_budget = 'much'\n").expect("a file");
+    send("-HUP", &server.child);
+    let refused = server.line();
+    assert!(refused.starts_with("not reloaded: ") && refused.contains("line 2"), "{refused}");
+    assert_eq!(complete(&server, "small")["model"], "small");
+    server.end();
 }
 
 #[test]

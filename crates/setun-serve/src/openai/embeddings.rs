@@ -6,12 +6,12 @@ use axum::{
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::Serialize;
-use setun::{Embedding, Engine, Pooling, Prompt};
+use setun::Embedding;
 
 use super::prompts;
 use crate::{
     app::App,
-    blocking::beside,
+    embedding::Inputs,
     error::{ApiError, json},
     fields::Fields,
 };
@@ -19,15 +19,10 @@ use crate::{
 /// The field of the texts.
 const INPUT: &str = "input";
 
-/// Most texts of a request, as `OpenAI` has it.
-const MAX_INPUTS: usize = 2048;
-
 /// A request for vectors.
 struct EmbeddingRequest {
-    inputs: Vec<Prompt>,
+    inputs: Inputs,
     is_base64: bool,
-    pooling: Pooling,
-    is_normalised: bool,
 }
 
 #[derive(Serialize)]
@@ -61,29 +56,17 @@ enum Values {
 
 /// Embeds texts.
 pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
-    let (mut fields, _guard) = app.accept(request).await?;
+    let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
     let request = EmbeddingRequest::read(&mut fields)?;
     fields.report_unknown();
-    let EmbeddingRequest { inputs, is_base64, pooling, is_normalised } = request;
-    let engine = model.engine.clone();
-    let tokens = beside(move || tokens(&engine, inputs)).await?;
-    let embeddings = model.engine.embed(tokens, pooling, is_normalised).await;
-    let embeddings = embeddings.into_iter().collect::<Result<Vec<_>, _>>();
-    let embeddings = embeddings.map_err(|error| ApiError::of_request(&error, INPUT))?;
-    for embedding in &embeddings {
-        model.metrics.add_prompt(embedding.tokens);
-    }
-    Ok(json(&list(&model.name, embeddings, is_base64)))
+    let embeddings = request.inputs.embed(&model, &guard.limiter).await?;
+    Ok(json(&list(&model.name, embeddings, request.is_base64)))
 }
 
 impl EmbeddingRequest {
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
-        let inputs = prompts::read(fields, INPUT)?;
-        if inputs.len() > MAX_INPUTS {
-            let reason = format!("expected at most {MAX_INPUTS} texts, found {}", inputs.len());
-            return Err(ApiError::invalid(INPUT, reason));
-        }
+        let inputs = Inputs::new(prompts::read(fields, INPUT)?, INPUT)?;
         let is_base64 = match fields.text("encoding_format")?.as_deref() {
             None | Some("float") => false,
             Some("base64") => true,
@@ -96,27 +79,8 @@ impl EmbeddingRequest {
             let reason = "embeddings have the size of the model";
             return Err(ApiError::unsupported("dimensions", reason));
         }
-        let pooling = match fields.text("pooling")?.as_deref() {
-            None | Some("last") => Pooling::Last,
-            Some("mean") => Pooling::Mean,
-            Some(other) => {
-                let reason = format!("expected last or mean, found {other:?}");
-                return Err(ApiError::invalid("pooling", reason));
-            }
-        };
-        let is_normalised = fields.flag("normalize")?.unwrap_or(true);
-        Ok(Self { inputs, is_base64, pooling, is_normalised })
+        Ok(Self { inputs: inputs.read_pooling(fields)?, is_base64 })
     }
-}
-
-/// The tokens of texts.
-fn tokens(engine: &Engine, inputs: Vec<Prompt>) -> Result<Vec<Prompt>, ApiError> {
-    let tokens = |input| match input {
-        Prompt::Text(text) => engine.tokenize(&text).map(Prompt::Tokens),
-        other => Ok(other),
-    };
-    let tokens: Result<Vec<_>, _> = inputs.into_iter().map(tokens).collect();
-    tokens.map_err(|error| ApiError::of_request(&error, INPUT))
 }
 
 fn list(model: &str, embeddings: Vec<Embedding>, is_base64: bool) -> EmbeddingList<'_> {

@@ -8,20 +8,20 @@ use setun::TextDelta;
 use crate::token_words::TokenWords;
 
 /// Most likely tokens that a request may have for each place.
-pub(super) const MAX_TOP_LOGPROBS: usize = 20;
+pub(crate) const MAX_TOP_LOGPROBS: usize = 20;
 
 /// The API's number for a probability of 0, of which JSON has no logarithm.
 const LEAST: f64 = -9999.0;
 
 /// Log-probabilities of a chat's text.
 #[derive(Debug, Serialize)]
-pub(super) struct ChatLogprobs {
-    content: Vec<ChatToken>,
+pub(crate) struct ChatLogprobs {
+    pub(crate) content: Vec<ChatToken>,
     refusal: Option<()>,
 }
 
 #[derive(Debug, Serialize)]
-struct ChatToken {
+pub(crate) struct ChatToken {
     #[serde(flatten)]
     token: NamedToken,
     top_logprobs: Vec<NamedToken>,
@@ -48,7 +48,7 @@ pub(super) struct CompletionLogprobs {
 struct TopLogprobs(Vec<(String, f64)>);
 
 impl ChatLogprobs {
-    pub(super) fn new(words: &TokenWords, deltas: &[TextDelta]) -> Self {
+    pub(crate) fn new(words: &TokenWords, deltas: &[TextDelta]) -> Self {
         let named = |token: u32, logprob: f64| {
             let bytes = words.bytes(token).to_vec();
             let token = String::from_utf8_lossy(&bytes).into_owned();

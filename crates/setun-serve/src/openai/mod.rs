@@ -5,10 +5,10 @@ mod chat_answer;
 mod completion_answer;
 pub(crate) mod completions;
 pub(crate) mod embeddings;
-mod logprobs;
+pub(crate) mod logprobs;
 pub(crate) mod models;
 pub(crate) mod prompts;
 mod streaming;
 #[cfg(test)]
-mod test_support;
-mod usage;
+pub(crate) mod test_support;
+pub(crate) mod usage;

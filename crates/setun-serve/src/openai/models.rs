@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::{
     app::{App, AppState},
     error::{ApiError, json},
-    served_model::ServedModel,
+    registry::ModelView,
 };
 
 #[derive(Serialize)]
@@ -24,33 +24,43 @@ struct ModelObject<'a> {
     object: &'static str,
     created: u64,
     owned_by: &'static str,
-    max_model_len: usize,
+    /// Null until the model has been loaded.
+    max_model_len: Option<usize>,
+    /// The model's own name.
+    root: &'a str,
+    state: &'static str,
 }
 
-/// The model by each of its names.
+/// The models by each of their names, loaded or not.
 pub(crate) async fn list(State(app): State<App>) -> Response {
     let models = app.models();
-    let data = models.iter().map(|model| ModelObject::new(&app, model)).collect();
+    let data = models.iter().flat_map(|model| objects(&app, model)).collect();
     json(&ModelList { object: "list", data })
 }
 
-/// The model of a name.
+/// The model of a name, loaded or not.
 pub(crate) async fn retrieve(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let model = app.find(id).await?;
-    Ok(json(&ModelObject::new(&app, &model)))
+    let models = app.models();
+    let mut all = models.iter().flat_map(|model| objects(&app, model));
+    if let Some(object) = all.find(|object| object.id == id) {
+        return Ok(json(&object));
+    }
+    let known: Vec<_> = models.iter().flat_map(ModelView::names).map(str::to_owned).collect();
+    Err(ApiError::unknown_model(&id, &known))
 }
 
-impl<'a> ModelObject<'a> {
-    fn new(app: &AppState, model: &'a ServedModel) -> Self {
-        Self {
-            id: &model.name,
-            object: "model",
-            created: app.created,
-            owned_by: "setun",
-            max_model_len: model.engine.context_length(),
-        }
-    }
+fn objects<'a>(app: &AppState, model: &'a ModelView) -> impl Iterator<Item = ModelObject<'a>> {
+    let created = app.created;
+    model.names().map(move |id| ModelObject {
+        id,
+        object: "model",
+        created,
+        owned_by: "setun",
+        max_model_len: model.context_length,
+        root: &model.name,
+        state: model.state.as_str(),
+    })
 }

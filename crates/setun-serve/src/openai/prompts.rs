@@ -9,7 +9,7 @@ use crate::{error::ApiError, fields::Fields};
 const EXPECTED: &str = "a string, a list of strings, token ids or a list of lists of token ids";
 
 /// Takes the prompts of a field, one or more.
-pub(super) fn read(fields: &mut Fields, field: &str) -> Result<Vec<Prompt>, ApiError> {
+pub(crate) fn read(fields: &mut Fields, field: &str) -> Result<Vec<Prompt>, ApiError> {
     let value = fields.take(field).ok_or_else(|| ApiError::missing(field, EXPECTED))?;
     match value {
         Value::String(text) => Ok(vec![Prompt::Text(text)]),

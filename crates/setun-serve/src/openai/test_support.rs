@@ -9,11 +9,11 @@ pub(super) fn head() -> Head {
     Head { id: "id-1".to_owned(), created: 7, model: "m".to_owned() }
 }
 
-pub(super) fn text(text: &str) -> Event {
+pub(crate) fn text(text: &str) -> Event {
     Event::Text(TextDelta { text: text.to_owned(), token: 5, ..TextDelta::default() })
 }
 
-pub(super) fn done(finish_reason: FinishReason) -> Event {
+pub(crate) fn done(finish_reason: FinishReason) -> Event {
     Event::Done(Done {
         finish_reason,
         stop: None,
@@ -27,7 +27,7 @@ pub(super) fn done(finish_reason: FinishReason) -> Event {
 }
 
 /// The bytes of events and their end, as text.
-pub(super) fn encoded(mut encoder: impl Encoder, events: &[(usize, Event)]) -> String {
+pub(crate) fn encoded(mut encoder: impl Encoder, events: &[(usize, Event)]) -> String {
     let mut bytes = vec![];
     for (index, event) in events {
         encoder.event(*index, event, &mut bytes);

@@ -38,7 +38,7 @@ impl Usage {
 }
 
 /// The reason of an end by its name in the API, which has none for a time limit and a cancellation.
-pub(super) fn finish_reason(reason: FinishReason) -> &'static str {
+pub(crate) fn finish_reason(reason: FinishReason) -> &'static str {
     match reason {
         FinishReason::Timeout => FinishReason::Length.as_str(),
         FinishReason::Aborted => FinishReason::Stop.as_str(),

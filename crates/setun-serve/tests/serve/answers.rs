@@ -165,6 +165,29 @@ async fn embeddings_are_the_engines_as_numbers_and_bytes() {
 }
 
 #[tokio::test]
+async fn scores_are_the_engines_for_texts_tokens_and_chats() {
+    let router = shared_router();
+    let texts = [" there was", " there"];
+    let tokens = shared().tokenize(PROMPT).expect("tokens");
+    let messages = json!([{"role": "user", "content": "A cat"}]);
+    for (request, prompt) in [
+        (json!({"prompt": PROMPT}), Prompt::from(PROMPT)),
+        (json!({"prompt": tokens.clone()}), Prompt::from(tokens)),
+        (json!({"messages": messages}), vec![Message::user("A cat")].into()),
+    ] {
+        let own = shared().score(prompt, &texts).await.expect("scores");
+        let body = with(&request, &json!({"continuations": texts}));
+        let scores = texts.iter().zip(&own).map(|(text, own)| {
+            let mean_logprob = own.mean_logprob();
+            json!({"text": text, "logprob": own.logprob, "mean_logprob": mean_logprob, "tokens": own.tokens})
+        });
+        // As text, which has every digit.
+        let expected = json!({"model": MODEL, "scores": scores.collect::<Vec<_>>()}).to_string();
+        assert_eq!(post(&router, "/score", &body).await.text, expected);
+    }
+}
+
+#[tokio::test]
 async fn models_tokens_and_the_state_are_told() {
     let router = shared_router();
     let models = get(&router, "/v1/models").await.json();

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 use setun::{Engine, EngineMetrics};
-use setun_serve::{Lifecycle, ServeOptions, router, serve};
+use setun_serve::{Lifecycle, Limits, ServeOptions, router, serve_with};
 use tokio::{net::TcpListener, runtime::Runtime, task::JoinHandle};
 
 use crate::support::Gate;
@@ -24,14 +24,21 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(engine: Engine) -> Self {
+        Self::start_within(engine, |_| {})
+    }
+
+    pub(crate) fn start_within(engine: Engine, set: impl FnOnce(&mut Limits)) -> Self {
+        let mut limits = Limits::default();
+        set(&mut limits);
         let runtime = Runtime::new().expect("a runtime");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
         let address = listener.local_addr().expect("an address");
         let lifecycle = Lifecycle::new();
         let options = ServeOptions::new().bound_to(address).lifecycle(lifecycle.clone());
-        let router = router(engine, options);
+        let router = router(engine, options.limits(limits));
         let grace = Duration::from_mins(10);
-        let served = runtime.spawn(serve(listener, router, lifecycle.clone(), grace));
+        let served = serve_with(listener, router, lifecycle.clone(), grace, limits);
+        let served = runtime.spawn(served);
         Self { runtime, address, lifecycle, served }
     }
 

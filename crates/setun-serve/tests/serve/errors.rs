@@ -76,6 +76,21 @@ async fn faults_of_requests_name_their_field() {
             "unsupported_parameter",
         ),
         (completions, json!({"prompt": "a", "logprobs": 50}), 400, "logprobs", "invalid_value"),
+        ("/score", json!({"prompt": "a"}), 400, "continuations", "missing_required_parameter"),
+        (
+            "/score",
+            json!({"prompt": "a", "continuations": [1]}),
+            400,
+            "continuations[0]",
+            "invalid_type",
+        ),
+        (
+            "/score",
+            json!({"prompt": long, "continuations": ["a"]}),
+            400,
+            "prompt",
+            "context_length_exceeded",
+        ),
         (
             "/v1/embeddings",
             json!({"input": "a", "dimensions": 3}),

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, fmt, path::Path};
 
 use serde::{
-    de::{Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor},
+    de::{
+        Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IgnoredAny,
+        MapAccess, Visitor,
+    },
     ser::{Serialize, Serializer},
 };
 use setun_engine::GenerateOptions;
@@ -22,14 +25,9 @@ impl EngineConfig {
     ///
     /// If it cannot be read, and as [`from_toml`](Self::from_toml).
     pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let file = path.display().to_string();
-        let text = String::from_utf8(crate::read_file(path, MAX_BYTES)?).map_err(|error| {
-            let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-            let line = before.split(|byte| *byte == b'\n').count();
-            Error::Config { file: file.clone(), line, reason: "it is not UTF-8".into() }
-        })?;
-        Self::parse(&text, &file)
+        let config: Self = read_toml(path)?;
+        config.check()?;
+        Ok(config)
     }
 
     /// Reads TOML.
@@ -39,15 +37,7 @@ impl EngineConfig {
     /// If it is no TOML, has a key that is not known or a value that its option does not take; the
     /// error names the line.
     pub fn from_toml(text: &str) -> Result<Self, Error> {
-        Self::parse(text, "TOML")
-    }
-
-    fn parse(text: &str, file: &str) -> Result<Self, Error> {
-        let config: Self = toml::from_str(text).map_err(|error| {
-            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-            let line = 1 + before.matches('\n').count();
-            Error::Config { file: file.into(), line, reason: error.message().into() }
-        })?;
+        let config: Self = parse(text, "TOML")?;
         config.check()?;
         Ok(config)
     }
@@ -57,6 +47,34 @@ impl EngineConfig {
         engine.or_else(|| self.generation.get(name))
     }
 }
+
+/// Reads a file of TOML into any value, such as the tables of a program beside those of an
+/// [`EngineConfig`].
+///
+/// # Errors
+///
+/// If it cannot be read, is no TOML or no such value; the error names the line.
+pub fn read_toml<T: DeserializeOwned>(path: impl AsRef<Path>) -> Result<T, Error> {
+    let path = path.as_ref();
+    let file = path.display().to_string();
+    let text = String::from_utf8(crate::read_file(path, MAX_BYTES)?).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = before.split(|byte| *byte == b'\n').count();
+        Error::Config { file: file.clone(), line, reason: "it is not UTF-8".into() }
+    })?;
+    parse(&text, &file)
+}
+
+fn parse<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, Error> {
+    toml::from_str(text).map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = 1 + before.matches('\n').count();
+        Error::Config { file: file.into(), line, reason: error.message().into() }
+    })
+}
+
+/// The table of a server, which `setun serve` reads by itself.
+const SERVE: &str = "serve";
 
 /// The tables of a file, in order.
 fn tables() -> impl Iterator<Item = &'static str> {
@@ -101,8 +119,12 @@ impl<'de> Visitor<'de> for FileVisitor<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let known: Vec<_> = tables().collect();
+        let known: Vec<_> = tables().chain([SERVE]).collect();
         while let Some(table) = map.next_key_seed(Key { what: "table", known: &known })? {
+            if table == SERVE {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
             map.next_value_seed(Table { config: &mut *self.0, table })?;
         }
         Ok(())

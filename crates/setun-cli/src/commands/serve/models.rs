@@ -1,0 +1,178 @@
+//! Models of a server, and how each is opened.
+
+use std::{fs, path::Path};
+
+use setun::{Engine, EngineConfig, checkpoint::Options, locate};
+use setun_serve::{KeepAlive, LoadProgress, ModelSpec, OpenError, OpenModel};
+
+use super::{Args, settings::ModelTable};
+use crate::{
+    args::start,
+    error::CliError,
+    source::{ModelFiles, store, verify_stored},
+};
+
+/// Opens a model as the settings say.
+struct Opener {
+    /// The embedded model without one.
+    model: Option<String>,
+    draft: Option<String>,
+    options: Options,
+    is_verified: bool,
+    config: EngineConfig,
+}
+
+/// The models of the command line and of a configuration, and how many of them are loaded at the
+/// start beside those that are pinned.
+pub(super) fn specs(
+    args: &Args,
+    tables: &[ModelTable],
+    folder: Option<&Path>,
+    has_store: bool,
+) -> Result<(Vec<ModelSpec>, usize), CliError> {
+    let config = args.settings.engine_config(None)?;
+    let opener = |model: Option<&str>, draft: Option<&str>| Opener {
+        model: model.map(str::to_owned),
+        draft: draft.map(str::to_owned),
+        options: Options::default(),
+        is_verified: false,
+        config: config.clone(),
+    };
+    // What is said of files, and of hashes, is of those that are named beside it.
+    let (options, is_verified) = (args.file.into(), args.verify);
+    let draft = args.settings.draft.as_deref();
+    let mut specs = vec![];
+    for model in &args.model {
+        let opener = Opener { options, is_verified, ..opener(Some(model), draft) };
+        specs.push(opener.spec(None)?);
+    }
+    for table in tables {
+        specs.push(of_table(table, opener(Some(&table.model), table.draft.as_deref()))?);
+    }
+    let first = specs.len().min(1);
+    let mut found = vec![];
+    for model in folder.map(in_folder).transpose()?.unwrap_or_default() {
+        found.push(opener(Some(&model), None).spec(None)?);
+    }
+    if has_store {
+        found.extend(of_store(&opener)?);
+    }
+    for spec in found {
+        // One that has settings of its own comes before.
+        if specs.iter().all(|known| known.name() != spec.name()) {
+            specs.push(spec);
+        }
+    }
+    if !has_store && specs.is_empty() && folder.is_none() {
+        return Ok((vec![opener(None, draft).spec(None)?], 1));
+    }
+    if specs.is_empty() {
+        let message = "there is no model in the folder or the store, expected one or more";
+        return Err(CliError::Usage(message.to_owned()));
+    }
+    if draft.is_some() && args.model.len() != 1 {
+        let message = "--draft needs one --model, expected `draft` in a table [[serve.models]]";
+        return Err(CliError::Usage(message.to_owned()));
+    }
+    Ok((specs, first))
+}
+
+fn of_table(table: &ModelTable, opener: Opener) -> Result<ModelSpec, CliError> {
+    let mut spec = opener.spec(table.name.clone())?.pinned(table.pinned);
+    spec = table.aliases.iter().fold(spec, ModelSpec::alias);
+    Ok(match table.keep_alive {
+        Some(time) => spec.keep_alive(KeepAlive::For(time)),
+        None => spec,
+    })
+}
+
+/// Paths of the models in a folder, in the order of their names. What is no model is passed over.
+fn in_folder(folder: &Path) -> Result<Vec<String>, CliError> {
+    let failed = |source| setun::Error::Io { path: folder.to_owned(), source };
+    let mut models = vec![];
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if locate(&path).is_ok() {
+            models.push(path.to_string_lossy().into_owned());
+        }
+    }
+    models.sort();
+    Ok(models)
+}
+
+/// The pulled models, by their names and aliases.
+fn of_store(
+    opener: &impl Fn(Option<&str>, Option<&str>) -> Opener,
+) -> Result<Vec<ModelSpec>, CliError> {
+    let store = store();
+    let aliases = store.aliases()?;
+    let mut specs: Vec<ModelSpec> = vec![];
+    for stored in store.list()? {
+        let name = stored.id.to_string();
+        if specs.iter().any(|spec| spec.name() == name) {
+            continue; // another revision of it
+        }
+        let own = aliases.iter().filter(|(_, of)| of.trim_start_matches("hf:") == name);
+        let spec = opener(Some(&name), None).spec(Some(name.clone()))?;
+        specs.push(own.fold(spec, |spec, (alias, _)| spec.alias(alias)));
+    }
+    Ok(specs)
+}
+
+impl Opener {
+    /// The model by a name, or by that of its file. It must be there; it is not read.
+    fn spec(self, name: Option<String>) -> Result<ModelSpec, CliError> {
+        let name = match name {
+            Some(name) => name,
+            None => self.files()?.name().to_owned(),
+        };
+        let Self { model, draft, options, is_verified, config } = &self;
+        let identity = format!("{model:?} {draft:?} {options:?} {is_verified} {config:?}");
+        Ok(ModelSpec::new(name, self).identity(identity))
+    }
+
+    fn files(&self) -> Result<ModelFiles, CliError> {
+        ModelFiles::find(self.model.as_deref(), self.options)
+    }
+
+    fn draft_files(&self) -> Option<Result<ModelFiles, CliError>> {
+        self.draft.as_deref().map(|draft| ModelFiles::find_any(Some(draft), self.options))
+    }
+
+    /// Most bytes that a model takes: its weights, and the KV cache as far as it may grow.
+    fn bytes(&self, files: ModelFiles) -> Result<u64, CliError> {
+        let estimate = files.header()?.estimate(self.config.device_options())?;
+        let engine = &self.config.engine;
+        let context = estimate.context.max(1);
+        let shorter = engine.context_length.map_or(context, |length| context.min(length as u64));
+        let cache = estimate.cache.saturating_mul(shorter) / context;
+        let caches = cache.saturating_mul(engine.contexts as u64);
+        let used = caches.saturating_add(estimate.steps).max(estimate.largest_weight);
+        Ok(estimate.weights.saturating_add(used))
+    }
+}
+
+impl OpenModel for Opener {
+    fn memory_bytes(&self) -> Result<u64, OpenError> {
+        let bytes = self.bytes(self.files()?)?;
+        match self.draft_files() {
+            Some(draft) => Ok(bytes.saturating_add(self.bytes(draft?)?)),
+            None => Ok(bytes),
+        }
+    }
+
+    fn open(&self, progress: &LoadProgress) -> Result<Engine, OpenError> {
+        if self.is_verified {
+            let both = [self.model.as_deref(), self.draft.as_deref()];
+            both.into_iter().flatten().try_for_each(verify_stored)?;
+        }
+        let progress = progress.clone();
+        let files = self.files()?.reporting(move |read, total| progress.set(read, total));
+        let builder = Engine::builder(files.open()?).config(self.config.clone());
+        let engine = match self.draft_files() {
+            Some(draft) => start(builder.draft(draft?.open()?))?,
+            None => start(builder)?,
+        };
+        Ok(engine)
+    }
+}

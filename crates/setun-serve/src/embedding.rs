@@ -1,0 +1,89 @@
+//! Vectors of texts, whatever the API.
+
+use std::sync::Arc;
+
+use setun::{Embedding, Engine, EngineError, GenerateOptions, Pooling, Prompt};
+
+use crate::{
+    blocking::beside, error::ApiError, fields::Fields, limits::Limiter, served_model::ServedModel,
+};
+
+/// Most texts of a request, as `OpenAI` has it.
+const MAX_INPUTS: usize = 2048;
+
+/// Texts to embed, and how.
+pub(crate) struct Inputs {
+    prompts: Vec<Prompt>,
+    /// The field that has them, for errors.
+    field: &'static str,
+    pooling: Pooling,
+    pub(crate) is_normalised: bool,
+    /// Whether texts that are too long are cut to the context.
+    pub(crate) is_cut: bool,
+}
+
+impl Inputs {
+    pub(crate) fn new(prompts: Vec<Prompt>, field: &'static str) -> Result<Self, ApiError> {
+        if prompts.len() > MAX_INPUTS {
+            let reason = format!("expected at most {MAX_INPUTS} texts, found {}", prompts.len());
+            return Err(ApiError::invalid(field, reason));
+        }
+        let (pooling, is_normalised, is_cut) = (Pooling::Last, true, false);
+        Ok(Self { prompts, field, pooling, is_normalised, is_cut })
+    }
+
+    /// With what a request says of the vectors, in setun's own fields.
+    pub(crate) fn read_pooling(self, fields: &mut Fields) -> Result<Self, ApiError> {
+        let pooling = match fields.text("pooling")?.as_deref() {
+            None => self.pooling,
+            Some("last") => Pooling::Last,
+            Some("mean") => Pooling::Mean,
+            Some(other) => {
+                let reason = format!("expected last or mean, found {other:?}");
+                return Err(ApiError::invalid("pooling", reason));
+            }
+        };
+        let is_normalised = fields.flag("normalize")?.unwrap_or(self.is_normalised);
+        Ok(Self { pooling, is_normalised, ..self })
+    }
+
+    /// The vector of each text, in their order.
+    pub(crate) async fn embed(
+        self,
+        model: &ServedModel,
+        limiter: &Arc<Limiter>,
+    ) -> Result<Vec<Embedding>, ApiError> {
+        let Self { prompts, field, pooling, is_normalised, is_cut } = self;
+        let refused = move |error: EngineError| ApiError::of_request(&error, field);
+        let (engine, limiter) = (model.engine.clone(), Arc::clone(limiter));
+        let tokens = move || {
+            let tokens = tokens(&engine, prompts, is_cut).map_err(refused)?;
+            let options = GenerateOptions::new();
+            let check = |prompt| limiter.check_prompt(&engine, prompt, &options, field);
+            tokens.iter().try_for_each(check).map(|()| tokens)
+        };
+        let tokens = beside(tokens).await?;
+        let embeddings = model.engine.embed(tokens, pooling, is_normalised).await;
+        let embeddings = embeddings.into_iter().collect::<Result<Vec<_>, _>>();
+        let embeddings = embeddings.map_err(refused)?;
+        for embedding in &embeddings {
+            model.metrics.add_prompt(embedding.tokens);
+        }
+        Ok(embeddings)
+    }
+}
+
+/// The tokens of texts.
+fn tokens(engine: &Engine, prompts: Vec<Prompt>, is_cut: bool) -> Result<Vec<Prompt>, EngineError> {
+    let tokens = |prompt| match prompt {
+        Prompt::Text(text) => {
+            let mut tokens = engine.tokenize(&text)?;
+            if is_cut {
+                tokens.truncate(engine.context_length());
+            }
+            Ok(Prompt::Tokens(tokens))
+        }
+        other => Ok(other),
+    };
+    prompts.into_iter().map(tokens).collect()
+}

@@ -1,0 +1,217 @@
+//! Limits on what clients may ask for, and those of each key.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use setun::{Engine, GenerateOptions, Prompt};
+
+use crate::{api_keys::KeyHash, error::ApiError};
+
+/// Time in which the headers of a request must come, by default.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Time without a byte after which a body is given up, by default.
+const BODY_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Limits of a server. Default: times for headers and bodies alone.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Requests a minute of each key, or of all clients where there are no keys.
+    pub requests_per_minute: Option<u32>,
+    /// Requests under way of each key, or of all clients where there are no keys.
+    pub concurrent_requests: Option<usize>,
+    /// Open streams of all clients.
+    pub streams: Option<usize>,
+    /// Tokens of a prompt.
+    pub prompt_tokens: Option<usize>,
+    /// Tokens that are generated after a prompt: the largest `max_tokens`, and its default.
+    pub output_tokens: Option<usize>,
+    /// Open connections; further ones wait until one closes.
+    pub connections: Option<usize>,
+    /// Time in which the headers of a request must come. Default: 30 s.
+    pub header_timeout: Duration,
+    /// Time without a byte after which a body is given up. Default: 60 s.
+    pub body_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            requests_per_minute: None,
+            concurrent_requests: None,
+            streams: None,
+            prompt_tokens: None,
+            output_tokens: None,
+            connections: None,
+            header_timeout: HEADER_TIMEOUT,
+            body_timeout: BODY_TIMEOUT,
+        }
+    }
+}
+
+/// Limits, and what counts towards them.
+#[derive(Debug, Default)]
+pub(crate) struct Limiter {
+    pub(crate) limits: Limits,
+    keys: Mutex<HashMap<Option<KeyHash>, KeyUse>>,
+    streams: AtomicUsize,
+}
+
+/// What the requests of a key have taken.
+#[derive(Clone, Copy, Debug)]
+struct KeyUse {
+    under_way: usize,
+    /// Requests that it may send at once.
+    tokens: f64,
+    updated: Instant,
+}
+
+/// A request of a key under way, until it is dropped.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyGuard(
+    #[expect(dead_code, reason = "it counts until it is dropped")] Arc<KeyUsed>,
+);
+
+#[derive(Debug)]
+struct KeyUsed {
+    limiter: Arc<Limiter>,
+    key: Option<KeyHash>,
+}
+
+/// An open stream, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct StreamGuard(Arc<Limiter>);
+
+impl Limiter {
+    pub(crate) fn new(limits: Limits) -> Arc<Self> {
+        Arc::new(Self { limits, ..Self::default() })
+    }
+
+    /// Counts a request of a key.
+    pub(crate) fn begin(self: &Arc<Self>, key: Option<KeyHash>) -> Result<KeyGuard, ApiError> {
+        let now = Instant::now();
+        let mut keys = self.lock();
+        let full = f64::from(self.limits.requests_per_minute.unwrap_or_default());
+        let fresh = KeyUse { under_way: 0, tokens: full, updated: now };
+        let used = keys.entry(key).or_insert(fresh);
+        if self.limits.concurrent_requests.is_some_and(|most| used.under_way >= most) {
+            let found = used.under_way;
+            return Err(ApiError::too_many(format!("{found} requests of this key are under way")));
+        }
+        if self.limits.requests_per_minute.is_some() {
+            used.take(full, now)?;
+        }
+        used.under_way += 1;
+        Ok(KeyGuard(Arc::new(KeyUsed { limiter: Arc::clone(self), key })))
+    }
+
+    /// Counts a stream.
+    pub(crate) fn open_stream(self: &Arc<Self>) -> Result<StreamGuard, ApiError> {
+        let open = self.streams.fetch_add(1, Ordering::Relaxed);
+        let guard = StreamGuard(Arc::clone(self));
+        match self.limits.streams {
+            Some(most) if open >= most => Err(ApiError::too_many(format!(
+                "{open} streams are open, expected less than {most}"
+            ))),
+            _ => Ok(guard),
+        }
+    }
+
+    /// The options of a generation within the limits.
+    pub(crate) fn within(&self, mut options: GenerateOptions) -> Result<GenerateOptions, ApiError> {
+        let Some(most) = self.limits.output_tokens else { return Ok(options) };
+        match options.max_tokens {
+            Some(found) if found > most => {
+                let reason = format!("expected {most} or less, found {found}");
+                Err(ApiError::invalid("max_tokens", reason))
+            }
+            Some(_) => Ok(options),
+            None => {
+                options.max_tokens = Some(most);
+                Ok(options)
+            }
+        }
+    }
+
+    /// Refuses a prompt with more tokens than one may have.
+    pub(crate) fn check_prompt(
+        &self,
+        engine: &Engine,
+        prompt: &Prompt,
+        options: &GenerateOptions,
+        field: &str,
+    ) -> Result<(), ApiError> {
+        let Some(most) = self.limits.prompt_tokens else { return Ok(()) };
+        let found = match prompt {
+            Prompt::Text(text) => engine.tokenize(text).map(|tokens| tokens.len()),
+            Prompt::Tokens(tokens) => Ok(tokens.len()),
+            Prompt::Chat(messages) => {
+                engine.tokenize_chat(messages, options).map(|tokens| tokens.len())
+            }
+        };
+        let found = found.map_err(|error| ApiError::of_request(&error, field))?;
+        if found > most { Err(ApiError::prompt_too_long(field, found, most)) } else { Ok(()) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Option<KeyHash>, KeyUse>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KeyUse {
+    /// Takes the place of a request, of which as many come back in a minute as there may be.
+    fn take(&mut self, full: f64, now: Instant) -> Result<(), ApiError> {
+        let elapsed = now.saturating_duration_since(self.updated).as_secs_f64();
+        let per_second = full / 60.0;
+        self.tokens = (self.tokens + elapsed * per_second).min(full);
+        self.updated = now;
+        if self.tokens < 1.0 {
+            let wait = Duration::from_secs_f64((1.0 - self.tokens) / per_second);
+            let message = format!("more than {full} requests a minute of this key");
+            return Err(ApiError::too_many(message).after(wait));
+        }
+        self.tokens -= 1.0;
+        Ok(())
+    }
+}
+
+impl Drop for KeyUsed {
+    fn drop(&mut self) {
+        if let Some(used) = self.limiter.lock().get_mut(&self.key) {
+            used.under_way -= 1;
+        }
+    }
+}
+
+impl Drop for StreamGuard {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_come_back_with_time() {
+        let begun = Instant::now();
+        let mut used = KeyUse { under_way: 0, tokens: 2.0, updated: begun };
+        assert!(used.take(2.0, begun).is_ok() && used.take(2.0, begun).is_ok());
+        assert!(
+            used.take(2.0, begun).is_err()
+                && used.take(2.0, begun + Duration::from_secs(29)).is_err()
+        );
+        assert!(used.take(2.0, begun + Duration::from_secs(31)).is_ok());
+        let later = begun + Duration::from_hours(1);
+        assert!(used.take(2.0, later).is_ok() && used.take(2.0, later).is_ok());
+        assert!(used.take(2.0, later).is_err(), "no more than in a minute");
+    }
+}

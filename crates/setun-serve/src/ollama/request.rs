@@ -1,0 +1,126 @@
+//! Fields that requests for texts share.
+
+use std::time::Instant;
+
+use serde_json::Value;
+use setun::{GenerateOptions, GrammarSpec};
+
+use super::answer::{AnswerEncoder, Shape};
+use crate::{
+    app::App, error::ApiError, fields::Fields, openai::logprobs::MAX_TOP_LOGPROBS,
+    registry::ModelView, sampling, served_model::ServedModel,
+};
+
+/// The tag that a name has without one.
+const LATEST: &str = ":latest";
+
+/// Target surprise of Mirostat where a request turns it on and names none, as Ollama has it.
+const MIROSTAT_TAU: f64 = 5.0;
+
+/// How a text is to be made and answered.
+pub(super) struct TextRequest {
+    pub(super) options: GenerateOptions,
+    pub(super) format: Option<GrammarSpec>,
+    pub(super) is_streamed: bool,
+}
+
+/// The model that a request names, with or without the tag `latest`, or the only one.
+pub(super) async fn model(app: &App, fields: &mut Fields) -> Result<ServedModel, ApiError> {
+    let older = fields.text("name")?;
+    let name = fields.text("model")?.or(older).filter(|name| !name.is_empty());
+    if let Some(name) = name {
+        let bare = name.strip_suffix(LATEST).filter(|_| !is_known(app, &name));
+        fields.set_default("model", bare.unwrap_or(&name));
+    }
+    app.model(fields).await
+}
+
+fn is_known(app: &App, name: &str) -> bool {
+    app.models().iter().flat_map(ModelView::names).any(|known| known == name)
+}
+
+/// A model's name with its tag.
+pub(super) fn tagged(name: &str) -> String {
+    let last = name.rsplit('/').next().unwrap_or_default();
+    if last.contains(':') { name.to_owned() } else { format!("{name}{LATEST}") }
+}
+
+/// The model of a request, and what writes its answer.
+pub(super) async fn begin(
+    app: &App,
+    fields: &mut Fields,
+    shape: Shape,
+) -> Result<(ServedModel, AnswerEncoder), ApiError> {
+    let begun = Instant::now();
+    let model = model(app, fields).await?;
+    let encoder = AnswerEncoder::new(model.name.clone(), shape, begun.elapsed());
+    Ok((model, encoder))
+}
+
+impl TextRequest {
+    pub(super) fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let mut options = read_options(fields)?;
+        options.logprobs = fields.flag("logprobs")?;
+        options.top_logprobs = fields.count("top_logprobs", 0, MAX_TOP_LOGPROBS)?;
+        refuse_thinking(fields)?;
+        check_keep_alive(fields)?;
+        let format = read_format(fields)?;
+        let is_streamed = fields.flag("stream")?.unwrap_or(true);
+        Ok(Self { options, format, is_streamed })
+    }
+}
+
+fn read_options(fields: &mut Fields) -> Result<GenerateOptions, ApiError> {
+    let mut given = fields.object("options")?.unwrap_or_default();
+    match given.count("mirostat", 0, 2)? {
+        Some(2) => given.set_default("mirostat_tau", MIROSTAT_TAU),
+        Some(1) => {
+            let name = given.name("mirostat");
+            return Err(ApiError::unsupported(&name, "use version 2 of Mirostat"));
+        }
+        // Its other options say nothing then.
+        _ => drop([given.take("mirostat_tau"), given.take("mirostat_eta")]),
+    }
+    let options = sampling::read(&mut given)?;
+    given.report_unknown();
+    Ok(options)
+}
+
+/// JSON, or a schema.
+fn read_format(fields: &mut Fields) -> Result<Option<GrammarSpec>, ApiError> {
+    match fields.take("format") {
+        None => Ok(None),
+        Some(Value::String(text)) if text.is_empty() => Ok(None),
+        Some(Value::String(text)) if text == "json" => Ok(Some(GrammarSpec::JsonObject)),
+        Some(schema @ Value::Object(_)) => Ok(Some(GrammarSpec::JsonSchema(schema))),
+        Some(other) => {
+            let reason = format!("expected \"json\" or a JSON schema, found {other}");
+            Err(ApiError::invalid("format", reason))
+        }
+    }
+}
+
+fn refuse_thinking(fields: &mut Fields) -> Result<(), ApiError> {
+    match fields.take("think") {
+        None | Some(Value::Bool(false)) => Ok(()),
+        Some(_) => Err(ApiError::unsupported("think", "the model does not think apart")),
+    }
+}
+
+/// Time to keep the model: it stays loaded.
+pub(super) fn check_keep_alive(fields: &mut Fields) -> Result<(), ApiError> {
+    match fields.take("keep_alive") {
+        None | Some(Value::Number(_) | Value::String(_)) => Ok(()),
+        Some(other) => Err(fields.wrong_type("keep_alive", "seconds or a duration", &other)),
+    }
+}
+
+/// Refuses a field that would change the answer, unless it is empty.
+pub(super) fn refuse(fields: &mut Fields, field: &str, reason: &str) -> Result<(), ApiError> {
+    match fields.take(field) {
+        None => Ok(()),
+        Some(Value::String(text)) if text.is_empty() => Ok(()),
+        Some(Value::Array(list)) if list.is_empty() => Ok(()),
+        Some(_) => Err(ApiError::unsupported(&fields.name(field), reason)),
+    }
+}

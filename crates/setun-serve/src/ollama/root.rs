@@ -1,0 +1,34 @@
+//! The root, the version, and routes that would manage models.
+
+use axum::{
+    extract::Request,
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+
+use crate::error::{ApiError, json};
+
+#[derive(Serialize)]
+struct Version {
+    version: &'static str,
+}
+
+/// `GET /` and `HEAD /`, by which clients find a server.
+pub(crate) async fn root() -> Response {
+    "setun is running".into_response()
+}
+
+/// `GET /api/version`.
+pub(crate) async fn version() -> Response {
+    json(&Version { version: env!("CARGO_PKG_VERSION") })
+}
+
+/// Models are managed where the server runs.
+pub(crate) async fn refuse(request: Request) -> Response {
+    let path = request.uri().path();
+    let message = format!(
+        "{path}: clients do not change the models of this server; \
+         `setun models pull` and `setun models rm` do, where it runs"
+    );
+    ApiError::forbidden(message).into_response()
+}

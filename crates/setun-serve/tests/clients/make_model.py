@@ -1,0 +1,53 @@
+"""Writes a model of random weights with a chat template into a folder.
+
+Usage: make_model.py FIXTURE FOLDER
+
+It has the shapes, scales and tokenizer of the fixture; packed weights and embeddings are drawn from a fixed seed.
+"""
+
+import json
+import random
+import shutil
+import struct
+import sys
+from array import array
+from pathlib import Path
+
+TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+
+# Four codes a byte, each of them 0, 1 or 2.
+PACKED = bytes(a | b << 2 | c << 4 | d << 6 for a in range(3) for b in range(3) for c in range(3) for d in range(3))
+
+
+def random_weights(path: Path) -> bytes:
+    """The bytes of a safetensors file with other weights."""
+    content = bytearray(path.read_bytes())
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + length])
+    header.pop("__metadata__", None)
+    drawn = random.Random(0)
+    for name, tensor in header.items():
+        start, end = (8 + length + offset for offset in tensor["data_offsets"])
+        if tensor["dtype"] == "U8":
+            content[start:end] = bytes(drawn.choices(PACKED, k=end - start))
+        elif name == "model.embed_tokens.weight":
+            content[start:end] = array("f", (drawn.gauss(0, 0.005) for _ in range((end - start) // 4))).tobytes()
+    return bytes(content)
+
+
+def main() -> None:
+    fixture, folder = map(Path, sys.argv[1:])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("generation_config.json", "tokenizer.json"):
+        shutil.copyfile(fixture / name, folder / name)
+    config = json.loads((fixture / "config.json").read_text(encoding="utf-8"))
+    # Tools are described in many tokens of this small vocabulary.
+    config["max_position_embeddings"] = 4096
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    tokenizer = {"bos_token": "<s>", "chat_template": TEMPLATE}
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer), encoding="utf-8")
+    (folder / "model.safetensors").write_bytes(random_weights(fixture / "model.safetensors"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,139 @@
+"""The official client of Ollama's API."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ollama import ChatResponse, Client, ResponseError
+
+from common import Context, chat, conversation, draw, draw_arguments, draw_tools, main, of_chats, run
+
+
+def texts(context: Context) -> None:
+    client = Client(context.base_url)
+    for _ in range(context.draws):
+        request = draw(context)
+        text, reason = run(context, request)
+        options: dict[str, Any] = {
+            "model": context.model,
+            "prompt": request.text,
+            "raw": True,
+            "options": request.ollama(),
+        }
+        whole = client.generate(**options)
+        assert (whole.response, whole.done, whole.done_reason) == (text, True, reason), (request, whole, text)
+        assert whole.eval_count and whole.total_duration and whole.total_duration >= (whole.eval_duration or 0)
+        parts = list(client.generate(**options, stream=True))
+        assert "".join(part.response or "" for part in parts) == text, (request, parts, text)
+        assert [part.done for part in parts] == [False] * (len(parts) - 1) + [True], parts
+        assert (parts[-1].done_reason, parts[-1].eval_count) == (reason, whole.eval_count), parts
+
+
+@of_chats
+def chats(context: Context) -> None:
+    client = Client(context.base_url)
+    for _ in range(context.draws):
+        request = draw(context)
+        messages = conversation(request)
+        expected = chat(context, request, messages)
+        options: dict[str, Any] = {
+            "model": f"{context.model}:latest",
+            "messages": messages,
+            "options": request.ollama(),
+        }
+        whole = client.chat(**options, think=False, keep_alive="5m")
+        assert whole.message.content == expected, (request, whole, expected)
+        streamed = "".join(part.message.content or "" for part in client.chat(**options, stream=True))
+        assert streamed == expected, (request, streamed, expected)
+        system, user = messages
+        prompt = {"system": system["content"], "prompt": user["content"], "options": request.ollama()}
+        assert client.generate(model=context.model, **prompt).response == expected
+
+
+def embeddings(context: Context) -> None:
+    client = Client(context.base_url)
+    texts = [draw(context).text for _ in range(2)]
+    both = client.embed(model=context.model, input=texts).embeddings
+    assert list(client.embed(model=context.model, input=texts[1]).embeddings) == [both[1]]
+    assert all(abs(sum(value * value for value in vector) - 1) < 1e-3 for vector in both)
+    older = client.embeddings(model=context.model, prompt=texts[0]).embedding
+    length = sum(value * value for value in older) ** 0.5
+    assert all(abs(value / length - one) < 1e-4 for value, one in zip(older, both[0], strict=True))
+
+
+def models(context: Context) -> None:
+    client = Client(context.base_url)
+    for listed in (client.list().models, client.ps().models):
+        assert f"{context.model}:latest" in [model.model for model in listed], listed
+        assert all(model.size and model.digest for model in listed), listed
+    shown = client.show(context.model)
+    assert "completion" in (shown.capabilities or []), shown
+    assert ("tools" in (shown.capabilities or [])) == context.has_chat, shown
+    loaded = client.generate(model=context.model)
+    assert (loaded.response, loaded.done_reason) == ("", "load"), loaded
+
+
+def refusals(context: Context) -> None:
+    client = Client(context.base_url)
+    requests: list[tuple[int, Any]] = [
+        (404, lambda: client.generate(model="absent", prompt="a")),
+        (400, lambda: client.generate(model=context.model, prompt="a", suffix="b")),
+        (400, lambda: client.generate(model=context.model, prompt="a", options={"temperature": -1})),
+        (400, lambda: list(client.generate(model=context.model, prompt="a", think=True, stream=True))),
+        (403, lambda: client.pull("absent")),
+    ]
+    for status, request in requests:
+        try:
+            request()
+            raise AssertionError(f"expected {status}")
+        except ResponseError as error:
+            assert error.status_code == status and error.error, error
+
+
+@of_chats
+def tools(context: Context) -> None:
+    client = Client(context.base_url)
+    for index in range(context.calls):
+        offered = draw_tools(context)
+        seed = context.random.randrange(2**31)
+        messages: list[Any] = conversation(draw(context))
+        body: dict[str, Any] = {
+            "model": context.model,
+            "options": {"seed": seed, "temperature": 1, "num_predict": 1000},
+            "tools": [tool.openai() for tool in offered.values()],
+            "parallel_tool_calls": False,
+        }
+        # The client has no argument for the choice of a tool, which a model of random weights needs.
+        request = {**body, "messages": messages, "tool_choice": "required", "stream": index % 2 == 1}
+        if index % 2:
+            answers = list(client._request(ChatResponse, "POST", "/api/chat", json=request, stream=True))
+        else:
+            answers = [client._request(ChatResponse, "POST", "/api/chat", json=request)]
+        calls = [call for answer in answers for call in answer.message.tool_calls or []]
+        assert len(calls) == 1 and answers[-1].done_reason == "stop", (seed, answers)
+        function = calls[0].function
+        offered[function.name].arguments.model_validate_json(json.dumps(function.arguments))
+        message = next(answer.message for answer in answers if answer.message.tool_calls)
+        history = [*messages, message, {"role": "tool", "tool_name": function.name, "content": "sunny"}]
+        options = {**body["options"], "num_predict": 4}
+        answer = client.chat(model=context.model, messages=history, options=options)
+        assert answer.done and answer.message.content is not None, answer
+
+
+@of_chats
+def formats(context: Context) -> None:
+    client = Client(context.base_url)
+    for index in range(context.draws):
+        schema = draw_arguments(context, "answer")
+        options = {"seed": context.random.randrange(2**31), "temperature": 1, "num_predict": 1000}
+        request: dict[str, Any] = {"model": context.model, "options": options, "format": schema.model_json_schema()}
+        if index % 2:
+            text = client.chat(**request, messages=conversation(draw(context))).message.content
+        else:
+            text = client.generate(**request, prompt=draw(context).text).response
+        schema.model_validate_json(text or "")
+
+
+if __name__ == "__main__":
+    main([texts, chats, embeddings, models, refusals, tools, formats])

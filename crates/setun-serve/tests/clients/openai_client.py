@@ -1,0 +1,123 @@
+"""The official client of OpenAI's API, in its strict mode where its own types allow that."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from openai import BadRequestError, NotFoundError, OpenAI
+
+from common import Context, chat, conversation, draw, draw_arguments, draw_tools, main, of_chats, run
+
+
+def client(context: Context, is_strict: bool = True) -> OpenAI:
+    base_url = f"{context.base_url}/v1"
+    return OpenAI(base_url=base_url, api_key="none", max_retries=0, _strict_response_validation=is_strict)
+
+
+def completions(context: Context) -> None:
+    # Its own type of a streamed completion has no place for a text that goes on.
+    strict, lenient = client(context), client(context, is_strict=False)
+    for _ in range(context.draws):
+        request = draw(context)
+        expected = run(context, request)
+        options = {"model": context.model, "prompt": request.text, **request.openai()}
+        choice = strict.completions.create(**options).choices[0]
+        assert (choice.text, choice.finish_reason) == expected, (request, choice, expected)
+        chunks = list(lenient.completions.create(**options, stream=True))
+        streamed = "".join(chunk.choices[0].text for chunk in chunks)
+        assert (streamed, chunks[-1].choices[0].finish_reason) == expected, (request, streamed, expected)
+
+
+@of_chats
+def chats(context: Context) -> None:
+    strict = client(context)
+    for _ in range(context.draws):
+        request = draw(context)
+        messages = conversation(request)
+        expected = chat(context, request, messages)
+        options: dict[str, Any] = {"model": context.model, "messages": messages, **request.openai()}
+        whole = strict.chat.completions.create(**options)
+        assert whole.choices[0].message.content == expected, (request, whole, expected)
+        # The client's own `stream` takes a text that was cut for an error.
+        *chunks, last = strict.chat.completions.create(**options, stream=True, stream_options={"include_usage": True})
+        streamed = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+        assert streamed == expected, (request, streamed, expected)
+        assert chunks[-1].choices[0].finish_reason == whole.choices[0].finish_reason
+        assert last.usage and whole.usage and last.usage.completion_tokens == whole.usage.completion_tokens
+
+
+def embeddings(context: Context) -> None:
+    texts = [draw(context).text for _ in range(2)]
+    numbers = client(context).embeddings.create(model=context.model, input=texts, encoding_format="float")
+    # Without a format it asks for base64 and decodes it, which its type does not say.
+    decoded = client(context, is_strict=False).embeddings.create(model=context.model, input=texts)
+    for one, other in zip(numbers.data, decoded.data, strict=True):
+        assert len(one.embedding) > 1
+        assert all(abs(a - b) <= 1e-6 * abs(a) for a, b in zip(one.embedding, other.embedding, strict=True))
+
+
+def models(context: Context) -> None:
+    strict = client(context)
+    assert context.model in [model.id for model in strict.models.list()]
+    assert strict.models.retrieve(context.model).id == context.model
+
+
+def refusals(context: Context) -> None:
+    strict = client(context)
+    try:
+        strict.completions.create(model="absent", prompt="a")
+        raise AssertionError("there is no such model")
+    except NotFoundError as error:
+        assert error.code == "model_not_found", error
+    try:
+        strict.completions.create(model=context.model, prompt="a", temperature=-1)
+        raise AssertionError("it is negative")
+    except BadRequestError as error:
+        assert (error.param, error.type) == ("temperature", "invalid_request_error"), error
+
+
+@of_chats
+def tools(context: Context) -> None:
+    strict = client(context)
+    for index in range(context.calls):
+        offered = draw_tools(context)
+        seed = context.random.randrange(2**31)
+        options: dict[str, Any] = {"model": context.model, "seed": seed, "temperature": 1, "max_tokens": 1000}
+        options |= {"tools": [tool.openai() for tool in offered.values()]}
+        messages: list[Any] = conversation(draw(context))
+        called = {**options, "messages": messages, "tool_choice": "required", "parallel_tool_calls": False}
+        if index % 2:
+            with strict.chat.completions.stream(**called) as stream:
+                choice = stream.get_final_completion().choices[0]
+        else:
+            choice = strict.chat.completions.create(**called).choices[0]
+        assert choice.finish_reason == "tool_calls" and choice.message.tool_calls, (seed, choice)
+        (call,) = choice.message.tool_calls
+        offered[call.function.name].arguments.model_validate_json(call.function.arguments)
+        result = {"role": "tool", "tool_call_id": call.id, "content": "sunny"}
+        history = [*messages, choice.message.to_dict(), result]
+        answer = strict.chat.completions.create(
+            **{**options, "messages": history, "tool_choice": "none", "max_tokens": 4}
+        )
+        assert answer.choices[0].message.content is not None, answer
+
+
+@of_chats
+def formats(context: Context) -> None:
+    strict = client(context)
+    for _ in range(context.draws):
+        schema = draw_arguments(context, "answer")
+        request = {
+            "model": context.model,
+            "messages": conversation(draw(context)),
+            "temperature": 1,
+            "max_tokens": 1000,
+        }
+        parsed = strict.chat.completions.parse(**request, seed=context.random.randrange(2**31), response_format=schema)
+        assert isinstance(parsed.choices[0].message.parsed, schema), parsed
+        assert json.loads(parsed.choices[0].message.content or "")
+
+
+if __name__ == "__main__":
+    main([completions, chats, embeddings, models, refusals, tools, formats])

@@ -1,0 +1,135 @@
+//! Limits, each with its status, and connections that send slowly or never.
+
+use std::time::Duration;
+
+use axum::{Router, body::Body, http::Request};
+use serde_json::{Value, json};
+use setun_serve::{ApiKeys, Limits, ServeOptions, router};
+
+use crate::{
+    cancellation::{Server, request},
+    support::{Answer, Gate, post, send, shared},
+};
+
+fn limited(set: impl FnOnce(&mut Limits)) -> ServeOptions {
+    let mut limits = Limits::default();
+    set(&mut limits);
+    ServeOptions::new().limits(limits)
+}
+
+#[track_caller]
+fn assert_refused(answer: &Answer, status: u16, code: &str) {
+    let error = answer.error();
+    assert_eq!((answer.status.as_u16(), error["code"].as_str()), (status, Some(code)), "{error}");
+}
+
+#[tokio::test]
+async fn each_key_has_its_own_requests() {
+    let keys = ApiKeys::parse("first\nsecond").expect("keys");
+    let options = limited(|limits| limits.requests_per_minute = Some(2)).api_keys(keys.clone());
+    let router = router(shared(), options);
+    let ask = async |key: &str| {
+        let request = Request::post("/tokenize").header("authorization", format!("Bearer {key}"));
+        send(&router, request.body(Body::from(r#"{"prompt": "a"}"#)).expect("a request")).await
+    };
+    for key in ["first", "second", "first", "second"] {
+        ask(key).await.json();
+    }
+    let refused = ask("first").await;
+    assert_refused(&refused, 429, "rate_limit_exceeded");
+    let wait: u64 = refused.headers["retry-after-ms"].to_str().expect("ASCII").parse().expect("ms");
+    assert!((1..=30_001).contains(&wait), "half a minute for one of two a minute: {wait}");
+    keys.replace(&ApiKeys::parse("third").expect("a key"));
+    assert_refused(&ask("second").await, 401, "invalid_api_key");
+    ask("third").await.json();
+}
+
+#[tokio::test]
+async fn prompts_outputs_and_streams_have_their_limits() {
+    let options = limited(|limits| {
+        (limits.prompt_tokens, limits.output_tokens) = (Some(6), Some(5));
+        (limits.streams, limits.concurrent_requests) = (Some(1), Some(2));
+    });
+    let router = router(shared(), options);
+    let ask = async |body: &Value| post(&router, "/v1/completions", body).await;
+    let long = "a cat and a dog and a frog";
+    assert_refused(&ask(&json!({"prompt": long})).await, 400, "context_length_exceeded");
+    let embedded = post(&router, "/v1/embeddings", &json!({"input": long})).await;
+    assert_refused(&embedded, 400, "context_length_exceeded");
+    let more = json!({"prompt": "A cat", "max_tokens": 6});
+    assert_refused(&ask(&more).await, 400, "invalid_value");
+    let usage = ask(&json!({"prompt": "A cat", "min_tokens": 5})).await.json()["usage"].clone();
+    assert_eq!(usage["completion_tokens"], 5, "the default is the largest");
+
+    let streamed = json!({"prompt": "A cat", "stream": true});
+    let first = open(&router, &streamed).await;
+    assert_refused(&ask(&streamed).await, 429, "rate_limit_exceeded");
+    // A body that never comes: its request is under way.
+    let body = Body::from_stream(futures::stream::pending::<Result<Vec<u8>, std::io::Error>>());
+    let unread = Request::post("/v1/completions").body(body).expect("a request");
+    let mut unread = Box::pin(tower::ServiceExt::oneshot(router.clone(), unread));
+    assert!(futures::poll!(&mut unread).is_pending());
+    let other = json!({"prompt": "A cat"});
+    assert_refused(&ask(&other).await, 429, "rate_limit_exceeded");
+    drop(unread);
+    ask(&other).await.json();
+    drop(first);
+    assert_eq!(ask(&streamed).await.chunks().len(), 6);
+}
+
+/// An answer whose body is not read.
+async fn open(router: &Router, body: &Value) -> axum::response::Response {
+    let request = Request::post("/v1/completions").body(Body::from(body.to_string()));
+    let request = request.expect("a request");
+    tower::ServiceExt::oneshot(router.clone(), request).await.expect("an answer")
+}
+
+/// Headers that do not end and bodies that do not come end their connections; others go on.
+#[test]
+fn slow_headers_and_bodies_are_given_up() {
+    let brief = Duration::from_millis(50);
+    let server = Server::start_within(Gate::default().engine(), |limits| {
+        (limits.header_timeout, limits.body_timeout) = (brief, brief);
+    });
+    let mut silent = server.send(b"");
+    let mut half = server.send(b"GET /health HTTP/1.1\r\nhost: loc");
+    let body = b"POST /tokenize HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+                 content-length: 9\r\n\r\n{";
+    let mut slow = server.send(body);
+    let mut endless = server.send(
+        b"POST /tokenize HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+          transfer-encoding: chunked\r\n\r\n1\r\n{\r\n",
+    );
+    for text in [silent.text(), half.text()] {
+        assert!(text.is_empty() || text.starts_with("HTTP/1.1 408 "), "{text}");
+    }
+    for text in [slow.text(), endless.text()] {
+        assert!(text.starts_with("HTTP/1.1 408 ") && text.contains("request_timeout"), "{text}");
+    }
+    let get = b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    assert!(server.send(get).text().starts_with("HTTP/1.1 200 "));
+    assert!(server.end());
+}
+
+#[test]
+fn old_clients_and_pipelined_requests_are_answered_in_order() {
+    let server = Server::start(shared());
+    let old = server.send(b"GET /version HTTP/1.0\r\n\r\n").text();
+    assert!(old.starts_with("HTTP/1.0 200 ") && old.contains("\"version\""), "{old}");
+    let next = b"GET /version HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let last = request("/tokenize", &json!({"prompt": "a"}));
+    let piped = server.send(&[&next[..], &next[..], &last].concat()).text();
+    let bodies = ["\"version\"", "\"version\"", "\"tokens\""];
+    let mut rest = &piped[..];
+    for body in bodies {
+        assert!(rest.starts_with("HTTP/1.1 200 "), "{piped}");
+        rest = &rest[rest.find(body).expect(body)..];
+        rest = rest.find("HTTP/1.1").map_or("", |at| &rest[at..]);
+    }
+    assert_eq!(rest, "", "{piped}");
+    for broken in [&b"\r\n\r\nGET\r\n\r\n"[..], b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\0"] {
+        let text = server.send(broken).text();
+        assert!(text.is_empty() || text.starts_with("HTTP/1.1 400 "), "{text}");
+    }
+    assert!(server.end());
+}

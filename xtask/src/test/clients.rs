@@ -1,0 +1,155 @@
+//! Official clients of the APIs that `setun serve` has, in Python, against the command.
+
+use std::env;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::thread;
+
+use anyhow::{Context, Result, bail};
+
+use super::stage::{Stage, count};
+use super::totals::Totals;
+use crate::cache;
+use crate::shell::{built_with_tests, output, program, root, run, say, succeeds, target};
+
+const FOLDER: &str = "crates/setun-serve/tests/clients";
+
+/// What the clients' wheels are named in, with their hashes.
+const REQUIREMENTS: &str = "requirements.txt";
+
+/// Weights are drawn, shapes and tokenizer are this model's.
+const FIXTURE: &str = "tests/fixtures/golden/real-tinystories-1m";
+
+const SCRIPTS: [&str; 3] = ["openai_client.py", "ollama_client.py", "langchain_client.py"];
+
+/// Variables that are arguments of each script: how many requests and calls are drawn, and the seed.
+const ARGUMENTS: [(&str, &str); 3] =
+    [("SETUN_DRAWS", "--draws"), ("SETUN_CALLS", "--calls"), ("SETUN_SEED", "--seed")];
+
+/// Ends without an error where there is an interpreter that the wheels are for, with pip.
+const PROBE: &str = "import pip, sys; sys.exit(sys.version_info < (3, 11))";
+
+const NO_PYTHON: &str = "needs Python 3.11 or newer with pip, which fetches the clients; on \
+                         Debian, as root: apt-get install python3-pip";
+
+/// The stage.
+pub(super) fn stage() -> Stage {
+    if !succeeds(program("python3").args(["-c", PROBE])) {
+        return Stage::absent("clients", NO_PYTHON);
+    }
+    Stage::new("clients", test)
+}
+
+fn test(totals: &mut Totals) -> Result<()> {
+    let (command, packages) = (built_with_tests()?.join("setun"), packages()?);
+    let model = target().join("clients").join("model");
+    run(python(&packages).arg(script("make_model.py")).arg(FIXTURE).arg(&model))?;
+    for folder in [None, Some(&*model)] {
+        let server = Server::start(&command, folder)?;
+        for name in SCRIPTS {
+            let mut script = python(&packages);
+            script.arg(self::script(name)).args([&server.url, &server.model]);
+            script.arg("--command").arg(&command);
+            if let Some(folder) = folder {
+                script.arg("--folder").arg(folder);
+            }
+            for (variable, argument) in ARGUMENTS {
+                script.args(env::var(variable).map(|value| format!("{argument}={value}")));
+            }
+            count(&mut script, totals)?;
+        }
+    }
+    Ok(())
+}
+
+fn script(name: &str) -> PathBuf {
+    root().join(FOLDER).join(name)
+}
+
+/// The folder of the clients, which is made once for each list of them.
+fn packages() -> Result<PathBuf> {
+    let wanted = fs::read_to_string(script(REQUIREMENTS))?;
+    let version = output(program("python3").args(["-c", "import sys; print(sys.version)"]))?;
+    let folder = cache::folder().join("clients");
+    fs::create_dir_all(&folder)?;
+    let lock = File::create(folder.join("lock"))?;
+    lock.lock()?; // other checkouts have the same folder
+    let packages = folder.join(version.split(' ').next().unwrap_or_default());
+    let note = packages.join(REQUIREMENTS);
+    if fs::read_to_string(&note).is_ok_and(|found| found == wanted) {
+        return Ok(packages);
+    }
+    say("fetching the official Python clients from PyPI");
+    if packages.exists() {
+        fs::remove_dir_all(&packages)?;
+    }
+    let mut pip = program("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"])
+        .args(["--root-user-action", "ignore"])
+        .args(["--no-deps", "--only-binary", ":all:", "--require-hashes", "--requirement"]);
+    run(pip.arg(script(REQUIREMENTS)).arg("--target").arg(&packages))?;
+    fs::write(note, wanted)?;
+    Ok(packages)
+}
+
+/// Python with the clients, and without what the user has installed. What it compiles is beside the
+/// clients.
+fn python(packages: &Path) -> Command {
+    let mut python = program("python3");
+    python.arg("-s").env("PYTHONPATH", packages);
+    python.env("PYTHONPYCACHEPREFIX", packages.join("pycache"));
+    python.env_remove("PYTHONDONTWRITEBYTECODE");
+    python
+}
+
+/// A server that ends when it is dropped.
+struct Server {
+    process: Child,
+    url: String,
+    model: String,
+}
+
+impl Server {
+    /// Serves the embedded model, or that of a folder.
+    fn start(command: &Path, folder: Option<&Path>) -> Result<Self> {
+        let mut serve = program(command);
+        serve.args(["serve", "--port", "0"]).stdout(Stdio::null()).stderr(Stdio::piped());
+        if let Some(folder) = folder {
+            serve.arg("--model").arg(folder);
+        }
+        let mut server = Self::spawned(&mut serve)?;
+        let mut said = BufReader::new(server.process.stderr.take().context("a pipe")?);
+        server.read_address(&mut said)?;
+        // What it says later is shown, and never fills the pipe.
+        thread::spawn(move || io::copy(&mut said, &mut io::stderr()));
+        Ok(server)
+    }
+
+    fn spawned(serve: &mut Command) -> Result<Self> {
+        let process = serve.spawn().context("cannot start `setun serve`")?;
+        Ok(Self { process, url: String::new(), model: String::new() })
+    }
+
+    /// Waits until it says where it listens.
+    fn read_address(&mut self, said: &mut BufReader<ChildStderr>) -> Result<()> {
+        let mut all = String::new();
+        while said.read_line(&mut all)? > 0 {
+            let line = all.lines().last().unwrap_or_default();
+            let Some(line) = line.strip_prefix("serving ") else { continue };
+            let (model, url) = line.split_once(" at ").context("a name and an address")?;
+            (self.model, self.url) = (model.to_owned(), url.to_owned());
+            return Ok(());
+        }
+        bail!("`setun serve` ended:\n{all}")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // One that has ended by itself needs neither.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
