@@ -2,6 +2,7 @@ import { defineConfig } from "vite";
 import { brotli } from "./brotli.js";
 import { offline } from "./offline.js";
 import { parity } from "./parity.js";
+import { parts } from "./parts.js";
 
 /** Cross-origin isolation gives the page threads; it works without, too: `SETUN_ISOLATED=0`. */
 const headers =
@@ -15,5 +16,5 @@ export default defineConfig({
   server: { headers },
   preview: { headers },
   build: { target: "es2022" },
-  plugins: [parity(), offline(), brotli()],
+  plugins: [parts(), parity(), offline(), brotli()],
 });

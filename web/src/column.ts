@@ -2,7 +2,7 @@
 
 import type { Generation, TextDelta } from "setun";
 import { element, say } from "./elements.js";
-import { explain } from "./figures.js";
+import { explain } from "./explain.js";
 import type { Story } from "./story.js";
 import { type TokenListener, Tokens } from "./tokens.js";
 

@@ -1,8 +1,8 @@
 /** Values of the controls. An empty field means the model's default. */
 
 import type { Backend, GenerateOptions, LoadOptions } from "setun";
+import { ALTERNATIVES } from "./alternatives.js";
 import { element } from "./elements.js";
-import { ALTERNATIVES } from "./story.js";
 
 /** A requested generation. */
 export interface Text {

@@ -1,9 +1,10 @@
 /** First difference of two texts of one prompt. */
 
+import { percent, visible } from "./alternatives.js";
 import type { Column } from "./column.js";
 import { sameModel } from "./current-model.js";
 import { element } from "./elements.js";
-import { percent, type Story, visible } from "./story.js";
+import type { Story } from "./story.js";
 
 /** The first difference: the places of its tokens, one of which may be absent at the end of a text. */
 export interface Difference {

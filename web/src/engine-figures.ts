@@ -1,9 +1,29 @@
 /** Metrics of the engine, as numbers with sparklines and bars. */
 
-import type { Metrics, Model, Summary } from "setun";
+import type { Metrics, Summary } from "setun";
 import { duration } from "./chart.js";
-import { MemoryBar } from "./memory-bar.js";
+import { MemoryBar, type MemoryMetrics } from "./memory-bar.js";
 import { Sparkline } from "./sparkline.js";
+
+/** The metrics that are shown. */
+export type FigureMetrics = MemoryMetrics &
+  Pick<
+    Metrics,
+    | "acceptedTokens"
+    | "admissions"
+    | "cachedPromptTokens"
+    | "drafts"
+    | "draftTokens"
+    | "interTokenLatency"
+    | "prefixHits"
+    | "queueTime"
+    | "running"
+    | "stepRows"
+    | "stepTime"
+    | "timeToFirstToken"
+    | "tokens"
+    | "waiting"
+  >;
 
 /** Displayed values of a figure. */
 interface Shown {
@@ -19,8 +39,8 @@ interface Shown {
 
 /** Two successive metrics of the same engine. */
 interface Change {
-  readonly now: Metrics;
-  readonly before: Metrics | undefined;
+  readonly now: FigureMetrics;
+  readonly before: FigureMetrics | undefined;
 }
 
 type Figure = readonly [name: string, title: string, kind: "line" | "bar", show: (change: Change) => Shown];
@@ -43,17 +63,17 @@ const NOTHING: Shown = { value: "–", more: "" };
 export class EngineFigures {
   readonly #tiles = FIGURES.map(([name, title, kind, show]) => ({ tile: new Tile(name, title, kind), show }));
   readonly #memory = new MemoryBar();
-  #model: Model | undefined;
-  #before: Metrics | undefined;
+  #source: object | undefined;
+  #before: FigureMetrics | undefined;
 
   constructor(list: HTMLDListElement) {
     list.append(...this.#tiles.map(({ tile }) => tile.element), this.#memory.element);
   }
 
-  /** Shows the current metrics of a model. */
-  show(model: Model, now: Metrics): void {
-    if (model !== this.#model) {
-      this.#model = model;
+  /** Shows the current metrics of a model or a server. */
+  show(source: object, now: FigureMetrics): void {
+    if (source !== this.#source) {
+      this.#source = source;
       this.#before = undefined;
       for (const { tile } of this.#tiles) tile.clear();
     }

@@ -1,6 +1,6 @@
 /** Figures and messages of a model and of a run. */
 
-import { type GenerationResult, type LoadProgress, type Model, SetunError } from "setun";
+import type { GenerationResult, LoadProgress, Model } from "setun";
 import { drawChart, duration } from "./chart.js";
 import { showDevices } from "./devices.js";
 import { element, say } from "./elements.js";
@@ -70,11 +70,6 @@ export function noteOf({ finishReason, usage, timings, seed }: GenerationResult)
 /** Speed and seed of a generation without figures. */
 export function inWords({ timings, seed }: GenerationResult): string {
   return ` ${asRate(timings.tokensPerSecond)} tokens/s, seed ${seed}.`;
-}
-
-export function explain(error: unknown): string {
-  if (error instanceof SetunError) return `${error.message} (${error.code})`;
-  return error instanceof Error ? error.message : String(error);
 }
 
 const PHASES: Record<LoadProgress["phase"], string> = {

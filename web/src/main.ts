@@ -1,6 +1,7 @@
 /** Wires the page's controls to its views and runs. */
 
 import { Activity } from "./activity.js";
+import { alternativesAt } from "./alternatives.js";
 import { Column } from "./column.js";
 import {
   BUILT_IN,
@@ -18,7 +19,7 @@ import { registerServiceWorker } from "./offline.js";
 import { openViews } from "./open-views.js";
 import { type Columns, fork, move, run, showSecond } from "./run.js";
 import { SecondModel } from "./second-model.js";
-import { alternativesAt, modelOf, textOf } from "./story.js";
+import { modelOf, textOf } from "./story.js";
 import { type CardContents, TokenCard } from "./token-card.js";
 import type { TokenListener } from "./tokens.js";
 
@@ -79,7 +80,7 @@ function cardOf(column: Column, place: number): CardContents | undefined {
   if (story === undefined || step === undefined || model === undefined) return undefined;
   return {
     token: step.token,
-    alternatives: alternativesAt(story, place),
+    alternatives: alternativesAt(story.steps, place),
     textOf: (token) => textOf(model, story, place, token),
     choose: (token) => activity.start((signal) => fork(columns, { column, place, token }, signal)),
   };

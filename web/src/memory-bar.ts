@@ -2,6 +2,9 @@
 
 import type { MemoryByKind, Metrics } from "setun";
 
+/** Memory by kind, and blocks of the KV cache. */
+export type MemoryMetrics = Pick<Metrics, "memory" | "blocks" | "usedBlocks" | "cachedBlocks">;
+
 const KINDS: readonly (readonly [keyof MemoryByKind, string])[] = [
   ["layers", "layers"],
   ["head", "output head"],
@@ -37,7 +40,7 @@ export class MemoryBar {
     this.element.append(term, this.#sum, this.#bar, this.#legend, this.#blocks);
   }
 
-  show({ memory, blocks, usedBlocks, cachedBlocks }: Metrics): void {
+  show({ memory, blocks, usedBlocks, cachedBlocks }: MemoryMetrics): void {
     const sum = KINDS.reduce((sum, [kind]) => sum + memory[kind], 0);
     this.#sum.textContent = megabytes(sum);
     for (const { kind, name, part, figure } of this.#parts) {

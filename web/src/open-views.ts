@@ -3,8 +3,12 @@
 import type { Activity } from "./activity.js";
 import type { Choice, CurrentModel } from "./current-model.js";
 import { element } from "./elements.js";
-import { explain } from "./figures.js";
-import { type View, Views } from "./views.js";
+import { explain } from "./explain.js";
+import { Views } from "./views.js";
+
+const VIEWS = ["story", "chat", "models", "benchmark", "parity", "explorer"] as const;
+
+type View = (typeof VIEWS)[number];
 
 /** What the views share. */
 export interface Shared {
@@ -24,7 +28,13 @@ export interface OpenedViews {
 
 /** Opens the view of the address. */
 export function openViews({ current, activity, choose, write }: Shared): OpenedViews {
-  const chat = once(async () => (await import("./chat/chat.js")).Chat.open(current, activity));
+  const chat = once(async () => {
+    const [{ Chat }, { LocalWriter }] = await Promise.all([
+      import("./chat/chat.js"),
+      import("./chat/local-writer.js"),
+    ]);
+    return Chat.open(new LocalWriter(current), activity);
+  });
   const picker = once(async () => new (await import("./picker/picker.js")).Picker(current, activity, choose));
   const benchmark = once(
     async () => new (await import("./benchmark/benchmark.js")).Benchmark(current, activity),
@@ -47,7 +57,7 @@ export function openViews({ current, activity, choose, write }: Shared): OpenedV
     parity: async () => (await parity()).run(),
     explorer: async () => (await explorer()).open(current.choice),
   };
-  const views = new Views();
+  const views = new Views(VIEWS);
   views.listen((view, details) => void open[view](details).catch(failed));
   views.start();
   return {

@@ -6,7 +6,8 @@ import { readBackend, readFork, readTexts, type Text } from "./controls.js";
 import type { CurrentModel } from "./current-model.js";
 import { showDifference } from "./difference.js";
 import { element } from "./elements.js";
-import { ending, explain, Figures, inWords, showModel, showProgress, usedBy } from "./figures.js";
+import { explain } from "./explain.js";
+import { ending, Figures, inWords, showModel, showProgress, usedBy } from "./figures.js";
 import type { SecondModel, Writer } from "./second-model.js";
 import { forked, modelOf, type Story } from "./story.js";
 

@@ -1,10 +1,8 @@
 /** A text with its prompt and its tokens. */
 
 import type { Model, TextDelta } from "setun";
+import { visible } from "./alternatives.js";
 import { type Choice, type CurrentModel, sameModel } from "./current-model.js";
-
-/** Number of alternatives requested with each token. */
-export const ALTERNATIVES = 5;
 
 /** Contents of a column. */
 export interface Story {
@@ -24,28 +22,9 @@ export interface Story {
   readonly kept: number;
 }
 
-/** An alternative token. */
-export interface Alternative {
-  readonly token: number;
-  /** Its probability, if it was requested. */
-  readonly share: number | undefined;
-}
-
 /** The model that generated a story, while it is loaded. */
 export function modelOf({ choice, writer }: Story): Model | undefined {
   return writer.loaded && sameModel(writer.loaded.choice, choice) ? writer.loaded.model : undefined;
-}
-
-/** The token at a position and its alternatives, the most likely first. */
-export function alternativesAt(story: Story, place: number): Alternative[] {
-  const step = story.steps[place];
-  if (step === undefined) return [];
-  const likeliest = step.topLogprobs ?? [];
-  const isAmong = likeliest.some(({ token }) => token === step.token);
-  return [...likeliest, ...(isAmong ? [] : [step])].map(({ token, logprob }) => ({
-    token,
-    share: logprob === undefined ? undefined : Math.exp(logprob),
-  }));
 }
 
 /** A fork of a story at a position, with the same or another token. */
@@ -74,16 +53,6 @@ export async function textOf(model: Model, story: Story, place: number, token: n
   return all.slice(length);
 }
 
-/** Text of a token with visible spaces and line breaks. */
-export function visible(text: string): string {
-  return text === "" ? "(nothing)" : text.replace(/^ | $/g, "·").replace(/\n/g, "↵");
-}
-
 function quoted(text: string): string {
   return text.trim() === "" ? visible(text) : `“${text.trim()}”`;
-}
-
-/** A probability as a percentage. */
-export function percent(share: number): string {
-  return share < 0.001 ? "< 0.1 %" : `${(100 * share).toFixed(1)} %`;
 }

@@ -1,7 +1,7 @@
 /** The card of a token: its probability and its alternatives. */
 
+import { type Alternative, percent, visible } from "./alternatives.js";
 import { element, say } from "./elements.js";
-import { type Alternative, percent, visible } from "./story.js";
 
 /** Delay before the card closes, for the pointer to reach it. */
 const CLOSE_DELAY_MS = 250;
@@ -12,7 +12,8 @@ export interface CardContents {
   readonly alternatives: readonly Alternative[];
   /** Text of a token at this position. */
   textOf(token: number): Promise<string>;
-  choose(token: number): void;
+  /** What choosing a token does; without it the alternatives are only shown. */
+  choose?(token: number): void;
 }
 
 /** The one card. */
@@ -101,7 +102,7 @@ export class TokenCard {
     button.append(piece, number);
     button.addEventListener("click", () => {
       this.close();
-      contents.choose(token);
+      contents.choose?.(token);
     });
     void contents.textOf(token).then(
       (text) => {

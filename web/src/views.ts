@@ -1,15 +1,13 @@
 /** The views of the page. The address's fragment names the one that is shown. */
 
-const VIEWS = ["story", "chat", "models", "benchmark", "parity", "explorer"] as const;
-
-/** A view's name, in the fragment and in `data-view`. */
-export type View = (typeof VIEWS)[number];
-
-/** Shows views, and tells who listens. */
-export class Views {
+/** Shows views, and tells who listens. Their names are in the fragment and in `data-view`. */
+export class Views<View extends string> {
+  readonly #names: readonly [View, ...View[]];
   readonly #listeners: ((view: View, details: string) => void)[] = [];
 
-  constructor() {
+  /** The first view is shown by default. */
+  constructor(names: readonly [View, ...View[]]) {
+    this.#names = names;
     window.addEventListener("hashchange", () => {
       this.#show();
       window.scrollTo(0, 0);
@@ -17,13 +15,13 @@ export class Views {
   }
 
   get current(): View {
-    return read().view;
+    return this.#read().view;
   }
 
   /** Calls `listener` now and with each change; `details` is what follows the name, after `=`. */
   listen(listener: (view: View, details: string) => void): void {
     this.#listeners.push(listener);
-    const { view, details } = read();
+    const { view, details } = this.#read();
     listener(view, details);
   }
 
@@ -33,7 +31,7 @@ export class Views {
   }
 
   #show(): void {
-    const { view, details } = read();
+    const { view, details } = this.#read();
     for (const part of document.querySelectorAll<HTMLElement>("[data-view]")) {
       part.hidden = !part.dataset.view?.split(" ").includes(view);
     }
@@ -43,9 +41,10 @@ export class Views {
     }
     for (const listener of this.#listeners) listener(view, details);
   }
-}
 
-function read(): { view: View; details: string } {
-  const [name = "", ...details] = location.hash.slice(1).split("=");
-  return { view: VIEWS.find((view) => view === name) ?? "story", details: details.join("=") };
+  #read(): { view: View; details: string } {
+    const [name = "", ...details] = location.hash.slice(1).split("=");
+    const view = this.#names.find((view) => view === name) ?? this.#names[0];
+    return { view, details: details.join("=") };
+  }
 }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { describe, it } from "node:test";
-import axe from "axe-core";
+import { findings as findingsOf } from "./findings.mjs";
 import { importModule } from "./modules.mjs";
 import { WEB } from "./preview.mjs";
 import { excessWidth, PATIENCE, page, server, useBrowser, usePages } from "./stage.mjs";
@@ -11,22 +11,7 @@ import { excessWidth, PATIENCE, page, server, useBrowser, usePages } from "./sta
 /** A checkpoint without the files beside it. */
 const PACKED = join(WEB, "../tests/fixtures/families/qwen3-packed/model.safetensors");
 
-/** What axe finds on the page as it is, in words. */
-async function findings() {
-  await page.evaluate(axe.source);
-  const violations = await page.evaluate(async () => {
-    const { violations } = await /** @type {any} */ (window).axe.run(document, {
-      resultTypes: ["violations"],
-    });
-    return violations.map((/** @type {any} */ { id, help, nodes }) => {
-      const places = nodes.map(
-        (/** @type {any} */ { target, failureSummary }) => `${target}: ${failureSummary}`,
-      );
-      return `${id}: ${help}\n${places.join("\n")}`;
-    });
-  });
-  return violations.join("\n\n");
-}
+const findings = () => findingsOf(page);
 
 /** @param {string} view */
 const open = (view) => page.goto(`${server.url}#${view}`);

@@ -2,6 +2,7 @@
 
 use std::env;
 
+use clap::ValueEnum;
 use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
 
 use crate::terminal::EscapedStderr;
@@ -9,15 +10,28 @@ use crate::terminal::EscapedStderr;
 /// The environment variable with the filter, such as `setun=debug`.
 const VARIABLE: &str = "RUST_LOG";
 
+/// How the log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// A line of text for each event
+    #[default]
+    Text,
+    /// A JSON object for each event, with its spans, on a line
+    Json,
+}
+
 /// Installs the log if the variable is set. Otherwise nothing is recorded.
-pub(crate) fn install() {
+pub(crate) fn install(format: LogFormat) {
     if env::var_os(VARIABLE).is_none_or(|filter| filter.is_empty()) {
         return;
     }
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::from_env(VARIABLE))
         .with_span_events(FmtSpan::CLOSE)
         .with_writer(|| EscapedStderr)
-        .with_ansi(false)
-        .init();
+        .with_ansi(false);
+    match format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().init(),
+    }
 }

@@ -23,7 +23,7 @@ use output::report;
 
 fn main() -> ExitCode {
     let command = commands::Setun::from_command_line();
-    logging::install();
+    logging::install(command.log_format());
     interrupt::install();
     match command.run() {
         Ok(()) => ExitCode::SUCCESS,

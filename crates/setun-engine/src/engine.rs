@@ -46,6 +46,7 @@ use crate::{
     options::{BackPressure, GenerateOptions, Prompt},
     parts::SelfTester,
     request_slots::RequestSlots,
+    scheduler::PublishedMetrics,
 };
 
 /// A handle to a model that runs. Clones share it; it ends with its last handle and stream.
@@ -60,11 +61,16 @@ pub struct Engine {
 pub(crate) struct Handle {
     pub(crate) commands: UnboundedSender<Command>,
     slots: RequestSlots,
+    metrics: PublishedMetrics,
 }
 
 impl Handle {
-    fn new(commands: UnboundedSender<Command>, slots: RequestSlots) -> Self {
-        Self { commands, slots }
+    fn new(
+        commands: UnboundedSender<Command>,
+        slots: RequestSlots,
+        metrics: PublishedMetrics,
+    ) -> Self {
+        Self { commands, slots, metrics }
     }
 
     pub(crate) fn send(&self, command: Command) -> Result<(), Error> {

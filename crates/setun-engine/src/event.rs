@@ -20,6 +20,13 @@ pub enum Event {
     Done(Done),
 }
 
+impl Event {
+    /// Whether there is one for each token.
+    pub(crate) fn is_token(&self) -> bool {
+        matches!(self, Self::Text(_))
+    }
+}
+
 /// A token, and the text that it completes: nothing, while a character or a possible stop
 /// string is incomplete, or a filter holds it back. The token that ends a text has an event too.
 /// Filters see texts, not tokens.

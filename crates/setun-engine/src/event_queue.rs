@@ -27,6 +27,14 @@ struct QueueState {
     cancelled: bool,
     dropped: bool,
     closed: bool,
+    progress: Progress,
+}
+
+/// How far the generation is.
+#[derive(Debug, Default)]
+struct Progress {
+    is_running: bool,
+    tokens: usize, // that were pushed
 }
 
 /// What the consumer wants of its generation.
@@ -66,6 +74,7 @@ impl Queue {
             cancelled: false,
             dropped: false,
             closed: false,
+            progress: Progress::default(),
         };
         Self { state: Mutex::new(state) }
     }
@@ -73,6 +82,7 @@ impl Queue {
     pub(crate) fn push(&self, event: Result<Event, Error>) {
         let waker = {
             let mut state = self.lock();
+            state.progress.tokens += usize::from(event.as_ref().is_ok_and(Event::is_token));
             state.events.push_back(event);
             state.waker.take()
         };
@@ -122,6 +132,21 @@ impl Queue {
     /// All events that are there.
     pub(crate) fn take_all(&self) -> Vec<Result<Event, Error>> {
         self.lock().events.drain(..).collect()
+    }
+
+    /// The generation has a place in the batch, or has lost it.
+    pub(crate) fn set_running(&self, is_running: bool) {
+        self.lock().progress.is_running = is_running;
+    }
+
+    /// Whether it has a place in the batch.
+    pub(crate) fn is_running(&self) -> bool {
+        self.lock().progress.is_running
+    }
+
+    /// How many tokens were pushed.
+    pub(crate) fn tokens(&self) -> usize {
+        self.lock().progress.tokens
     }
 
     /// The consumer wants the end, and to see it.

@@ -54,6 +54,10 @@ pub struct EngineMetrics {
     pub queue_time: TimeHistogram,
     /// Time from a request to its first token.
     pub time_to_first_token: TimeHistogram,
+    /// Time from a generation's place in the cache to its first token.
+    pub prefill_time: TimeHistogram,
+    /// Time from the first token of a generation to its last, of those that ended without an error.
+    pub decode_time: TimeHistogram,
     /// Time from a token to the next of its generation. Tokens that one step gives come at once.
     pub inter_token_latency: TimeHistogram,
     /// Time that a step took, with choosing tokens; where the model makes several by itself, that
@@ -82,6 +86,8 @@ pub(crate) enum Timed {
     FirstToken,
     BetweenTokens,
     Step,
+    Prefill,
+    Decode,
 }
 
 impl EngineMetrics {
@@ -102,6 +108,8 @@ impl EngineMetrics {
             Timed::FirstToken => &mut self.time_to_first_token,
             Timed::BetweenTokens => &mut self.inter_token_latency,
             Timed::Step => &mut self.step_time,
+            Timed::Prefill => &mut self.prefill_time,
+            Timed::Decode => &mut self.decode_time,
         };
         histogram.record_many(time, times);
     }
@@ -157,6 +165,8 @@ impl EngineMetrics {
         self.failed += other.failed;
         self.queue_time.add(&other.queue_time);
         self.time_to_first_token.add(&other.time_to_first_token);
+        self.prefill_time.add(&other.prefill_time);
+        self.decode_time.add(&other.decode_time);
         self.inter_token_latency.add(&other.inter_token_latency);
         self.step_time.add(&other.step_time);
         self.step_rows.add(&other.step_rows);

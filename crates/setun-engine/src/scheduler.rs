@@ -47,6 +47,7 @@ use plan_step::{StepPlan, plan_step};
 use release_memory::PolledMonitor;
 use running::Running;
 use setun_model::Model;
+pub(crate) use stats::PublishedMetrics;
 use stats::{Stats, StepTimes};
 use wait_queue::WaitQueue;
 use web_time::Instant;
@@ -101,6 +102,11 @@ impl Scheduler {
         self
     }
 
+    /// Where readers find the metrics without waiting for a step.
+    pub(crate) fn published_metrics(&self) -> PublishedMetrics {
+        self.stats.published()
+    }
+
     /// Runs until every handle and stream is gone.
     pub(crate) async fn run(mut self, mut commands: UnboundedReceiver<Command>, mut pause: Pause) {
         loop {
@@ -108,7 +114,7 @@ impl Scheduler {
                 self.take(command);
             }
             self.drop_ended();
-            self.stats.publish(&self.queue, &self.running, &self.kv);
+            self.publish();
             if let Err(error) = self.run_maintenance().await {
                 self.recover(error, &mut commands).await;
             }
@@ -188,12 +194,18 @@ impl Scheduler {
         let outputs = &self.model.outputs;
         let applied = apply_outputs(&mut self.running, &mut self.kv, &plan, outputs)?;
         self.stats.record_outputs(&applied);
+        self.stats.record_rows(&plan);
         self.end_all(applied.ended);
         self.shorten_full();
         let expected = self.model.step_cost.step(self.running.len());
         self.model.masks.prepare_all(&mut self.running, expected, self.model.info.backend);
         self.record_step(&plan, &times);
         Ok(())
+    }
+
+    /// Lets readers have the metrics of now.
+    fn publish(&mut self) {
+        self.stats.publish(&self.queue, &self.running, &self.kv);
     }
 
     /// The step under way has run: the cache may have grown for it.
@@ -207,7 +219,7 @@ impl Scheduler {
 
     fn record_step(&mut self, plan: &StepPlan, times: &StepTimes) {
         let elapsed = times.started.elapsed();
-        self.stats.record_step(plan, elapsed);
+        self.stats.record_step(plan.steps(), elapsed);
         self.stats.record_profile(self.model.target.profile(), plan.is_prefill, times, elapsed);
         let (rows, cost) = (plan.batch.rows.len(), &mut self.model.step_cost);
         match plan.multi_step.map(u32::try_from) {

@@ -46,7 +46,7 @@ pub(crate) struct Sequence {
     constraint: Option<SequenceConstraint>,
     task: Task,
     sampling: SamplerState,
-    entered: bool, // has had a place in the cache
+    entered: Option<Instant>, // when it first had a place in the cache
     first_token: Option<Instant>,
     last_token: Option<Instant>,
     wait: Option<Wait>, // for the last token, until it is taken note of
@@ -74,7 +74,7 @@ impl Sequence {
             constraint,
             task,
             sampling: SamplerState::default(),
-            entered: false,
+            entered: None,
             first_token: None,
             last_token: None,
             wait: None,

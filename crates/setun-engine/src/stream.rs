@@ -27,7 +27,7 @@ pub struct GenerationStream {
     ended: bool,
 }
 
-/// Ends a generation from elsewhere. The stream then yields a last event, with
+/// Ends a generation from elsewhere, and says how far it is. The stream then yields a last event, with
 /// [`FinishReason::Aborted`](crate::FinishReason::Aborted). It keeps the engine alive.
 #[derive(Clone, Debug)]
 pub struct CancelHandle {
@@ -161,6 +161,18 @@ impl CancelHandle {
     pub fn cancel(&self) {
         self.queue.cancel();
         let _ = self.commands.unbounded_send(Command::Wake);
+    }
+
+    /// Whether the generation is in the batch; otherwise it waits, or was preempted.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.queue.is_running()
+    }
+
+    /// Tokens generated so far.
+    #[must_use]
+    pub fn tokens(&self) -> usize {
+        self.queue.tokens()
     }
 }
 

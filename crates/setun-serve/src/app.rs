@@ -15,6 +15,8 @@ use crate::{
     lifecycle::{Lifecycle, RequestGuard},
     limits::Limiter,
     registry::{ModelRegistry, ModelView},
+    request_id::RequestId,
+    request_list::RequestOrigin,
     served_model::ServedModel,
     server_metrics::ServerMetrics,
 };
@@ -39,8 +41,8 @@ impl AppState {
         lifecycle: Lifecycle,
         limiter: Arc<Limiter>,
         max_body_bytes: usize,
+        metrics: ServerMetrics,
     ) -> Self {
-        let metrics = ServerMetrics::default();
         Self { registry, created: unix_seconds(), lifecycle, metrics, limiter, max_body_bytes }
     }
 
@@ -49,7 +51,7 @@ impl AppState {
         &self,
         mut request: Request,
     ) -> Result<(Fields, RequestGuard), ApiError> {
-        let mut guard = self.lifecycle.begin()?;
+        let mut guard = self.lifecycle.begin(origin(&request))?;
         guard.limit(&self.limiter, request.extensions_mut().remove());
         let limit = self.max_body_bytes;
         let length = request.headers().get(CONTENT_LENGTH);
@@ -96,6 +98,15 @@ impl AppState {
     /// Whether the models that are loaded at the start are.
     pub(crate) fn has_started(&self) -> bool {
         self.registry.has_started()
+    }
+}
+
+fn origin(request: &Request) -> RequestOrigin {
+    let id = request.extensions().get::<RequestId>();
+    let id = id.and_then(|RequestId(id)| id.to_str().ok());
+    RequestOrigin {
+        api: request.uri().path().to_owned(),
+        request_id: id.unwrap_or_default().to_owned(),
     }
 }
 

@@ -100,6 +100,17 @@ impl ApiError {
         Self { param, ..Self::new(StatusCode::NOT_FOUND, "model_not_found", message) }
     }
 
+    pub(crate) fn unknown_request(id: &str) -> Self {
+        let message = format!("no request {id:?} is under way");
+        Self::new(StatusCode::NOT_FOUND, "request_not_found", message)
+    }
+
+    /// A page that is kept compressed.
+    pub(crate) fn needs_gzip() -> Self {
+        let message = "the page needs a client that accepts gzip (curl --compressed)";
+        Self::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", message)
+    }
+
     pub(crate) fn no_route(path: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "unknown_url", format!("there is no {path}"))
     }

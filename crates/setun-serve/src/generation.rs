@@ -70,12 +70,13 @@ impl GenerationRequest {
     pub(crate) async fn start(
         self,
         model: ServedModel,
-        guard: RequestGuard,
+        mut guard: RequestGuard,
     ) -> Result<Running, ApiError> {
         let begun = Instant::now();
         let (samples, task_model) = (self.samples, model.clone());
         let limiter = Arc::clone(&guard.limiter);
         let streams = beside(move || self.streams(&task_model, &limiter)).await?;
+        guard.list(&model.name, &streams);
         Ok(Running { model, streams, samples, begun, guard })
     }
 

@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use tokio::sync::watch::Sender;
 
+use setun::GenerationStream;
+
 use crate::{
     error::ApiError,
     limits::{KeyGuard, Limiter},
+    request_list::{RequestList, RequestOrigin},
 };
 
 /// Counts the requests under way and ends a server gracefully. Clones share their state.
@@ -17,12 +20,16 @@ pub struct Lifecycle(Arc<State>);
 struct State {
     is_draining: Sender<bool>,
     requests: Sender<usize>,
+    under_way: RequestList,
 }
 
 /// A request under way, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct RequestGuard {
     state: Arc<State>,
+    origin: RequestOrigin,
+    /// Where it is listed, while it generates.
+    listed: Option<String>,
     pub(crate) limiter: Arc<Limiter>,
     key: Option<KeyGuard>,
 }
@@ -52,11 +59,17 @@ impl Lifecycle {
         *self.0.requests.borrow()
     }
 
+    /// Generations under way.
+    pub(crate) fn under_way(&self) -> &RequestList {
+        &self.0.under_way
+    }
+
     /// Counts a request.
-    pub(crate) fn begin(&self) -> Result<RequestGuard, ApiError> {
+    pub(crate) fn begin(&self, origin: RequestOrigin) -> Result<RequestGuard, ApiError> {
         self.0.requests.send_modify(|requests| *requests += 1);
         let state = Arc::clone(&self.0);
-        let guard = RequestGuard { state, limiter: Arc::default(), key: None };
+        let limiter = Arc::default();
+        let guard = RequestGuard { state, origin, listed: None, limiter, key: None };
         // After it was counted, so that none is taken that the end does not wait for.
         if self.is_draining() { Err(ApiError::draining()) } else { Ok(guard) }
     }
@@ -73,6 +86,12 @@ impl Lifecycle {
 }
 
 impl RequestGuard {
+    /// Lists the generations of the request until its end.
+    pub(crate) fn list(&mut self, model: &str, streams: &[GenerationStream]) {
+        let texts = streams.iter().map(GenerationStream::cancel_handle).collect();
+        self.listed = Some(self.state.under_way.add(model, self.origin.clone(), texts));
+    }
+
     /// Holds it to limits, of which its key has a part.
     pub(crate) fn limit(&mut self, limiter: &Arc<Limiter>, key: Option<KeyGuard>) {
         self.limiter = Arc::clone(limiter);
@@ -82,6 +101,9 @@ impl RequestGuard {
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
+        if let Some(id) = &self.listed {
+            self.state.under_way.remove(id);
+        }
         self.state.requests.send_modify(|requests| *requests -= 1);
     }
 }
@@ -95,12 +117,12 @@ mod tests {
     #[test]
     fn requests_under_way_are_waited_for_and_new_ones_refused() {
         let lifecycle = Lifecycle::new();
-        let first = lifecycle.begin().expect("it is taken");
+        let first = lifecycle.begin(RequestOrigin::default()).expect("it is taken");
         assert_eq!(lifecycle.requests(), 1);
         assert!(lifecycle.until_draining().now_or_never().is_none());
         lifecycle.drain();
         assert!(lifecycle.until_draining().now_or_never().is_some());
-        assert!(lifecycle.begin().is_err());
+        assert!(lifecycle.begin(RequestOrigin::default()).is_err());
         assert!(lifecycle.until_idle().now_or_never().is_none());
         drop(first);
         assert!(lifecycle.until_idle().now_or_never().is_some());

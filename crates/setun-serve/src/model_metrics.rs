@@ -13,9 +13,44 @@ use crate::bucket_counts::BucketCounts;
 const TOKENS: &[u64] =
     &[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000];
 
-/// Bounds of times, in milliseconds.
-const MILLISECONDS: &[u64] = &[
-    10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
+/// Bounds of times of a request, in microseconds: vLLM's, and below them those of small models.
+pub(crate) const REQUEST_TIMES: &[u64] = &[
+    1_000,
+    2_000,
+    5_000,
+    10_000,
+    20_000,
+    50_000,
+    100_000,
+    200_000,
+    300_000,
+    500_000,
+    800_000,
+    1_000_000,
+    1_500_000,
+    2_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    15_000_000,
+    20_000_000,
+    30_000_000,
+    40_000_000,
+    50_000_000,
+    60_000_000,
+    120_000_000,
+    240_000_000,
+    480_000_000,
+    960_000_000,
+    1_920_000_000,
+    7_680_000_000,
+];
+
+/// Bounds of times of a token, in microseconds. A small model takes less than one millisecond.
+pub(crate) const TOKEN_TIMES: &[u64] = &[
+    50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 25_000, 50_000, 75_000, 100_000, 150_000,
+    200_000, 300_000, 400_000, 500_000, 750_000, 1_000_000, 2_500_000, 5_000_000, 7_500_000,
+    10_000_000, 20_000_000, 40_000_000, 80_000_000,
 ];
 
 /// Counts of what a model answered, beside those of its engine.
@@ -23,14 +58,18 @@ const MILLISECONDS: &[u64] = &[
 pub(crate) struct ModelMetrics {
     /// Tokens of the prompts of requests that came to their end.
     pub(crate) prompt_tokens: AtomicU64,
-    /// Those of them that were found in the prefix cache.
+    /// Those of them that were looked up in the prefix cache: all but those of embeddings.
+    pub(crate) queried_tokens: AtomicU64,
+    /// Those of them that were found there.
     pub(crate) cached_tokens: AtomicU64,
     /// Tokens of prompts, by request.
     pub(crate) request_prompt_tokens: BucketCounts,
     /// Tokens that were generated, by choice.
     pub(crate) request_generation_tokens: BucketCounts,
-    /// From a request to its end, in milliseconds.
+    /// From a request to its end, in microseconds.
     pub(crate) latency: BucketCounts,
+    /// Time of a token after the first, by choice of two tokens or more, in microseconds.
+    pub(crate) time_per_token: BucketCounts,
     finished: [AtomicU64; REASONS.len()],
 }
 
@@ -47,10 +86,12 @@ impl Default for ModelMetrics {
     fn default() -> Self {
         Self {
             prompt_tokens: AtomicU64::new(0),
+            queried_tokens: AtomicU64::new(0),
             cached_tokens: AtomicU64::new(0),
             request_prompt_tokens: BucketCounts::new(TOKENS),
             request_generation_tokens: BucketCounts::new(TOKENS),
-            latency: BucketCounts::new(MILLISECONDS),
+            latency: BucketCounts::new(REQUEST_TIMES),
+            time_per_token: BucketCounts::new(TOKEN_TIMES),
             finished: Default::default(),
         }
     }
@@ -66,7 +107,12 @@ impl ModelMetrics {
         if is_first {
             self.add_prompt(done.usage.prompt_tokens);
             self.cached_tokens.fetch_add(done.usage.cached_tokens as u64, Ordering::Relaxed);
-            self.latency.add(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+            self.queried_tokens.fetch_add(done.usage.prompt_tokens as u64, Ordering::Relaxed);
+            self.latency.add(microseconds(time));
+        }
+        let rate = done.timings.tokens_per_second;
+        if let Ok(time) = Duration::try_from_secs_f64(rate.recip()) {
+            self.time_per_token.add(microseconds(time));
         }
     }
 
@@ -83,4 +129,8 @@ impl ModelMetrics {
         };
         REASONS.into_iter().zip(&self.finished).map(count)
     }
+}
+
+fn microseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

@@ -18,6 +18,7 @@ pub struct ServeOptions {
     pub(crate) limits: Limits,
     pub(crate) max_body_bytes: usize,
     pub(crate) origins: Vec<String>,
+    pub(crate) has_vllm_metrics: bool,
 }
 
 impl Default for ServeOptions {
@@ -31,6 +32,7 @@ impl Default for ServeOptions {
             limits: Limits::default(),
             max_body_bytes: MAX_BODY_BYTES,
             origins: vec![],
+            has_vllm_metrics: false,
         }
     }
 }
@@ -87,6 +89,14 @@ impl ServeOptions {
     #[must_use]
     pub fn max_body_bytes(mut self, bytes: usize) -> Self {
         self.max_body_bytes = bytes;
+        self
+    }
+
+    /// Whether metrics that vLLM has too have its names, `vllm:…`, in place of `setun_…`. Default:
+    /// false.
+    #[must_use]
+    pub fn vllm_metrics(mut self, has_vllm_names: bool) -> Self {
+        self.has_vllm_metrics = has_vllm_names;
         self
     }
 

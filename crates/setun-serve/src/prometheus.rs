@@ -1,80 +1,66 @@
 //! Metrics in the text format of Prometheus, with vLLM's nouns and units.
 
-use std::{
-    fmt::{Display, Write as _},
-    sync::atomic::Ordering,
-    time::Duration,
-};
+use std::sync::atomic::Ordering;
 
-use setun::{EngineMetrics, TimeHistogram};
+use setun::EngineMetrics;
 
 use crate::{
-    bucket_counts::BucketCounts,
-    model_metrics::ModelMetrics,
+    metrics_page::{Page, to_f64},
+    model_metrics::{ModelMetrics, REQUEST_TIMES, TOKEN_TIMES},
     registry::{LoadState, ModelView},
     server_metrics::ServerMetrics,
 };
 
-/// Bounds of times to the first token and in the queue, in microseconds.
-const FIRST_TOKEN: [u64; 17] = [
+/// Bounds of times to the first token, in microseconds: vLLM's, and one below.
+const FIRST_TOKEN: &[u64] = &[
+    500,
     1_000,
     2_000,
     5_000,
     10_000,
     20_000,
     40_000,
+    60_000,
     80_000,
-    160_000,
-    320_000,
-    640_000,
-    1_280_000,
-    2_560_000,
+    100_000,
+    250_000,
+    500_000,
+    750_000,
+    1_000_000,
+    2_500_000,
     5_000_000,
+    7_500_000,
     10_000_000,
+    20_000_000,
     40_000_000,
+    80_000_000,
     160_000_000,
     640_000_000,
+    2_560_000_000,
 ];
 
-/// Bounds of times between tokens, in microseconds. A small model takes less than one millisecond.
-const BETWEEN_TOKENS: [u64; 17] = [
-    100, 200, 500, 1_000, 2_000, 5_000, 10_000, 25_000, 50_000, 75_000, 100_000, 200_000, 500_000,
-    1_000_000, 5_000_000, 20_000_000, 80_000_000,
-];
+const FIRST_TOKEN_HELP: &str = "From a request to its first token";
+const QUEUE_HELP: &str = "From a request to its place in the batch";
+const PREFILL_HELP: &str = "From the place in the batch to the first token";
+const DECODE_HELP: &str = "From the first token to the last";
+const PER_TOKEN_HELP: &str = "Time of a token after the first, mean of a text";
 
 /// Bounds of the rows of a step.
 const ROWS: [u64; 13] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
 
 /// The metrics of models, each with the counts of its engines, and of the server before them.
 pub(crate) fn text(models: &[(ModelView, EngineMetrics)], server: &ServerMetrics) -> String {
-    let mut page = Page::default();
+    let mut page = Page::new(server.has_vllm_names);
     for (model, engine) in models {
-        page.labels = format!("model_name=\"{}\"", escaped(&model.name));
+        page.begin(&model.name);
         page.loads(model);
         page.gauges(engine);
         page.counters(engine, &model.metrics);
         page.histograms(engine, &model.metrics);
     }
-    page.labels.clear();
+    page.begin_server();
     page.responses(server);
-    page.families.into_iter().map(|family| family.head + &family.lines).collect()
-}
-
-/// A page that grows.
-#[derive(Default)]
-struct Page {
-    families: Vec<Family>,
-    /// The place of the metric that is written.
-    place: usize,
-    /// Labels of all lines.
-    labels: String,
-}
-
-/// A metric: its name, type and values.
-struct Family {
-    name: String,
-    head: String,
-    lines: String,
+    page.into_text()
 }
 
 impl Page {
@@ -97,7 +83,7 @@ impl Page {
         self.one("num_requests_running", "gauge", "Generations in the batch", engine.running);
         self.one("num_requests_waiting", "gauge", "Generations in the queue", engine.waiting);
         let blocks = [
-            ("kv_blocks_total", "Most blocks of the KV cache", engine.blocks),
+            ("kv_blocks_limit", "Most blocks of the KV cache", engine.blocks),
             ("kv_blocks_used", "Blocks of running generations", engine.used_blocks),
             ("kv_blocks_cached", "Blocks kept for prefixes", engine.cached_blocks),
         ];
@@ -120,12 +106,24 @@ impl Page {
 
     fn counters(&mut self, engine: &EngineMetrics, answers: &ModelMetrics) {
         let prompts = answers.prompt_tokens.load(Ordering::Relaxed);
+        let queried = answers.queried_tokens.load(Ordering::Relaxed);
         let cached = answers.cached_tokens.load(Ordering::Relaxed);
         let counters = [
             ("prompt_tokens_total", "Tokens of prompts of requests that ended", prompts),
+            ("prefix_cache_queries_total", "Those looked up in the prefix cache", queried),
             ("prefix_cache_hits_total", "Those found in the prefix cache", cached),
             ("generation_tokens_total", "Tokens that were generated", engine.tokens),
             ("num_preemptions_total", "Generations that gave up their blocks", engine.preemptions),
+            ("steps_total", "Passes over the weights", engine.steps),
+            ("admissions_total", "Places given in the batch", engine.admissions),
+            ("prefix_hits_total", "Those that found cached tokens", engine.prefix_hits),
+            ("spec_decode_num_drafts_total", "Drafts that were verified", engine.drafts),
+            ("spec_decode_num_draft_tokens_total", "Tokens of drafts", engine.draft_tokens),
+            (
+                "spec_decode_num_accepted_tokens_total",
+                "Those that were right",
+                engine.accepted_tokens,
+            ),
             ("request_failure_total", "Generations that ended with an error", engine.failed),
         ];
         for (name, help, value) in counters {
@@ -147,83 +145,40 @@ impl Page {
 
     fn histograms(&mut self, engine: &EngineMetrics, answers: &ModelMetrics) {
         let times = [
-            ("time_to_first_token_seconds", &engine.time_to_first_token, &FIRST_TOKEN),
-            ("request_queue_time_seconds", &engine.queue_time, &FIRST_TOKEN),
-            ("inter_token_latency_seconds", &engine.inter_token_latency, &BETWEEN_TOKENS),
-            ("step_time_seconds", &engine.step_time, &BETWEEN_TOKENS),
+            ("time_to_first_token_seconds", FIRST_TOKEN_HELP, &engine.time_to_first_token),
+            ("request_queue_time_seconds", QUEUE_HELP, &engine.queue_time),
+            ("request_prefill_time_seconds", PREFILL_HELP, &engine.prefill_time),
+            ("request_decode_time_seconds", DECODE_HELP, &engine.decode_time),
+            (
+                "inter_token_latency_seconds",
+                "From a token to the next",
+                &engine.inter_token_latency,
+            ),
+            ("step_time_seconds", "Time of a step", &engine.step_time),
         ];
-        for (name, histogram, bounds) in times {
-            self.times(name, histogram, bounds);
+        for (name, help, histogram) in times {
+            let bounds = match name {
+                "time_to_first_token_seconds" => FIRST_TOKEN,
+                "inter_token_latency_seconds" | "step_time_seconds" => TOKEN_TIMES,
+                _ => REQUEST_TIMES,
+            };
+            self.times(name, help, histogram, bounds);
         }
         let rows = &engine.step_rows;
         let buckets = ROWS.map(|bound| (to_f64(bound), rows.count_up_to(bound)));
-        self.histogram("iteration_tokens_total", &buckets, rows.count(), rows.sum());
-        let (prompts, texts) = (&answers.request_prompt_tokens, &answers.request_generation_tokens);
-        self.counts("request_prompt_tokens", prompts, 1.0);
-        self.counts("request_generation_tokens", texts, 1.0);
-        self.counts("e2e_request_latency_seconds", &answers.latency, 1e3);
-    }
-
-    fn times(&mut self, name: &str, times: &TimeHistogram, bounds: &[u64]) {
-        let bucket = |bound: &u64| {
-            let time = Duration::from_micros(*bound);
-            (time.as_secs_f64(), times.count_up_to(time))
-        };
-        let buckets: Vec<_> = bounds.iter().map(bucket).collect();
-        self.histogram(name, &buckets, times.count(), times.sum().as_secs_f64());
-    }
-
-    fn counts(&mut self, name: &str, counts: &BucketCounts, unit: f64) {
-        let (buckets, all) = counts.cumulative();
-        let buckets: Vec<_> =
-            buckets.into_iter().map(|(bound, count)| (to_f64(bound) / unit, count)).collect();
-        self.histogram(name, &buckets, all, to_f64(counts.sum()) / unit);
-    }
-
-    fn histogram(&mut self, name: &str, buckets: &[(f64, u64)], count: u64, sum: impl Display) {
-        self.head(name, "histogram", "See docs/serving.md");
-        let bucket = format!("{name}_bucket");
-        for (bound, count) in buckets {
-            self.line(&bucket, &format!("le=\"{bound}\""), count);
+        let help = "Rows of a step: prompt tokens and one of each other text";
+        self.histogram("iteration_tokens_total", help, &buckets, (rows.count(), rows.sum()));
+        let counts = [
+            ("request_prompt_tokens", "Tokens of a prompt", &answers.request_prompt_tokens),
+            ("request_generation_tokens", "Tokens of a text", &answers.request_generation_tokens),
+            ("e2e_request_latency_seconds", "From a request to its end", &answers.latency),
+            ("request_time_per_output_token_seconds", PER_TOKEN_HELP, &answers.time_per_token),
+        ];
+        for (name, help, counts) in counts {
+            let unit = if name.ends_with("_seconds") { 1e6 } else { 1.0 };
+            self.counts(name, help, counts, unit);
         }
-        self.line(&bucket, "le=\"+Inf\"", count);
-        self.line(&format!("{name}_sum"), "", sum);
-        self.line(&format!("{name}_count"), "", count);
     }
-
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
-        self.head(name, kind, help);
-        self.line(name, "", value);
-    }
-
-    /// Begins the metric, or continues it for another model.
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        let known = self.families.iter().position(|family| family.name == name);
-        self.place = known.unwrap_or_else(|| {
-            let head = format!("# HELP setun_{name} {help}\n# TYPE setun_{name} {kind}\n");
-            self.families.push(Family { name: name.to_owned(), head, lines: String::new() });
-            self.families.len() - 1
-        });
-    }
-
-    fn line(&mut self, name: &str, labels: &str, value: impl Display) {
-        let Some(family) = self.families.get_mut(self.place) else { return };
-        let comma = if self.labels.is_empty() || labels.is_empty() { "" } else { "," };
-        let labels = format!("{}{comma}{labels}", self.labels);
-        // A string takes all.
-        let _ = writeln!(family.lines, "setun_{name}{{{labels}}} {value}");
-    }
-}
-
-/// Values of metrics are floats.
-#[expect(clippy::cast_precision_loss, reason = "below 2^53")]
-fn to_f64(number: u64) -> f64 {
-    number as f64
-}
-
-/// The value of a label.
-fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 fn usage(engine: &EngineMetrics) -> f64 {
@@ -233,7 +188,10 @@ fn usage(engine: &EngineMetrics) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::{LoadProgress, ModelRegistry, ModelSpec, OpenError};
+    use crate::{
+        metrics_page::OWN,
+        registry::{LoadProgress, ModelRegistry, ModelSpec, OpenError},
+    };
 
     #[test]
     fn each_metric_has_a_type_and_its_buckets_rise() {
@@ -269,5 +227,15 @@ mod tests {
             page[at..].starts_with('1')
         };
         assert!(!bucket("5") && bucket("10") && bucket("+Inf"));
+        let own: Vec<_> = OWN.iter().map(|name| format!("setun_{name}")).collect();
+        assert!(own.iter().all(|name| typed.contains(&**name)), "{typed:?}");
+        let vllm = text(&models, &ServerMetrics::new(true));
+        for name in typed {
+            let is_own = own.iter().any(|own| own == name);
+            let name = if is_own { name.to_owned() } else { name.replacen("setun_", "vllm:", 1) };
+            assert!(vllm.contains(&format!("# TYPE {name} ")), "{name}");
+        }
+        let line = "vllm:num_requests_running{engine=\"0\",model_name=\"c\"} 0\n";
+        assert!(vllm.contains(line), "{vllm}");
     }
 }

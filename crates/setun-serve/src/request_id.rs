@@ -3,50 +3,16 @@
 use std::{
     fmt::Write as _,
     sync::atomic::{AtomicU64, Ordering},
-    time::Instant,
 };
 
-use axum::{
-    extract::{Request, State},
-    http::{HeaderName, HeaderValue},
-    middleware::Next,
-    response::Response,
-};
-use tracing::info;
+use axum::http::{HeaderName, HeaderValue};
 
-use crate::app::App;
-
-const HEADER: HeaderName = HeaderName::from_static("x-request-id");
-
-/// Longest id that is taken from a client, in bytes.
-const MAX_BYTES: usize = 128;
+/// The header with the id of a request.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The id of a request, for those who answer it.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestId(pub(crate) HeaderValue);
-
-/// Gives an answer the id of its request, or a new one, and logs both without their contents.
-pub(crate) async fn identify(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let begun = Instant::now();
-    let given = request.headers().get(HEADER).filter(|id| is_usable(id)).cloned();
-    let id = given.or_else(|| HeaderValue::try_from(new_id("req_")).ok());
-    if let Some(id) = &id {
-        request.extensions_mut().insert(RequestId(id.clone()));
-    }
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let mut response = next.run(request).await;
-    let status = response.status().as_u16();
-    app.metrics.add_response(status);
-    info!(target: "setun_serve", ?id, %method, ?path, status, time = ?begun.elapsed(), "answered");
-    if let Some(id) = id {
-        response.headers_mut().insert(HEADER, id);
-    }
-    response
-}
-
-fn is_usable(id: &HeaderValue) -> bool {
-    (1..=MAX_BYTES).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
-}
 
 /// An id that no other has.
 pub(crate) fn new_id(prefix: &str) -> String {

@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderValue, Method},
     middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
-    routing::{any, get, post},
+    routing::{any, delete, get, post},
 };
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 
@@ -23,15 +23,18 @@ use crate::{
     openai::{chat, completions, embeddings, models},
     options::ServeOptions,
     registry::ModelRegistry,
-    request_id::identify,
+    request_log::identify,
     responses::create,
     score::score,
+    server_metrics::ServerMetrics,
     status,
     tokenize::{detokenize, tokenize},
+    ui,
 };
 
-/// Routes that need no key: those that tell whether the server runs.
-const OPEN: [&str; 3] = ["/", "/health", "/ready"];
+/// Routes that need no key: those that tell whether the server runs, and the page, which asks for a
+/// key where one is needed.
+const OPEN: [&str; 4] = ["/", "/health", "/ready", "/ui"];
 
 /// Who may send requests.
 struct Access {
@@ -53,7 +56,8 @@ fn routes(models: ModelRegistry, options: ServeOptions) -> Router {
     let (max_body_bytes, origins) = (options.max_body_bytes, options.origins);
     models.add_aliases(aliases);
     let limiter = Limiter::new(options.limits);
-    let app = AppState::new(models, lifecycle, Arc::clone(&limiter), max_body_bytes);
+    let metrics = ServerMetrics::new(options.has_vllm_metrics);
+    let app = AppState::new(models, lifecycle, Arc::clone(&limiter), max_body_bytes, metrics);
     let app = Arc::new(app);
     let cors = cors(&origins);
     let access = Arc::new(Access { api_keys, hosts, is_loopback, origins, limiter });
@@ -75,6 +79,9 @@ fn routes(models: ModelRegistry, options: ServeOptions) -> Router {
         .route("/ready", get(status::ready))
         .route("/version", get(status::version))
         .route("/metrics", get(status::metrics))
+        .route("/ui", get(ui::page))
+        .route("/ui/requests", get(ui::requests))
+        .route("/ui/requests/{id}", delete(ui::cancel))
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
         .with_state(Arc::clone(&app))

@@ -8,10 +8,16 @@ use std::{
 /// Counts of answers, whatever model gave them.
 #[derive(Debug, Default)]
 pub(crate) struct ServerMetrics {
+    /// Whether metrics have vLLM's own names.
+    pub(crate) has_vllm_names: bool,
     responses: Mutex<BTreeMap<u16, u64>>,
 }
 
 impl ServerMetrics {
+    pub(crate) fn new(has_vllm_names: bool) -> Self {
+        Self { has_vllm_names, ..Self::default() }
+    }
+
     pub(crate) fn add_response(&self, status: u16) {
         *self.lock().entry(status).or_default() += 1;
     }

@@ -5,7 +5,6 @@ use axum::{
     http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
-use futures::future::{join_all, try_join_all};
 use serde::Serialize;
 
 use crate::{
@@ -64,8 +63,9 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Response, ApiError> 
         return Ok(response);
     }
     let loaded = app.loaded();
-    let run = try_join_all(loaded.iter().map(|model| model.engine.metrics())).await;
-    run.map_err(|error| ApiError::of_run(&error))?;
+    for model in loaded {
+        model.engine.latest_metrics().map_err(|error| ApiError::of_run(&error))?;
+    }
     Ok(json(&Report::new("ready", app.models())))
 }
 
@@ -73,18 +73,18 @@ pub(crate) async fn version() -> Response {
     json(&Version { version: env!("CARGO_PKG_VERSION") })
 }
 
-/// Metrics in the text format of Prometheus. A model that is being unloaded is left out: its counts
-/// are neither those of an engine nor of those that have ended.
+/// Metrics in the text format of Prometheus, as they were after the last step. A model that is being
+/// unloaded is left out: its counts are neither those of an engine nor of those that have ended.
 pub(crate) async fn metrics(State(app): State<App>) -> Response {
     let views = app.models().into_iter().filter(|view| view.state != LoadState::Unloading);
-    let with_counts = views.map(async |view: ModelView| {
+    let with_counts = views.filter_map(|view: ModelView| {
         let mut counts = view.past.clone();
         if let Some(model) = &view.model {
-            counts.add(&model.engine.metrics().await.ok()?);
+            counts.add(&model.engine.latest_metrics().ok()?);
         }
         Some((view, counts))
     });
-    let models: Vec<_> = join_all(with_counts).await.into_iter().flatten().collect();
+    let models: Vec<_> = with_counts.collect();
     let text = prometheus::text(&models, &app.metrics);
     ([(CONTENT_TYPE, METRICS_TYPE)], text).into_response()
 }

@@ -48,6 +48,12 @@ mod error {
 mod event {
     #[derive(Debug, PartialEq)]
     pub(crate) struct Event(pub(crate) usize);
+
+    impl Event {
+        pub(crate) fn is_token(&self) -> bool {
+            self.0 > 0
+        }
+    }
 }
 
 mod options {

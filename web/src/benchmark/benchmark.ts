@@ -5,7 +5,8 @@ import type { Activity } from "../activity.js";
 import { readBackend } from "../controls.js";
 import type { CurrentModel } from "../current-model.js";
 import { element, make } from "../elements.js";
-import { explain, progressWords, showModel } from "../figures.js";
+import { explain } from "../explain.js";
+import { progressWords, showModel } from "../figures.js";
 import { type BenchmarkResult, browserName, fromFragment, median, toFragment } from "./result.js";
 
 const ROUNDS = 3;

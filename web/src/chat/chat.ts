@@ -1,14 +1,12 @@
 /** The chat: conversations, and the model that answers. */
 
-import type { Model } from "setun";
+import type { TextDelta } from "setun";
 import type { Activity } from "../activity.js";
-import { readAnswer, readBackend } from "../controls.js";
-import { BUILT_IN, type CurrentModel } from "../current-model.js";
 import { button, element, saveFile } from "../elements.js";
-import { explain, noteOf, progressWords, showModel } from "../figures.js";
+import { explain } from "../explain.js";
 import { fromJson, toJson } from "./exchange.js";
 import { MessageLog } from "./message-log.js";
-import { startAnswer, usedFormat } from "./prompt.js";
+import { usedFormat } from "./prompt.js";
 import {
   add,
   FORMATS,
@@ -24,6 +22,7 @@ import {
 } from "./thread.js";
 import { ThreadList } from "./thread-list.js";
 import { openThreads, type ThreadStore } from "./thread-store.js";
+import type { Writer } from "./writer.js";
 
 /** Interval of saving while an answer is written. */
 const SAVE_MS = 1000;
@@ -31,9 +30,14 @@ const SAVE_MS = 1000;
 /** Tells the page's other tabs that conversations have changed. */
 const CHANNEL = "setun-threads";
 
+/** Shows the tokens of an answer. */
+export type StepsView = (steps: readonly TextDelta[]) => HTMLElement;
+
 /** The view of conversations. */
 export class Chat {
-  readonly #current: CurrentModel;
+  readonly #writer: Writer;
+  /** The tokens of answers that were written here with log-probabilities. */
+  readonly #steps = new Map<string, TextDelta[]>();
   readonly #activity: Activity;
   readonly #store: ThreadStore;
   readonly #tabs = new BroadcastChannel(CHANNEL);
@@ -49,14 +53,19 @@ export class Chat {
   /** Whether the last message on the page is being written. */
   #isWriting = false;
 
-  static async open(current: CurrentModel, activity: Activity): Promise<Chat> {
-    const chat = new Chat(current, activity, await openThreads());
+  static async open(writer: Writer, activity: Activity, showSteps?: StepsView): Promise<Chat> {
+    const chat = new Chat(writer, activity, await openThreads(), showSteps);
     await chat.#reload();
     return chat;
   }
 
-  private constructor(current: CurrentModel, activity: Activity, store: ThreadStore) {
-    this.#current = current;
+  private constructor(
+    writer: Writer,
+    activity: Activity,
+    store: ThreadStore,
+    showSteps: StepsView | undefined,
+  ) {
+    this.#writer = writer;
     this.#activity = activity;
     this.#store = store;
     this.#list = new ThreadList({
@@ -71,13 +80,17 @@ export class Chat {
         retry: ({ parent }) => this.#answer(parent),
         fork: (message) => this.#open(forkAt(this.#thread, message), true, true),
         select: (message) => this.#change(() => select(this.#thread, message)),
+        tokensOf: ({ id }) => {
+          const steps = this.#steps.get(id);
+          return steps && showSteps?.(steps);
+        },
       },
       (text) => this.#say(text),
     );
     this.#listen();
     // On a narrow screen the list would stand before the conversation.
     element("thread-panel", HTMLDetailsElement).open = matchMedia("(min-width: 52rem)").matches;
-    current.listen(() => this.#show());
+    writer.listen(() => this.#show());
     if (!store.isLasting)
       this.#report(
         "idle",
@@ -167,7 +180,7 @@ export class Chat {
     this.#activity.start(async (signal) => {
       await this.#save();
       try {
-        await this.#write(parent, await this.#load(signal), signal);
+        await this.#write(parent, signal);
       } catch (error) {
         const isStopped = signal.aborted && error === signal.reason;
         this.#report(isStopped ? "idle" : "failed", isStopped ? "Stopped while loading." : explain(error));
@@ -183,48 +196,37 @@ export class Chat {
     });
   }
 
-  async #load(signal: AbortSignal): Promise<Model> {
-    this.#report("loading", "Loading the model…");
-    const model = await this.#current.get(readBackend(), {
-      signal,
-      onProgress: (progress) => this.#report("loading", progressWords(progress)),
-    });
-    showModel(model);
-    this.#report("running", "Reading the conversation…");
-    return model;
-  }
-
-  async #write(parent: string | null, model: Model, signal: AbortSignal): Promise<void> {
+  async #write(parent: string | null, signal: AbortSignal): Promise<void> {
     const thread = this.#thread;
-    const format = usedFormat(thread.format, model.info.hasChatTemplate);
-    const conversation = { system: thread.system, messages: path(thread) };
+    const written = await this.#writer.start({
+      conversation: { system: thread.system, messages: path(thread) },
+      format: thread.format,
+      version: versions(thread, { parent, role: "assistant" }).length,
+      signal,
+      report: (state, words) => this.#report(state, words),
+    });
     const answer = add(thread, parent, "assistant", "");
-    // Another version with the same seed would be the same text.
-    const generation = startAnswer(
-      model,
-      format,
-      conversation,
-      readAnswer(versions(thread, answer).length - 1),
-    );
-    const view = this.#log.append(thread, answer, this.#speaker);
+    const view = this.#log.append(thread, answer, this.#writer.name);
     this.#isWriting = true;
     view.isBusy = true;
-    const stop = () => generation.stop();
+    const stop = () => written.stop();
     signal.addEventListener("abort", stop, { once: true });
     if (signal.aborted) stop();
+    const steps: TextDelta[] = [];
     try {
       let savedAt = performance.now();
-      for await (const { text } of generation) {
-        answer.content += text;
+      for await (const step of written) {
+        if (step.logprob !== undefined) steps.push(step);
+        answer.content += step.text;
         view.update();
         if (performance.now() - savedAt < SAVE_MS) continue;
         savedAt = performance.now();
         void this.#save();
       }
-      const result = await generation.result;
-      answer.note = noteOf(result);
+      answer.note = await written.note;
       this.#report("done", "");
     } finally {
+      if (steps.length > 0) this.#steps.set(answer.id, steps);
       if (answer.content === "") remove(thread, answer, parent);
       if (answer.content === "") this.#report("idle", "The model said nothing.");
     }
@@ -272,13 +274,9 @@ export class Chat {
     this.#list.show(this.#threads, this.#thread);
   }
 
-  get #speaker(): string {
-    return this.#current.choice === BUILT_IN ? "Story model" : this.#current.choice.name;
-  }
-
   #show(): void {
     const thread = this.#thread;
-    const hasTemplate = this.#current.loaded?.model.info.hasChatTemplate ?? this.#current.choice !== BUILT_IN;
+    const hasTemplate = this.#writer.hasChatTemplate;
     const format = usedFormat(thread.format, hasTemplate);
     this.#list.show(this.#threads, thread);
     this.#title.value = thread.title;
@@ -287,7 +285,7 @@ export class Chat {
     element("system-prompt", HTMLElement).hidden = format === "together";
     element("chat-notice", HTMLElement).hidden = hasTemplate;
     element("delete-thread", HTMLButtonElement).disabled = thread.messages.length === 0;
-    if (!this.#isWriting) this.#log.show(thread, this.#speaker, format !== "together");
+    if (!this.#isWriting) this.#log.show(thread, this.#writer.name, format !== "together");
   }
 
   #report(state: string, words: string): void {

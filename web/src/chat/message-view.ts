@@ -12,6 +12,8 @@ export interface MessageActions {
   fork(message: Message): void;
   /** Shows another version. */
   select(message: Message): void;
+  /** The tokens of a message with their probabilities, if they are known. */
+  tokensOf(message: Message): HTMLElement | undefined;
 }
 
 /** A message and its versions. */
@@ -78,7 +80,22 @@ export class MessageView {
     const fork = button("Fork", () => this.#actions.fork(this.message));
     fork.title = "Continue from here in a new conversation";
     const figures = make("span", { className: "note", textContent: note ?? "" });
-    return [...this.#versions(versions), copy, edit, ...(role === "assistant" ? [retry] : []), fork, figures];
+    const answer = role === "assistant" ? [retry] : [];
+    return [...this.#versions(versions), copy, edit, ...answer, fork, ...this.#probabilities(), figures];
+  }
+
+  /** A button that shows the tokens in the place of the text. */
+  #probabilities(): Node[] {
+    const tokens = this.#actions.tokensOf(this.message);
+    if (tokens === undefined) return [];
+    const made = button("Probabilities", () => {
+      const areShown = made.ariaPressed !== "true";
+      made.ariaPressed = String(areShown);
+      if (areShown) this.#body.replaceChildren(tokens);
+      else this.#draw();
+    });
+    made.ariaPressed = "false";
+    return [made];
   }
 
   #versions(versions: readonly Message[]): Node[] {

@@ -71,7 +71,7 @@ export function remove(thread: Thread, message: Message, leaf: string | null): v
 }
 
 /** All versions of a message, the oldest first. */
-export function versions(thread: Thread, { parent, role }: Message): Message[] {
+export function versions(thread: Thread, { parent, role }: Pick<Message, "parent" | "role">): Message[] {
   return thread.messages.filter((each) => each.parent === parent && each.role === role);
 }
 

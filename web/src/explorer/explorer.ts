@@ -3,7 +3,8 @@
 import type { Activity } from "../activity.js";
 import type { Choice } from "../current-model.js";
 import { element, make } from "../elements.js";
-import { explain, size } from "../figures.js";
+import { explain } from "../explain.js";
+import { size } from "../figures.js";
 import { chosenModel } from "../folders.js";
 import { type Checkpoint, readCheckpoint } from "./checkpoint.js";
 import type { Counts } from "./codes.js";

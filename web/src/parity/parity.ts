@@ -4,7 +4,7 @@ import expected from "virtual:parity";
 import { type Backend, load, type Model, SetunError, type TextDelta } from "setun";
 import type { Activity } from "../activity.js";
 import { element, make } from "../elements.js";
-import { explain } from "../figures.js";
+import { explain } from "../explain.js";
 import { compare, digest, type Step } from "./compare.js";
 
 const BACKENDS = ["scalar", "simd128", "relaxed", "webgpu"] as const satisfies readonly Backend[];

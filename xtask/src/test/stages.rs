@@ -205,8 +205,10 @@ fn npm_script(folder: &str, script: &str, totals: &mut super::totals::Totals) ->
     if script.starts_with("test:") || folder == "web" {
         command.env("CHROME", browser::chrome()?).env("FIREFOX", browser::firefox()?);
     }
-    if script == NPM_EQUALITY {
+    if script == NPM_EQUALITY || (folder, script) == ("web", "test") {
         command.env("SETUN_COMMAND", built_with_tests()?.join("setun"));
+    }
+    if script == NPM_EQUALITY {
         command.envs(browser::webkit_driver()?.map(|driver| ("WEBKIT_DRIVER", driver)));
     }
     count(&mut command, totals)

@@ -44,6 +44,7 @@ functions! {
     Engine::device_report(any());
     Engine::self_test(any());
     Engine::metrics(any());
+    Engine::latest_metrics(any());
     Engine::start_profile(any());
     Engine::end_profile(any());
     Engine::start_timeline(any());
@@ -54,6 +55,8 @@ functions! {
     EngineBuilder::draft(any(), any::<Model>());
     EngineBuilder::device(any(), any());
     CancelHandle::cancel(any());
+    CancelHandle::is_running(any());
+    CancelHandle::tokens(any());
     PromptTemplate::parse(any());
     Inferencer::prefill(any(), any(), any(), any());
     Inferencer::decode(any(), any(), any(), any(), any());
@@ -71,6 +74,7 @@ functions! {
     Conversion::new(any(), "", any(), "");
     hub::catalog();
     setun_serve::router(any::<Engine>(), any());
+    ServeOptions::vllm_metrics(any(), any());
     setun_serve::serve(any(), any(), any(), any());
     setun_serve::serve_with(any(), any(), any(), any(), any());
     ModelRegistry::new(any());

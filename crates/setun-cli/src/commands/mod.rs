@@ -24,7 +24,7 @@ use std::{env, ffi::OsString, process};
 
 use clap::{Command as Arguments, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::{error::CliError, output::report, terminal::is_control};
+use crate::{error::CliError, logging::LogFormat, output::report, terminal::is_control};
 
 /// The arguments of `setun`.
 #[derive(Debug, Parser)]
@@ -67,6 +67,15 @@ impl Setun {
         matches
             .and_then(|matches| Self::from_arg_matches(&matches))
             .unwrap_or_else(|error| exit_with(&error.format(&mut arguments)))
+    }
+
+    /// How the log is written.
+    pub(crate) fn log_format(&self) -> LogFormat {
+        match &self.command {
+            #[cfg(feature = "serve")]
+            Command::Serve(args) => args.log_format,
+            _ => LogFormat::default(),
+        }
     }
 
     /// Does what was requested.

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use clap::builder::NonEmptyStringValueParser;
+use clap::{ValueEnum, builder::NonEmptyStringValueParser};
 use futures::future::{Either, select};
 use setun_serve::{ApiKeys, Lifecycle, LoadError, ModelRegistry, ServeOptions, router, serve_with};
 use tokio::{
@@ -23,6 +23,7 @@ use crate::{
     args::{EngineSettings, FileArgs},
     error::CliError,
     input, interrupt,
+    logging::LogFormat,
     output::{counted, report},
 };
 use settings::ServeSettings;
@@ -72,9 +73,27 @@ pub(crate) struct Args {
     #[command(flatten)]
     serve: ServeSettings,
 
+    /// Names of the metrics at `/metrics`
+    #[arg(long, value_name = "NAMES", value_enum, default_value_t)]
+    metrics_compat: MetricNames,
+
+    /// How the log is written that `RUST_LOG` asks for, such as `setun_serve=info`
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub(super) log_format: LogFormat,
+
     /// Seconds in which requests under way may end after a signal
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     grace_time: u32,
+}
+
+/// Prefixes of metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum MetricNames {
+    /// `setun_`
+    #[default]
+    Setun,
+    /// `vllm:` for metrics that vLLM has too, for its dashboards
+    Vllm,
 }
 
 /// See [`Args`].
@@ -86,7 +105,9 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let (listener, address) = args.listen(&runtime)?;
     let (registry, at_start) = args.registry(&serve)?;
     let lifecycle = Lifecycle::new();
-    let options = options(&serve, address, keys.clone()).lifecycle(lifecycle.clone());
+    let options = options(&serve, address, keys.clone())
+        .vllm_metrics(args.metrics_compat == MetricNames::Vllm)
+        .lifecycle(lifecycle.clone());
     let limits = serve.limits();
     let router = router(registry.clone(), options);
     let _guard = interrupt::on_signal({

@@ -8,6 +8,7 @@ use crate::{
     error::Error,
     metrics::EngineMetrics,
     profile::EngineProfile,
+    sync::lock,
 };
 
 impl Engine {
@@ -21,6 +22,23 @@ impl Engine {
         for scheduler in self.schedulers.iter() {
             let metrics = |reply| Command::Maintenance(MaintenanceTask::Metrics(reply));
             sum.add(&scheduler.ask(metrics).await?);
+        }
+        Ok(sum)
+    }
+
+    /// What was counted up to the last step that ended: it waits for none. Whoever has seen the end
+    /// of a generation finds it counted.
+    ///
+    /// # Errors
+    ///
+    /// If the engine has ended.
+    pub fn latest_metrics(&self) -> Result<EngineMetrics, Error> {
+        let mut sum = EngineMetrics::default();
+        for scheduler in self.schedulers.iter() {
+            if scheduler.commands.is_closed() {
+                return Err(Error::Disposed);
+            }
+            sum.add(&lock(&scheduler.metrics));
         }
         Ok(sum)
     }

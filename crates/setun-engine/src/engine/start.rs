@@ -103,8 +103,9 @@ fn engine(mut parts: EngineParts, options: &EngineOptions) -> Result<(Engine, Sc
         if let Some((monitor, every)) = &monitor {
             scheduler = scheduler.with_monitor(monitor.clone(), *every);
         }
+        let metrics = scheduler.published_metrics();
+        handles.push(Handle::new(commands, RequestSlots::new(most), metrics));
         schedulers.push((scheduler, receiver));
-        handles.push(Handle::new(commands, RequestSlots::new(most)));
     }
     if options.profile || options.timeline {
         let timeline = options.timeline.then(Instant::now);

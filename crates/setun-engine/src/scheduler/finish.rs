@@ -4,16 +4,15 @@ use std::{cmp::Reverse, sync::Arc};
 
 use web_time::Instant;
 
-use super::{Running, Scheduler, apply_outputs::End};
-use crate::{engine_info::EngineInfo, error::Error, metrics::EngineMetrics, sequence::Sequence};
+use super::{Running, Scheduler, apply_outputs::End, stats::Stats};
+use crate::{engine_info::EngineInfo, error::Error, sequence::Sequence};
 
 impl Scheduler {
     /// Takes out sequences whose consumers have left or cancelled, and those whose time is over.
     pub(super) fn drop_ended(&mut self) {
         let now = Instant::now();
-        let (info, metrics) = (&self.model.info, &mut self.stats.metrics);
-        self.queue
-            .end_interrupted(now, |sequence| without_interrupted(sequence, now, info, metrics));
+        let (info, stats) = (&self.model.info, &mut self.stats);
+        self.queue.end_interrupted(now, |sequence| without_interrupted(sequence, now, info, stats));
         for index in (0..self.running.len()).rev() {
             if !self.running[index].sequence.is_interrupted(now) {
                 continue;
@@ -22,7 +21,7 @@ impl Scheduler {
             for beam_row in beam_rows {
                 self.kv.pool.remove(beam_row); // its search has ended
             }
-            match without_interrupted(sequence, now, info, metrics) {
+            match without_interrupted(sequence, now, info, stats) {
                 Some(sequence) => self.running.insert(index, Running::new(sequence, kv_slot)),
                 None => self.kv.pool.remove(kv_slot),
             }
@@ -40,18 +39,25 @@ impl Scheduler {
         }
     }
 
-    /// Ends these sequences.
+    /// Ends these sequences. Whoever sees the end of one finds it counted.
     pub(super) fn end_all(&mut self, mut ended: Vec<(usize, End)>) {
         ended.sort_unstable_by_key(|&(index, _)| Reverse(index));
+        let mut finished = vec![];
         for (index, end) in ended {
             match end {
                 Ok((reason, stop)) => {
-                    let mut running = self.remove(index);
-                    running.sequence.finish(reason, stop, &self.model.info);
-                    self.stats.metrics.add_end(reason);
+                    let running = self.remove(index);
+                    self.stats.record_end(reason, &running.sequence);
+                    finished.push((running.sequence, reason, stop));
                 }
                 Err(error) => self.fail(index, error),
             }
+        }
+        if !finished.is_empty() {
+            self.publish();
+        }
+        for (mut sequence, reason, stop) in finished {
+            sequence.finish(reason, stop, &self.model.info);
         }
     }
 
@@ -72,6 +78,7 @@ impl Scheduler {
     fn fail_with(&mut self, index: usize, error: &Arc<Error>) {
         let mut sequence = self.remove(index).sequence;
         self.stats.metrics.failed += sequence.count() as u64;
+        self.publish();
         sequence.take_samples().iter_mut().for_each(|sample| sample.fail(error));
         sequence.fail(error);
     }
@@ -89,15 +96,15 @@ fn without_interrupted(
     mut sequence: Sequence,
     now: Instant,
     info: &EngineInfo,
-    metrics: &mut EngineMetrics,
+    stats: &mut Stats,
 ) -> Option<Sequence> {
     let mut left = sequence.take_samples();
     let prompt_logprobs = sequence.take_prompt_logprobs();
     left.insert(0, sequence);
     left.retain_mut(|sequence| match sequence.interruption(now) {
         Some(reason) => {
+            stats.record_end(reason, sequence);
             sequence.finish(reason, None, info);
-            metrics.add_end(reason);
             false
         }
         None => true,

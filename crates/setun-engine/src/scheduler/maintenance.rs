@@ -22,7 +22,7 @@ impl Scheduler {
         while let Some(task) = self.queue.maintenance.pop_front() {
             match task {
                 MaintenanceTask::Metrics(reply) => {
-                    self.stats.publish(&self.queue, &self.running, &self.kv);
+                    self.publish();
                     let _ = reply.send(self.stats.metrics.clone());
                 }
                 MaintenanceTask::Save { tokens, reply } => {

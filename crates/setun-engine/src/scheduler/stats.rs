@@ -1,15 +1,17 @@
 //! Metrics, telemetry and profiles of a scheduler.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use web_time::Instant;
 
 use super::{KvCache, Running, StepPlan, WaitQueue, apply_outputs::AppliedStep};
 use crate::{
     engine_info::EngineInfo,
+    event::FinishReason,
     metrics::{EngineMetrics, Timed},
     profile::EngineProfile,
     sequence::{Sequence, Wait},
+    sync::{Mutex, lock},
     telemetry::{self, Meters},
     timeline::TimedStep,
 };
@@ -17,10 +19,15 @@ use crate::{
 /// What a scheduler has counted and timed.
 pub(super) struct Stats {
     pub(super) metrics: EngineMetrics,
+    /// A copy for readers who do not wait for a step.
+    published: PublishedMetrics,
     meters: Meters,
     profile: Option<EngineProfile>,
     timeline: Option<Instant>, // its beginning, where it is kept
 }
+
+/// Metrics as they were after the last step.
+pub(crate) type PublishedMetrics = Arc<Mutex<EngineMetrics>>;
 
 /// When a step began, its forward pass too, and how long that took.
 pub(super) struct StepTimes {
@@ -32,7 +39,7 @@ pub(super) struct StepTimes {
 impl Stats {
     pub(super) fn new(info: &EngineInfo) -> Self {
         let (metrics, meters) = (EngineMetrics::default(), Meters::new(info));
-        Self { metrics, meters, profile: None, timeline: None }
+        Self { metrics, published: Arc::default(), meters, profile: None, timeline: None }
     }
 
     /// A sequence was admitted, for the first time or again.
@@ -47,12 +54,14 @@ impl Stats {
     /// The outputs of a step were applied.
     pub(super) fn record_outputs(&mut self, applied: &AppliedStep) {
         for &wait in &applied.waits {
-            let (timed, time) = match wait {
-                Wait::First(time) => (Timed::FirstToken, time),
-                Wait::Next(time) => (Timed::BetweenTokens, time),
-            };
             self.metrics.tokens += 1;
-            self.record_time(timed, time, 1);
+            match wait {
+                Wait::First { request, admission } => {
+                    self.record_time(Timed::FirstToken, request, 1);
+                    self.record_time(Timed::Prefill, admission, 1);
+                }
+                Wait::Next(time) => self.record_time(Timed::BetweenTokens, time, 1),
+            }
         }
         for &(proposed, accepted) in &applied.drafts {
             self.metrics.add_draft(proposed, accepted);
@@ -60,14 +69,26 @@ impl Stats {
         self.metrics.failed += applied.failed_samples;
     }
 
-    /// A step has ended, or several that followed each other.
-    pub(super) fn record_step(&mut self, plan: &StepPlan, elapsed: Duration) {
+    /// A sequence ends without an error.
+    pub(super) fn record_end(&mut self, reason: FinishReason, sequence: &Sequence) {
+        self.metrics.add_end(reason);
+        if let Some(time) = sequence.decode_time() {
+            self.record_time(Timed::Decode, time, 1);
+        }
+    }
+
+    /// The rows of a step were computed, or of several that followed each other.
+    pub(super) fn record_rows(&mut self, plan: &StepPlan) {
         let (rows, prompt_rows) = (plan.batch.rows.len(), plan.prompt_rows);
         let steps = plan.steps();
         telemetry::step(rows, prompt_rows, steps);
         self.metrics.add_step(rows, prompt_rows, steps);
         self.meters.rows(rows, 1);
         self.meters.rows(rows - prompt_rows, steps - 1);
+    }
+
+    /// A step has ended, or several.
+    pub(super) fn record_step(&mut self, steps: usize, elapsed: Duration) {
         let each = elapsed / u32::try_from(steps).unwrap_or(u32::MAX);
         self.record_time(Timed::Step, each, steps as u64);
     }
@@ -116,7 +137,12 @@ impl Stats {
         self.meters.time(timed, time, times);
     }
 
-    /// Sets the numbers of what is there now, and reports all to the meters.
+    /// Where readers find the metrics.
+    pub(super) fn published(&self) -> PublishedMetrics {
+        Arc::clone(&self.published)
+    }
+
+    /// Sets the numbers of what is there now, and reports all to readers and meters.
     pub(super) fn publish(&mut self, queue: &WaitQueue, running: &[Running], kv: &KvCache) {
         let metrics = &mut self.metrics;
         metrics.waiting = queue.count();
@@ -124,6 +150,7 @@ impl Stats {
         metrics.blocks = kv.pool.max_blocks();
         metrics.cached_blocks = kv.pool.idle_blocks();
         metrics.used_blocks = metrics.blocks - kv.pool.free_blocks();
+        lock(&self.published).clone_from(&self.metrics);
         self.meters.update(&self.metrics);
     }
 }

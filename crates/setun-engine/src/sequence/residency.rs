@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use web_time::Instant;
+
 use super::Sequence;
 use crate::telemetry::WaitReason;
 
 /// What the consumer of a token has waited for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
-    /// The first token, since the request.
-    First(Duration),
+    /// The first token, since the request and since it was admitted.
+    First { request: Duration, admission: Duration },
     /// Another, since the one before.
     Next(Duration),
 }
@@ -34,9 +36,11 @@ impl Sequence {
     pub(crate) fn enter(&mut self, cached: usize) -> bool {
         self.request.trace.admitted(cached);
         self.request.samples.iter_mut().for_each(|sample| sample.trace.admitted(cached));
+        self.set_running(true);
         let most = self.task.beam_mut().map_or(usize::MAX, super::beam_search::Search::enter);
         self.cached = cached.min(most);
-        let is_first = !std::mem::replace(&mut self.entered, true);
+        let is_first = self.entered.is_none();
+        self.entered = self.entered.or_else(|| Some(Instant::now()));
         if is_first {
             self.cached_tokens = self.cached.min(self.request.prompt.len());
         }
@@ -51,12 +55,24 @@ impl Sequence {
 
     /// Whether it has had a place in the cache.
     pub(crate) fn has_entered(&self) -> bool {
-        self.entered
+        self.entered.is_some()
     }
 
     /// It has lost its place in the cache.
     pub(crate) fn leave(&self) {
         self.request.trace.preempted(self.cached);
+        self.set_running(false);
+    }
+
+    fn set_running(&self, is_running: bool) {
+        let samples = self.request.samples.iter();
+        samples.for_each(|sample| sample.queue.set_running(is_running));
+        self.queue().set_running(is_running);
+    }
+
+    /// Time from the first token to the last; none before the first.
+    pub(crate) fn decode_time(&self) -> Option<Duration> {
+        Some(self.last_token?.saturating_duration_since(self.first_token?))
     }
 
     /// What the last token was waited for, once.

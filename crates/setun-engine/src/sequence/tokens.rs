@@ -1,6 +1,6 @@
 //! Tokens of a sequence: their choice, their text and their events.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use setun_model::Row;
 use setun_ops::{argmax::NONE, top_logits::Ranked};
@@ -68,7 +68,10 @@ impl Sequence {
         let now = Instant::now();
         self.wait = Some(match self.last_token.replace(now) {
             Some(last) => Wait::Next(now - last),
-            None => Wait::First(now - self.request.arrival_time),
+            None => Wait::First {
+                request: now - self.request.arrival_time,
+                admission: self.entered.map_or(Duration::ZERO, |entered| now - entered),
+            },
         });
         if self.first_token.is_none() {
             self.first_token = Some(now);

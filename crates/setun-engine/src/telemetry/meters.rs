@@ -58,11 +58,13 @@ const MEMORY_KINDS: [(&str, Reader); 4] = [
 const ROWS: &str = "setun_step_rows";
 
 /// By [`Timed`].
-const TIMES: [(&str, &str); 4] = [
+const TIMES: [(&str, &str); 6] = [
     ("setun_queue_seconds", "From a request to its place in the cache"),
     ("setun_time_to_first_token_seconds", "From a request to its first token"),
     ("setun_inter_token_latency_seconds", "From a token to the next"),
     ("setun_step_seconds", "A step"),
+    ("setun_prefill_seconds", "From a place in the cache to the first token"),
+    ("setun_decode_seconds", "From the first token to the last"),
 ];
 
 /// Metrics that a scheduler sends to the recorder installed when it began.

@@ -49,10 +49,19 @@ async fn tokens_of_answers_are_those_counted() {
     for (name, value) in [
         ("prompt_tokens_total", prompts),
         ("generation_tokens_total", texts),
+        ("prefix_cache_queries_total", prompts),
         ("prefix_cache_hits_total", cached),
+        // What was computed: the rest of the prompts, and all of each text but its last token.
+        ("iteration_tokens_total_sum", prompts - cached + texts - 4),
         ("request_prompt_tokens_count", 2),
         ("request_generation_tokens_count", 4),
         ("time_to_first_token_seconds_count", 4),
+        ("request_prefill_time_seconds_count", 4),
+        ("request_decode_time_seconds_count", 4),
+        ("request_queue_time_seconds_count", 4),
+        ("inter_token_latency_seconds_count", texts - 4),
+        ("e2e_request_latency_seconds_count", 2),
+        ("num_requests_running", 0),
         ("kv_blocks_used", 0),
     ] {
         let line = format!("setun_{name}{{model_name=\"stories\"}} {value}\n");

@@ -119,7 +119,7 @@ fn each_sequence_gets_the_token_of_its_row() {
     let mut step = Step::new(two());
     let applied = step.apply_tokens(&[3, 4]);
     assert_eq!((applied.waits.len(), applied.ended.len()), (2, 0));
-    assert!(applied.waits.iter().all(|wait| matches!(wait, Wait::First(_))));
+    assert!(applied.waits.iter().all(|wait| matches!(wait, Wait::First { .. })));
     assert_eq!((step.tokens(), step.cached()), (vec![vec![3], vec![4]], vec![2, 3]));
     assert_eq!(step.running[1].sequence.pending(), [4]);
 }

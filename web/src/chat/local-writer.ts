@@ -1,0 +1,46 @@
+/** Answers of the model in this browser. */
+
+import type { GenerationResult } from "setun";
+import { readAnswer, readBackend } from "../controls.js";
+import { BUILT_IN, type CurrentModel } from "../current-model.js";
+import { noteOf, progressWords, showModel } from "../figures.js";
+import { startAnswer, usedFormat } from "./prompt.js";
+import type { Answer, Question, Writer } from "./writer.js";
+
+/** Loads the chosen model when it is first needed. */
+export class LocalWriter implements Writer {
+  readonly #current: CurrentModel;
+
+  constructor(current: CurrentModel) {
+    this.#current = current;
+  }
+
+  get name(): string {
+    return this.#current.choice === BUILT_IN ? "Story model" : this.#current.choice.name;
+  }
+
+  get hasChatTemplate(): boolean {
+    return this.#current.loaded?.model.info.hasChatTemplate ?? this.#current.choice !== BUILT_IN;
+  }
+
+  listen(listener: () => void): void {
+    this.#current.listen(listener);
+  }
+
+  async start({ conversation, format, version, signal, report }: Question): Promise<Answer> {
+    report("loading", "Loading the model…");
+    const model = await this.#current.get(readBackend(), {
+      signal,
+      onProgress: (progress) => report("loading", progressWords(progress)),
+    });
+    showModel(model);
+    report("running", "Reading the conversation…");
+    const used = usedFormat(format, model.info.hasChatTemplate);
+    const generation = startAnswer(model, used, conversation, readAnswer(version));
+    return {
+      [Symbol.asyncIterator]: () => generation[Symbol.asyncIterator](),
+      note: generation.result.then((result: GenerationResult) => noteOf(result)),
+      stop: () => generation.stop(),
+    };
+  }
+}

@@ -1,0 +1,165 @@
+/** The page of `setun serve` over a server of its own, in a browser. */
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, before, beforeEach, describe, it } from "node:test";
+import { setTimeout } from "node:timers/promises";
+import { launchFirefox } from "../../npm/test-support/browsers.js";
+import { launch } from "../browser.mjs";
+import { findings } from "./findings.mjs";
+import { PATIENCE, WEB } from "./preview.mjs";
+
+const COMMAND = process.env.SETUN_COMMAND ?? join(WEB, "../target/debug/setun");
+
+/** @type {import("node:child_process").ChildProcess} */
+let server;
+let url = "";
+/** @type {import("playwright-core").Browser} */
+let browser;
+/** @type {import("playwright-core").Page} */
+let page;
+
+before(async () => {
+  server = spawn(COMMAND, ["serve", "--port", "0"], { stdio: ["ignore", "ignore", "pipe"] });
+  const failed = new Promise((_, reject) => server.once("error", reject));
+  const lines = createInterface({ input: /** @type {any} */ (server.stderr) });
+  const started = (async () => {
+    for await (const line of lines) {
+      const found = /http:\/\/\S+/.exec(line);
+      if (found) return found[0];
+    }
+    throw new Error(`${COMMAND} ended`);
+  })();
+  url = /** @type {string} */ (await Promise.race([started, failed]));
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  server?.kill("SIGKILL");
+});
+
+/** Opens the page. @param {import("playwright-core").BrowserContextOptions} options */
+async function open(options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1200, height: 900 }, ...options });
+  page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE.timeout);
+  await page.goto(`${url}/ui`);
+  await page.waitForSelector("#messages > *");
+}
+
+/** @param {string} text @param {string} tokens */
+async function ask(text, tokens) {
+  await page.fill("#max-tokens", tokens);
+  await page.fill("#seed", "3");
+  await page.fill("#message", text);
+  await page.keyboard.press("Enter");
+}
+
+/** Many long texts, again and again until they are cut short. */
+async function load() {
+  const body = JSON.stringify({ prompt: "A cat", n: 16, min_tokens: 400, max_tokens: 400, temperature: 1 });
+  for (let tokens = 16 * 400; tokens === 16 * 400; ) {
+    const answer = await fetch(`${url}/v1/completions`, { method: "POST", body });
+    tokens = (await answer.json()).usage.completion_tokens;
+  }
+}
+
+/** Presses Cancel until the load is over: an answer may end before it is cancelled. @param {Promise<void>} loaded */
+async function cancel(loaded) {
+  const cancelled = page.getByRole("button", { name: /^Cancel / });
+  const pressed = () =>
+    cancelled.click({ timeout: 5_000 }).then(
+      () => true,
+      () => true,
+    );
+  while (await Promise.race([loaded.then(() => false), pressed()])) await setTimeout(200);
+}
+
+describe("the page of a server", () => {
+  beforeEach(async () => open());
+
+  it("continues a text and shows the probability of each token", async () => {
+    /** @type {string[]} */
+    const requests = [];
+    page.on("request", (request) => requests.push(request.url()));
+    assert.match((await page.textContent("#chat-notice")) ?? "", /no chat template/);
+    await ask("Once upon a time, a fox", "12");
+    await page.waitForSelector('#chat-status[data-state="done"]');
+    const text = (await page.locator("article .body").nth(1).textContent()) ?? "";
+    await page.getByRole("button", { name: "Probabilities" }).click();
+    const tokens = page.locator(".answer-tokens .token");
+    assert.equal(await tokens.count(), 12);
+    const joined = (await tokens.allTextContents()).join("");
+    assert.equal(joined.trim().replace(/\s+/g, " "), text.trim().replace(/\s+/g, " "));
+    await tokens.nth(3).click();
+    assert.equal(await page.locator("#token-choices li").count(), 5);
+    assert.match((await page.textContent("#token-said")) ?? "", / · [\d.]+ %$/);
+    assert.ok(
+      requests.every((address) => address.startsWith(url)),
+      requests.join(" "),
+    );
+  });
+
+  it("draws metrics that move, and cancels a request", async () => {
+    const loaded = load();
+    await page.click('nav a[href="#server"]');
+    await page.waitForSelector('#request-rows td:text-is("running")');
+    const line = page.locator('[data-figure="rate"] path.line');
+    await page.waitForFunction(() => {
+      const path = document.querySelector('[data-figure="rate"] path.line')?.getAttribute("d") ?? "";
+      return path.split("H").length > 3;
+    });
+    assert.notEqual(await line.getAttribute("d"), "");
+    const rate = await page.locator('[data-figure="rate"] dd').first().textContent();
+    assert.ok(Number(rate) > 0, rate ?? "nothing");
+    await cancel(loaded);
+    await page.waitForSelector("#no-requests:visible");
+  });
+});
+
+for (const [name, width, colorScheme] of /** @type {const} */ ([
+  ["light", 1200, "light"],
+  ["dark and narrow", 390, "dark"],
+])) {
+  it(`has no findings of axe and needs no sideways scrolling: ${name}`, async () => {
+    await open({ viewport: { width, height: 900 }, colorScheme, reducedMotion: "reduce" });
+    await ask("Tom and Lily", "8");
+    await page.getByRole("button", { name: "Probabilities" }).click();
+    await page.locator(".answer-tokens .token").nth(2).click();
+    assert.equal(await findings(page), "");
+    await page.keyboard.press("Escape");
+    const loaded = load();
+    await page.click('nav a[href="#server"]');
+    await page.waitForSelector("#request-rows tr");
+    assert.equal(await findings(page), "");
+    const excess = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    assert.ok(excess <= 0, `${excess} pixels too wide`);
+    await cancel(loaded);
+  });
+}
+
+it("chats, shows probabilities and cancels in Firefox", async () => {
+  const firefox = await launchFirefox();
+  const tab = await firefox.newPage();
+  tab.setDefaultTimeout(PATIENCE.timeout);
+  try {
+    await tab.goto(`${url}/ui#server`);
+    const loaded = load();
+    // A button of a request that has just ended is gone.
+    const presses = setInterval(() => tab.click("#request-rows button").catch(() => {}), 300);
+    await loaded;
+    clearInterval(presses);
+    await tab.goto(`${url}/ui#chat`);
+    await tab.waitForSelector("#messages .beginnings");
+    await tab.type("#max-tokens", "8");
+    await tab.type("#seed", "3");
+    await tab.type("#message", "A frog\n");
+    await tab.waitForSelector('#chat-status[data-state="done"]');
+    await tab.click('button[aria-pressed="false"]');
+    assert.equal(await tab.$$eval(".answer-tokens .token", (tokens) => tokens.length), 8);
+  } finally {
+    await firefox.close();
+  }
+});
