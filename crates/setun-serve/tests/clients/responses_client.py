@@ -89,9 +89,7 @@ def tools(context: Context) -> None:
         result = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
         late = {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "Be brief."}]}
         history = [*messages, call.to_dict(), result, late]
-        answer = strict.responses.create(
-            **{**request, "input": history, "tool_choice": "none", "max_output_tokens": 4}
-        )
+        answer = strict.responses.create(**{**request, "input": history, "tool_choice": "none", "max_output_tokens": 4})
         assert answer.output[0].type == "message", answer
 
 
