@@ -107,7 +107,7 @@ fn refuse_thinking(fields: &mut Fields) -> Result<(), ApiError> {
     }
 }
 
-/// Time to keep the model: it stays loaded.
+/// Time to keep the model, which the configuration alone says.
 pub(super) fn check_keep_alive(fields: &mut Fields) -> Result<(), ApiError> {
     match fields.take("keep_alive") {
         None | Some(Value::Number(_) | Value::String(_)) => Ok(()),
