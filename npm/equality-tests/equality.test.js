@@ -14,7 +14,7 @@ import { drawRequests } from "../test-support/draw-requests.js";
 import { INDEX_HTML } from "../test-support/page.js";
 import { makeProject, writeFiles } from "../test-support/project.js";
 import { startServer } from "../test-support/server.js";
-import { IMPORT_MAP, PLAIN_TEMPLATE, SHAPES_MAIN, tellShapes } from "../test-support/shapes.js";
+import { IMPORT_MAP, PLAIN_TEMPLATE, SHAPES_MAIN, tellShapes, useTools } from "../test-support/shapes.js";
 import { hasWebKit, openInWebKit } from "../test-support/webkit.js";
 
 const SEED = Number(process.env.SETUN_SEED ?? Math.floor(Math.random() * 2 ** 31));
@@ -65,8 +65,9 @@ function tellByCommand({ prompt, options }) {
 
 /** @param {unknown} given */
 async function inNode(given) {
+  const [text, tasks] = [JSON.stringify(given), [tellShapes, useTools]];
   const script = `import "./main.js";
-    console.log(JSON.stringify(await (${tellShapes})(${JSON.stringify(given)})));`;
+    console.log(JSON.stringify([${tasks.map((task) => `await (${task})(${text})`)}]));`;
   await writeFiles(project.folder, { "script.js": script });
   const options = { encoding: /** @type {const} */ ("utf8"), maxBuffer: 2 ** 26 };
   return JSON.parse(execFileSync(process.execPath, [join(project.folder, "script.js")], options));
@@ -89,7 +90,9 @@ async function tellIn(host) {
   if (open === undefined) return inNode({ source: join(project.folder, "model"), requests: REQUESTS });
   const { page, close } = await open(`${server.url}/index.html`);
   try {
-    return await page.evaluate(tellShapes, { source: "/model/", requests: REQUESTS });
+    const given = { source: "/model/", requests: REQUESTS };
+    const told = await page.evaluate(tellShapes, given);
+    return host === "Firefox" ? [told, await page.evaluate(useTools, given)] : [told];
   } finally {
     await close();
   }
@@ -97,6 +100,14 @@ async function tellIn(host) {
 
 /** @param {unknown} tokens */
 const hashOf = (tokens) => createHash("sha256").update(JSON.stringify(tokens)).digest("hex").slice(0, 16);
+
+/** What adapters call the tool with, with one seed, how they are aborted, and what the model says then. */
+const CALL = { city: "Bern", days: 5 };
+const USED = {
+  calls: [CALL, CALL, CALL],
+  aborted: ["ended", "AbortError", "AbortError"],
+  after: " and a dog were",
+};
 
 describe(`${REQUESTS.length} drawn requests (SETUN_SEED=${SEED})`, () => {
   it("give some text", () => {
@@ -110,10 +121,12 @@ describe(`${REQUESTS.length} drawn requests (SETUN_SEED=${SEED})`, () => {
   for (const host of ["Node", ...Object.keys(BROWSERS)]) {
     const isAbsent = host === "WebKit" && !hasWebKit && process.env.CI === undefined;
     it.skipIf(isAbsent)(`have the command's tokens and text in ${host}`, async () => {
-      const { build, told } = await tellIn(host);
+      const [{ build, told }, used] = await tellIn(host);
       expect(told).toEqual({ core: expected, openai: expected, aiSdk: expected, promptApi: expected });
       const tokens = told.core.flatMap((/** @type {any} */ { tokens }) => tokens);
       console.log(`${host}, ${build}: ${hashOf(tokens)}`);
+      // Tools and aborts are of JavaScript alone, and take seconds in a browser.
+      expect(used).toEqual(["Node", "Firefox"].includes(host) ? USED : undefined);
     });
   }
 });
