@@ -65,8 +65,7 @@ describe.each([
   it.each([
     ["opfs", []],
     ["cache", []],
-    // Older browsers are played by Chromium alone: Firefox, which has had both as long as files that are written in place,
-    // stands still one time in five without them.
+    // Older browsers are played by Chromium alone: Firefox has had both as long as files that are written in place.
     ...(name === "Chromium" ? OLDER.map((lacking) => ["opfs", lacking]) : []),
   ])("satisfies the contract: %s without %o", async (storage, lacking) => {
     expect(await ask({ run: "contract", storage, lacking })).toEqual([]);
@@ -77,8 +76,7 @@ describe.each([
     expect(await ask({ run: "kind", storage: "own", lacking: ["createSyncAccessHandle"] })).toBe("cache");
   });
 
-  // Firefox, on a machine with much else to do, once left the next worker waiting for ever.
-  it("releases a file and its lock when a worker ends", { retry: 1 }, async () => {
+  it("releases a file and its lock when a worker ends", async () => {
     const found = await page.evaluate(async () => {
       const { start, ask } = /** @type {any} */ (globalThis).setun;
       const first = start({ run: "hold", storage: "opfs" });
@@ -86,7 +84,7 @@ describe.each([
       const second = ask({ run: "take", storage: "opfs" });
       const waits = await Promise.race([second, new Promise((resolve) => setTimeout(resolve, 300, "waits"))]);
       const unlocked = ask({ run: "takeUnlocked", storage: "opfs" });
-      await new Promise((resolve) => setTimeout(resolve, 1000));
+      await new Promise((resolve) => setTimeout(resolve, 300));
       first.worker.terminate();
       return { waits, unlocked: await unlocked, found: await second };
     });

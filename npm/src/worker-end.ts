@@ -17,7 +17,8 @@ export interface LockHeld {
 
 /**
  * Has a worker hold a lock, and calls `ended` when the worker is no more. Without locks, as on insecure pages, it is
- * never called. Returns a function that ends the watch.
+ * never called. Returns a function that ends the watch. The page's request refers to the worker until then: Firefox
+ * collects workers that nothing refers to, even while they wait for the private file system.
  */
 export function watchWorker(worker: Worker, ended: () => void): () => void {
   const locks = globalThis.navigator?.locks;

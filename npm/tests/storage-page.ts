@@ -5,9 +5,13 @@ import { modelsOn } from "../src/store/models.js";
 import { requestPersistence, storageEstimate } from "../src/store/quota.js";
 import type { Task } from "./storage-worker.js";
 
+/** Firefox collects, and so ends, a worker that nothing refers to while it waits for the private file system. */
+const workers: Worker[] = [];
+
 /** A worker and its answer. */
 function start(task: Task): { worker: Worker; answer: Promise<unknown> } {
   const worker = new Worker("./storage-worker.js", { type: "module" });
+  workers.push(worker);
   const answer = new Promise((resolve, reject) => {
     worker.addEventListener("error", ({ message }) => reject(new Error(message)));
     worker.addEventListener("message", ({ data }) => {
