@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { type Chunk, ChunkedBlob, keepLastChunk } from "../src/store/chunked-blob.js";
 import { completeLines, lineBytes } from "../src/store/journal.js";
 import { MemoryStorage } from "./memory-storage.js";
 import { CONTRACT } from "./storage-contract.js";
@@ -33,4 +34,22 @@ describe("lines of a journal", () => {
       expect(found.lines.length).toBe(whole);
     }
   });
+});
+
+it("a chunk is read once for all parts of it in a row, and again after a failure", async () => {
+  const reads: number[] = [];
+  const read = async ({ start, end }: Chunk) => {
+    if (reads.push(start) === 1) throw new Error("lost");
+    return new Blob([new Uint8Array(end - start).map((_, index) => start + index)]);
+  };
+  const chunks = [0, 10, 20].map((start) => ({ start, end: start + 10 }));
+  const blob = new ChunkedBlob(chunks, keepLastChunk(read));
+  const bytesOf = async (start: number, end: number) => [...(await blob.slice(start, end).bytes())];
+  await expect(bytesOf(0, 2)).rejects.toThrow("lost");
+  expect(await bytesOf(0, 2)).toEqual([0, 1]);
+  expect(await bytesOf(4, 5)).toEqual([4]);
+  expect(await bytesOf(9, 11)).toEqual([9, 10]);
+  expect(await bytesOf(12, 13)).toEqual([12]);
+  expect(await bytesOf(0, 1)).toEqual([0]);
+  expect(reads).toEqual([0, 0, 10, 0]);
 });

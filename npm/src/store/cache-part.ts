@@ -1,7 +1,7 @@
 /** A partial file in the Cache API. It has the chunks of the complete file, but no chunk list. */
 
 import type { CacheFiles } from "./cache-files.js";
-import { type Chunk, ChunkedBlob } from "./chunked-blob.js";
+import { type Chunk, ChunkedBlob, keepLastChunk, type ReadChunk } from "./chunked-blob.js";
 import { completeLines, lineBytes } from "./journal.js";
 import type { PartialFile } from "./storage.js";
 import { translateErrors } from "./storage-errors.js";
@@ -11,6 +11,7 @@ export class CachePartialFile implements PartialFile {
   readonly #path: string;
   readonly #chunks: Map<number, Chunk>;
   #lines: readonly string[];
+  #read: ReadChunk;
   /** Resolves after the last requested write of the journal. */
   #turn: Promise<unknown> = Promise.resolve();
   /** Removal of another file with this name, before the first change. */
@@ -21,6 +22,7 @@ export class CachePartialFile implements PartialFile {
     this.#path = path;
     this.#chunks = new Map(chunks.map((chunk) => [chunk.start, chunk]));
     this.#lines = lines;
+    this.#read = this.#reader();
     // Without a journal the chunks are invalid.
     if (lines.length > 0) this.#alone = Promise.resolve();
   }
@@ -42,10 +44,9 @@ export class CachePartialFile implements PartialFile {
   }
 
   async read(start: number, end: number): Promise<Uint8Array> {
-    return translateErrors("read", `${this.#path}.part`, async () => {
-      const read = (chunk: Chunk) => this.#files.readChunk(this.#path, chunk.start);
-      return new ChunkedBlob(this.#inOrder(), read).slice(start, end).bytes();
-    });
+    return translateErrors("read", `${this.#path}.part`, () =>
+      new ChunkedBlob(this.#inOrder(), this.#read).slice(start, end).bytes(),
+    );
   }
 
   async writeChunk(start: number, bytes: Uint8Array, line: string): Promise<void> {
@@ -54,6 +55,7 @@ export class CachePartialFile implements PartialFile {
       await this.#files.writeChunk(this.#path, start, bytes as Uint8Array<ArrayBuffer>);
     });
     this.#chunks.set(start, { start, end: start + bytes.length });
+    this.#read = this.#reader();
     await this.appendLine(line);
   }
 
@@ -71,6 +73,7 @@ export class CachePartialFile implements PartialFile {
       this.#files.remove((path) => path === `${this.#path}.part`),
     );
     this.#chunks.clear();
+    this.#read = this.#reader();
   }
 
   async finish(): Promise<void> {
@@ -103,6 +106,11 @@ export class CachePartialFile implements PartialFile {
   #removeOther(): Promise<void> {
     this.#alone ??= this.#files.remove((path) => path === this.#path || path === `${this.#path}.part`);
     return this.#alone;
+  }
+
+  /** A reader without a kept chunk. */
+  #reader(): ReadChunk {
+    return keepLastChunk(({ start }) => this.#files.readChunk(this.#path, start));
   }
 
   #inOrder(): Chunk[] {

@@ -2,7 +2,7 @@
 
 import { CacheFiles } from "./cache-files.js";
 import { CachePartialFile } from "./cache-part.js";
-import { ChunkedBlob } from "./chunked-blob.js";
+import { ChunkedBlob, keepLastChunk } from "./chunked-blob.js";
 import type { PartialFile, Storage } from "./storage.js";
 import { translateErrors } from "./storage-errors.js";
 
@@ -52,8 +52,9 @@ export class CacheStorageOfModels implements Storage {
 
   async #complete(path: string): Promise<ChunkedBlob | undefined> {
     const chunks = await this.#files.chunks(path);
-    const read = ({ start }: { start: number }) =>
-      translateErrors("read", path, () => this.#files.readChunk(path, start));
+    const read = keepLastChunk(({ start }) =>
+      translateErrors("read", path, () => this.#files.readChunk(path, start)),
+    );
     return chunks && new ChunkedBlob(chunks, read);
   }
 }

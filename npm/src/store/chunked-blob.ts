@@ -9,6 +9,24 @@ export interface Chunk {
 /** Reads a chunk. */
 export type ReadChunk = (chunk: Chunk) => Promise<Blob>;
 
+/**
+ * A reader that keeps the last chunk. Tensors are read one after the other, and each is a small part of a chunk, which
+ * Firefox decrypts as a whole in private windows.
+ */
+export function keepLastChunk(read: ReadChunk): ReadChunk {
+  let last: { readonly start: number; readonly blob: Promise<Blob> } | undefined;
+  return async (chunk) => {
+    if (last?.start !== chunk.start) last = { start: chunk.start, blob: read(chunk) };
+    const { blob } = last;
+    try {
+      return await blob;
+    } catch (thrown) {
+      if (last?.blob === blob) last = undefined;
+      throw thrown;
+    }
+  };
+}
+
 /** A `Blob` on the calling thread that reads its chunks on demand. */
 export class ChunkedBlob extends Blob {
   readonly #chunks: readonly Chunk[];
