@@ -3,7 +3,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { launchChromium, launchFirefox } from "../test-support/browsers.js";
+import { launchChromium, launchFirefox, launchInPuppeteer } from "../test-support/browsers.js";
 import { embeddedModel, largeModel } from "../test-support/checkpoint.js";
 import { INDEX_HTML, PLAIN_MAIN } from "../test-support/page.js";
 import { makeProject } from "../test-support/project.js";
@@ -64,16 +64,17 @@ beforeEach(async () => {
 });
 afterEach(() => context.close());
 
-async function openPage() {
-  const page = await context.newPage();
+/** @returns {Promise<import("playwright-core").Page>} */
+async function openPage(/** @type {{ newPage(): Promise<any> }} */ opener = context) {
+  const page = await opener.newPage();
   await page.goto(`${server.url}/index.html`);
   await page.waitForFunction(() => "setun" in window);
   return page;
 }
 
 /** A tab with the shared model. */
-async function openTab(load = LOAD) {
-  const page = await openPage();
+async function openTab(load = LOAD, opener = /** @type {{ newPage(): Promise<any> }} */ (context)) {
+  const page = await openPage(opener);
   await page.evaluate(
     async ({ source, load }) => {
       const all = /** @type {any} */ (globalThis);
@@ -144,8 +145,8 @@ async function crash(page) {
 }
 
 /**
- * Sends a page the event that a browser sends before it freezes one, or after. The protocol's own freeze does nothing:
- * the driver keeps all pages visible.
+ * Sends a page the event that a browser sends before it freezes one, or after. The protocol's own freeze does nothing
+ * to pages that are visible, as all of Playwright's are.
  * @param {import("playwright-core").Page} page @param {"freeze" | "resume"} type
  */
 const send = (page, type) => page.evaluate((type) => document.dispatchEvent(new Event(type)), type);
@@ -273,6 +274,37 @@ describe("a leader that ends", () => {
     await Promise.all(pages.map(release));
     expect(await Promise.all(pages.map(end))).toEqual(pages.map((_, seed) => whole(texts[seed])));
     expect(workersOf(pages)).toBe(1);
+  });
+
+  it("by a freeze of Chromium lets a follower go on, and goes on when it is active again", async () => {
+    const chromium = await launchInPuppeteer();
+    try {
+      const leader = await openTab(LOAD, chromium);
+      await begin(leader, 0, HOLD);
+      await leader.waitForFunction(() => /** @type {any} */ (globalThis).tokens >= 20);
+      const beats = () => leader.evaluate(() => /** @type {any} */ (globalThis).beats);
+      await leader.evaluate(() => {
+        const all = /** @type {any} */ (globalThis);
+        all.beats = 0;
+        setInterval(() => {
+          all.beats += 1;
+        }, 10);
+      });
+      const follower = await openTab(LOAD, chromium);
+      await begin(follower, 1, HOLD);
+      const session = await /** @type {any} */ (leader).createCDPSession();
+      await session.send("Page.setWebLifecycleState", { state: "frozen" });
+      await expect.poll(() => follower.workers().length, { timeout: 60_000 }).toBe(1);
+      const frozenAt = await beats();
+      await release(follower);
+      expect(await end(follower)).toEqual(whole(texts[1]));
+      expect(await beats()).toBe(frozenAt);
+      await session.send("Page.setWebLifecycleState", { state: "active" });
+      await release(leader);
+      expect(await end(leader)).toEqual(whole(texts[0]));
+    } finally {
+      await chromium.close();
+    }
   });
 });
 

@@ -46,8 +46,13 @@ export function openChromiumProfile(folder) {
  * @param {string} folder
  */
 export function launchWithExtension(folder) {
+  return launchInPuppeteer({ enableExtensions: [folder] });
+}
+
+/** Starts Chromium with tabs that are hidden behind the newest, and so may be frozen. Playwright keeps all visible. */
+export function launchInPuppeteer(options = {}) {
   const executablePath = find("Chromium", "CHROME", CHROMES);
-  return puppeteer.launch({ executablePath, args: QUIET, pipe: true, enableExtensions: [folder] });
+  return puppeteer.launch({ executablePath, args: QUIET, pipe: true, ...options });
 }
 
 /** Starts Firefox. Playwright drives only its own build of it, so this is Puppeteer, whose pages evaluate alike. */
