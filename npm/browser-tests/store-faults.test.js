@@ -388,7 +388,7 @@ describe("a model that WebAssembly cannot hold", PATIENCE, () => {
     expect([code, message]).toEqual([
       "out-of-memory",
       expect.stringMatching(
-        /huge.* weights need [45]\.\d\d GB .* at most 4\.29 GB are available; take a smaller/,
+        /huge.* weights need [45]\.\d\d GB, .* at most 4\.29 GB are available; take a smaller/,
       ),
     ]);
     expect(stage.models.sent).toBe(header.length);

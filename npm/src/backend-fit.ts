@@ -76,29 +76,26 @@ export function checkBackends(
     });
 }
 
-/** The used part of a request to load a model. */
-interface TooLargeRequest {
-  readonly source: { readonly name: string };
-  readonly backend: string;
-  readonly memoryPages?: number;
-}
-
 /**
- * Refuses weights that the memory of WebAssembly can never have, before they are requested. Those for a GPU pass through
- * one by one.
+ * Refuses weights that the memory of WebAssembly can never have, before they are read.
  *
  * @throws {SetunError} `out-of-memory`
  */
 export function refuseTooLarge(
-  { source, backend, memoryPages = WASM_PAGES }: TooLargeRequest,
+  name: string,
   loader: Pick<WasmLoader, "estimate">,
+  memoryPages = WASM_PAGES,
 ): void {
-  if (backend === "webgpu") return;
   const [, weights = 0] = loader.estimate(false);
-  const available = memoryPages * PAGE_BYTES;
-  if (weights <= available) return;
-  const found = `its weights need ${formatBytes(weights)} of memory, but at most ${formatBytes(available)} are available`;
-  throw new SetunError("out-of-memory", `${source.name}: ${found}; ${remedy("size")}`);
+  const found = whyTooLarge(weights, memoryPages * PAGE_BYTES);
+  if (found === undefined) return;
+  throw new SetunError("out-of-memory", `${name}: its weights ${found}; ${remedy("size")}`);
+}
+
+/** Why bytes do not fit in memory, with `need` or `needs`; `undefined` if they do. */
+function whyTooLarge(bytes: number, maxBytes: number, need = "need"): string | undefined {
+  if (bytes <= maxBytes) return undefined;
+  return `${need} ${formatBytes(bytes)}, but at most ${formatBytes(maxBytes)} are available`;
 }
 
 type Fit = Pick<BackendFit, "fits" | "reason">;
@@ -107,17 +104,10 @@ function checkProcessor(build: Build, memory: EstimatedMemory, features: Feature
   const why = whyNoProcessor(build, features, limits);
   if (why !== undefined) return { fits: false, reason: why };
   const maxBytes = isThreaded(build) ? features.sharedMemoryPages * PAGE_BYTES : WASM_BYTES;
-  const reason = whyTooLarge(memory, maxBytes);
+  const bytes = memory.total + PROGRAM_BYTES;
+  const reason = whyTooLarge(bytes, maxBytes, "needs");
   if (reason !== undefined) return { fits: false, reason };
-  const needed = formatBytes(memory.total + PROGRAM_BYTES);
-  return { fits: true, reason: `needs ${needed} of at most ${formatBytes(maxBytes)}` };
-}
-
-/** Why a model does not fit in WebAssembly's memory; `undefined` if it does. */
-export function whyTooLarge(memory: EstimatedMemory, maxBytes = WASM_BYTES): string | undefined {
-  const needed = memory.total + PROGRAM_BYTES;
-  if (needed <= maxBytes) return undefined;
-  return `needs ${formatBytes(needed)}, but at most ${formatBytes(maxBytes)} are available`;
+  return { fits: true, reason: `needs ${formatBytes(bytes)} of at most ${formatBytes(maxBytes)}` };
 }
 
 function whyNoProcessor(build: Build, features: Features, { inWorker }: Limits): string | undefined {

@@ -2,7 +2,7 @@
 
 import type { DeviceMemories, DeviceMemory } from "./backend-fit.js";
 import { type DownloadSize, openHeaders } from "./header-source.js";
-import type { HostPlatform } from "./host.js";
+import type { HostPlatform } from "./host-platform.js";
 import { ModelBytes } from "./model-bytes.js";
 import { openLoader } from "./open-loader.js";
 import type { FetchOptions } from "./open-model.js";

@@ -2,7 +2,8 @@
 
 import type { Connect } from "./connection.js";
 import { SetunError } from "./errors.js";
-import { Host, type HostPlatform } from "./host.js";
+import { Host } from "./host.js";
+import type { HostPlatform } from "./host-platform.js";
 import { type PolicyWatch, watchPolicy } from "./policy-watch.js";
 import type { FromHost, ToHost } from "./protocol.js";
 import { startThreads, type ThreadsWanted } from "./threads.js";

@@ -1,62 +1,26 @@
 /** The model's end of the protocol, in a worker or on the page's thread. */
 
 import { ActiveRequest, type Credit } from "./active-request.js";
-import { refuseTooLarge } from "./backend-fit.js";
-import { ModelAndDraftBytes, shareStoreFolder } from "./draft-bytes.js";
 import { asSetunError, SetunError, toWire } from "./errors.js";
-import { type GrammarBuild, GrammarCache } from "./grammar-cache.js";
-import { prepareEstimate } from "./host-estimate.js";
+import { GrammarCache } from "./grammar-cache.js";
+import { HostModel } from "./host-model.js";
+import type { HostPlatform } from "./host-platform.js";
 import { LoadedProcessors } from "./host-processors.js";
-import { ProgressReporter } from "./load-progress.js";
-import { ModelBytes, type ReadOperation } from "./model-bytes.js";
-import type { OnnxBuild } from "./onnx-files.js";
-import { openLoader } from "./open-loader.js";
-import type { OpenSource } from "./open-model.js";
-import { mayUseGpu } from "./pick-build.js";
-import type { FromHost, ModelRequest, ToHost } from "./protocol.js";
+import type { FromHost, ToHost } from "./protocol.js";
 import { toolGrammar, withToolText } from "./tools.js";
-import type { WasmEvent, WasmGenerateOptions, WasmGeneration, WasmLoader, WasmModel } from "./wasm.js";
-import { startWasm, type WasmBuild } from "./wasm-instance.js";
-
-/** What differs between a browser and Node. */
-export interface HostPlatform {
-  readonly build: WasmBuild;
-  readonly openModel: OpenSource;
-  /** The grammar module. */
-  readonly grammars?: () => Promise<GrammarBuild>;
-  /** The module that reads ONNX files. */
-  readonly onnx?: () => Promise<OnnxBuild>;
-}
+import type { WasmEvent, WasmGenerateOptions, WasmGeneration, WasmModel } from "./wasm.js";
 
 type Message<Type extends ToHost["type"]> = Extract<ToHost, { type: Type }>;
 
-/** A probed model, whose weights are not read yet, and its files. */
-interface Probed {
-  readonly bytes: ModelBytes;
-  readonly loader: WasmLoader;
-}
-
-/** A running model, and its files, which are read again after a lost device. */
-interface Opened {
-  readonly bytes: ReadOperation;
-  readonly model: WasmModel;
-}
-
 /** Owner of one model and of its generations. */
 export class Host {
-  readonly #platform: HostPlatform;
   readonly #send: (message: FromHost) => void;
-  readonly #loads = new Map<number, ReadOperation>();
+  readonly #loaded: HostModel;
   readonly #running = new Map<number, ActiveRequest>();
-  #probed: Probed | undefined;
-  #opened: Opened | undefined;
   readonly #grammars: GrammarCache;
-  /** The threads of the build, which a model needs as soon as it has weights. */
-  #threads: Promise<void> | undefined;
-  #disposed = false;
 
   constructor(platform: HostPlatform, send: (message: FromHost) => void) {
-    this.#platform = platform;
+    this.#loaded = new HostModel(platform, send);
     this.#grammars = new GrammarCache(platform.grammars);
     this.#send = send;
   }
@@ -78,11 +42,11 @@ export class Host {
     const { id } = message;
     switch (message.type) {
       case "probe":
-        return this.#probe(message);
+        return this.#loaded.probe(message);
       case "estimate":
-        return this.#estimate(message);
+        return this.#loaded.estimate(message);
       case "open":
-        return this.#open(message);
+        return this.#loaded.open(message);
       case "generate":
         return this.#generate(message);
       case "beam-search":
@@ -129,146 +93,6 @@ export class Host {
         return this.#send({ type: "self-test-result", id, result: await this.#model().selfTest() });
       case "dispose":
         return this.#dispose(id);
-    }
-  }
-
-  async #probe(message: Message<"probe">): Promise<void> {
-    const { id, backend, threads } = message;
-    const bytes = this.#createBytes(message, true);
-    this.#reportProgress(message, bytes);
-    await this.#whileReading(id, bytes, async () => {
-      const loader = await this.#retryOnChange(bytes, () => this.#openLoader(message, bytes));
-      const report = await loader.probe({ backend, threads }).catch((thrown: unknown) => {
-        loader.free();
-        throw thrown;
-      });
-      if (this.#disposed) return loader.free();
-      this.#probed = { bytes, loader };
-      this.#send({ type: "probed", id, report });
-    });
-  }
-
-  async #estimate({ id, source, fetchOptions }: Message<"estimate">): Promise<void> {
-    const { bytes, estimate } = prepareEstimate(this.#platform, source, fetchOptions);
-    await this.#whileReading(id, bytes, async () =>
-      this.#send({ type: "estimated", id, ...(await estimate()) }),
-    );
-  }
-
-  async #open(message: Message<"open">): Promise<void> {
-    const { id, draft } = message;
-    const probed = this.#probed;
-    this.#probed = undefined;
-    const modelBytes = probed?.bytes ?? this.#createBytes(message, true);
-    // A draft proposes token ids.
-    const draftBytes = draft && this.#createBytes(draft, false);
-    const bytes = draftBytes ? new ModelAndDraftBytes(modelBytes, draftBytes) : modelBytes;
-    const progress = this.#reportProgress(message, bytes);
-    let known = probed?.loader;
-    const load = async () => {
-      const loader = known ?? (await this.#openLoader(message, modelBytes));
-      known = undefined;
-      const model = await this.#finish(message, loader, modelBytes, draftBytes);
-      await bytes.commit().catch((thrown: unknown) => {
-        model.free();
-        throw thrown;
-      });
-      return model;
-    };
-    await this.#whileReading(id, bytes, async () => {
-      const model = await this.#retryOnChange(bytes, load);
-      bytes.onProgress = undefined;
-      if (bytes.isAborted || this.#disposed) return model.free();
-      this.#opened = { bytes, model };
-      progress.ready();
-      this.#send({ type: "opened", id, info: model.info, report: model.deviceReport });
-    });
-  }
-
-  /** Opens the draft model, if there is one, and reads the weights: those of the model first. */
-  async #finish(
-    message: Message<"open">,
-    loader: WasmLoader,
-    modelBytes: ModelBytes,
-    draftBytes: ModelBytes | undefined,
-  ): Promise<WasmModel> {
-    const { backend, threads, limits } = message;
-    const prepare = async () => {
-      refuseTooLarge(message, loader);
-      await modelBytes.prefetch();
-      return draftBytes && this.#openDraft(message, modelBytes, draftBytes);
-    };
-    const [draftLoader] = await Promise.all([prepare(), this.#threads]).catch((thrown: unknown) => {
-      loader.free();
-      throw thrown;
-    });
-    return loader.finish({ backend, threads, ...limits }, draftLoader);
-  }
-
-  async #openDraft(
-    message: Message<"open">,
-    modelBytes: ModelBytes,
-    draftBytes: ModelBytes,
-  ): Promise<WasmLoader> {
-    // A folder of the store is locked until its download is complete.
-    if (message.draft && (await shareStoreFolder(message, message.draft))) {
-      await modelBytes.commit();
-      modelBytes.close();
-    }
-    const loader = await this.#openLoader(message, draftBytes);
-    await draftBytes.prefetch();
-    // The weights of the model come first, and a server closes an idle connection.
-    await draftBytes.pause();
-    return loader;
-  }
-
-  /** Starts again when files have changed while they were read. */
-  async #retryOnChange<Result>(bytes: ReadOperation, work: () => Promise<Result>): Promise<Result> {
-    for (;;) {
-      try {
-        return await work();
-      } catch (thrown) {
-        if (!bytes.hasChanged(thrown)) throw thrown;
-      }
-    }
-  }
-
-  #createBytes({ source, fetchOptions }: ModelRequest, needsTokenizer: boolean): ModelBytes {
-    const { openModel } = this.#platform;
-    return new ModelBytes((...rest) => openModel(source, fetchOptions, ...rest), needsTokenizer);
-  }
-
-  /** Sends the progress of a read operation from now on. */
-  #reportProgress(
-    { id, source }: Message<"probe"> | Message<"open">,
-    bytes: ReadOperation,
-  ): ProgressReporter {
-    const reporter = new ProgressReporter((progress) => this.#send({ type: "progress", id, progress }));
-    bytes.onProgress = reporter.report;
-    reporter.report({ phase: "connecting", loadedBytes: 0, file: source.name });
-    return reporter;
-  }
-
-  async #openLoader(message: Message<"probe"> | Message<"open">, bytes: ModelBytes): Promise<WasmLoader> {
-    const memory = "memory" in message ? message.memory : undefined;
-    // The files are looked up while the module compiles.
-    const started = startWasm(this.#platform.build, memory, message.threads);
-    const [entry, running] = await Promise.all([bytes.start(), started]);
-    this.#threads = running.threads;
-    bytes.signal.throwIfAborted();
-    return openLoader(this.#platform, entry, bytes, { onProcessor: !mayUseGpu(message.backend) });
-  }
-
-  /** Runs a read operation, which can be stopped. It fails with the error of the files, not with the engine's copy of it. */
-  async #whileReading(id: number, bytes: ReadOperation, work: () => Promise<void>): Promise<void> {
-    this.#loads.set(id, bytes);
-    try {
-      await work();
-    } catch (thrown) {
-      await bytes.end(thrown);
-      throw bytes.originalError(thrown);
-    } finally {
-      this.#loads.delete(id);
     }
   }
 
@@ -332,7 +156,7 @@ export class Host {
   }
 
   #explain(thrown: unknown, loaded: LoadedProcessors | undefined): unknown {
-    const translateErrors = this.#opened?.bytes.originalError(thrown) ?? thrown;
+    const translateErrors = this.#loaded.opened?.bytes.originalError(thrown) ?? thrown;
     return loaded?.explain(translateErrors) ?? translateErrors;
   }
 
@@ -358,30 +182,24 @@ export class Host {
   }
 
   #stop(id: number): void {
-    this.#loads.get(id)?.abort();
+    this.#loaded.stop(id);
     this.#running.get(id)?.stop();
   }
 
   async #dispose(id: number): Promise<void> {
-    this.#disposed = true;
     const ending = [...this.#running.values()].map(({ ended }) => ended);
-    for (const load of this.#loads.keys()) this.#stop(load);
+    this.#loaded.abort();
     for (const running of this.#running.values()) running.stop();
-    // A reload after a lost device would keep generations waiting.
-    this.#opened?.bytes.abort();
     await Promise.allSettled(ending);
     this.#grammars.free();
-    this.#opened?.model.free();
-    this.#opened = undefined;
-    this.#probed?.loader.free();
-    await this.#probed?.bytes.end();
-    this.#probed = undefined;
+    await this.#loaded.free();
     this.#send({ type: "disposed", id });
   }
 
   #model(): WasmModel {
-    if (this.#opened === undefined) throw new SetunError("disposed", "the model has been disposed");
-    return this.#opened.model;
+    const { opened } = this.#loaded;
+    if (opened === undefined) throw new SetunError("disposed", "the model has been disposed");
+    return opened.model;
   }
 }
 

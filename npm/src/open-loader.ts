@@ -1,9 +1,8 @@
 /** Opening a model in the engine, whose format may have a module of its own. */
 
-import { whyTooLarge } from "./backend-fit.js";
+import { refuseTooLarge } from "./backend-fit.js";
 import { SetunError } from "./errors.js";
-import type { HostPlatform } from "./host.js";
-import { memoryOf } from "./host-estimate.js";
+import type { HostPlatform } from "./host-platform.js";
 import type { ModelBytes } from "./model-bytes.js";
 import { EXPORT, hasEnd, type ModelEntry } from "./model-layout.js";
 import { OnnxFiles } from "./onnx-files.js";
@@ -16,6 +15,8 @@ export interface OpenedPart {
   readonly headersOnly?: boolean;
   /** Whether its weights will be in WebAssembly's memory. */
   readonly onProcessor?: boolean;
+  /** Maximum size of that memory. */
+  readonly memoryPages?: number | undefined;
 }
 
 /** Reads all but the weights. The engine's build runs, and `bytes` are started. */
@@ -40,7 +41,7 @@ async function openOnnx(
   { build, onnx }: HostPlatform,
   { name }: ModelEntry,
   bytes: ModelBytes,
-  { headersOnly, onProcessor }: OpenedPart,
+  { headersOnly, onProcessor, memoryPages }: OpenedPart,
 ): Promise<WasmLoader> {
   if (onnx === undefined) throw new SetunError("backend-unavailable", "this package has no ONNX module");
   const module = await onnx();
@@ -49,9 +50,11 @@ async function openOnnx(
   bytes.convert((read) => new OnnxFiles(module.glue, name, read));
   const header = await build.glue.Loader.open("tensors", name, bytes, true);
   if (headersOnly) return header;
-  const reason = onProcessor ? whyTooLarge(memoryOf(header, false)) : undefined;
-  header.free();
-  if (reason !== undefined) throw new SetunError("out-of-memory", `${name}: ${reason}`);
+  try {
+    if (onProcessor) refuseTooLarge(name, header, memoryPages);
+  } finally {
+    header.free();
+  }
   return build.glue.Loader.open("tensors", name, bytes);
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { HostPlatform } from "../src/host.js";
+import type { HostPlatform } from "../src/host-platform.js";
 import { ModelBytes } from "../src/model-bytes.js";
 import { BlobFiles } from "../src/model-files.js";
 import { openLoader } from "../src/open-loader.js";
@@ -9,15 +9,18 @@ const EMPTY_MODULE = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
 
 const entry = { layout: "file", name: "m.onnx" } as const;
 
-/** An engine that estimates `total` bytes, and a module whose list is empty; with the calls of the engine. */
-function platform(total: number) {
+/** An engine that estimates `weights` bytes, and a module whose list is empty; with the calls of the engine. */
+function platform(weights: number) {
   const calls: string[] = [];
   const compile = () => WebAssembly.compile(EMPTY_MODULE);
   const module = { default: async () => undefined };
   const Loader = {
     open: async (kind: string, _name: string, _files: object, headersOnly?: boolean) => {
       calls.push(headersOnly ? `${kind} headers` : kind);
-      return { estimate: () => Float64Array.of(8, 0, 0, 0, 0, 0, total), free: () => calls.push("freed") };
+      return {
+        estimate: () => Float64Array.of(8, weights, 0, 0, 0, 0, weights),
+        free: () => calls.push("freed"),
+      };
     },
   };
   const build = { glue: { ...module, Loader }, compile };
@@ -30,17 +33,17 @@ const bytes = () =>
 
 describe("openLoader", () => {
   it("refuses an ONNX model that is too large before its weights are read", async () => {
-    const { calls, host } = platform(2 ** 32);
+    const { calls, host } = platform(2 ** 32 + 1);
     const loading = openLoader(host, entry, bytes(), { onProcessor: true });
     await expect(loading).rejects.toMatchObject({
       code: "out-of-memory",
-      message: expect.stringMatching(/^m\.onnx: needs 4\.\d.*available$/),
+      message: expect.stringMatching(/^m\.onnx: its weights need 4\.\d.*available; /),
     });
     expect(calls).toEqual(["tensors headers", "freed"]);
   });
 
   it("reads one on a GPU, whose memory is another, and headers of any", async () => {
-    const { calls, host } = platform(2 ** 32);
+    const { calls, host } = platform(2 ** 32 + 1);
     await openLoader(host, entry, bytes(), {});
     await openLoader(host, entry, bytes(), { headersOnly: true, onProcessor: true });
     expect(calls).toEqual(["tensors headers", "freed", "tensors", "tensors headers"]);

@@ -1,0 +1,16 @@
+/** What the host needs of a browser or of Node. */
+
+import type { GrammarBuild } from "./grammar-cache.js";
+import type { OnnxBuild } from "./onnx-files.js";
+import type { OpenSource } from "./open-model.js";
+import type { WasmBuild } from "./wasm-instance.js";
+
+/** What differs between a browser and Node. */
+export interface HostPlatform {
+  readonly build: WasmBuild;
+  readonly openModel: OpenSource;
+  /** The grammar module. */
+  readonly grammars?: () => Promise<GrammarBuild>;
+  /** The module that reads ONNX files. */
+  readonly onnx?: () => Promise<OnnxBuild>;
+}
