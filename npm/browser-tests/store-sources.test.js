@@ -9,6 +9,8 @@ import { launchChromium, launchFirefox } from "../test-support/browsers.js";
 import { embeddedModel } from "../test-support/checkpoint.js";
 import { COMMIT } from "../test-support/faulty-server.js";
 import { storyInNode } from "../test-support/node-story.js";
+import { onnxModels, tokensOf } from "../test-support/onnx.js";
+import { writeFiles } from "../test-support/project.js";
 import { beginLoad, deleteAll, keptFiles, tryStory } from "../test-support/store-page.js";
 import { beginWorkersWith, CHUNK, makeStage, openTab, SHORT, sha256 } from "../test-support/store-stage.js";
 
@@ -349,5 +351,15 @@ describe("Firefox", PATIENCE, () => {
     stage.models.takeRequests();
     expect((await tellThere()).text).toBe(stage.texts.large);
     expect(stage.models.starts(PATH)).toEqual([CHUNK]);
+  });
+
+  it("loads from ONNX with the bits of safetensors", async () => {
+    await writeFiles(stage.root, onnxModels(stage.root));
+    const [graph, same] = await tab.evaluate((body) => {
+      const sources = ["genai/graph/", "genai/safetensors/"];
+      return new Function(`return ${body}`)()(/** @type {any} */ (globalThis).setun.load, sources);
+    }, String(tokensOf));
+    expect(graph).toHaveLength(12);
+    expect(graph).toEqual(same);
   });
 });

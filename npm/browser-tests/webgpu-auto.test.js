@@ -1,33 +1,12 @@
 /** Backend `auto` in Chromium, whose software adapter is presented as a GPU where a test needs one. */
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { launchChromium } from "../test-support/browsers.js";
-import { fetched, INDEX_HTML, PLAIN_MAIN } from "../test-support/page.js";
-import { makeProject } from "../test-support/project.js";
-import { startServer } from "../test-support/server.js";
+import { describe, expect, it } from "vitest";
+import { gpuStage, MODEL } from "../test-support/gpu-stage.js";
+import { fetched } from "../test-support/page.js";
 
 const PROMPT = "Once upon a time";
 
-/** The built-in model by its address: without one no GPU is looked for. */
-const MODEL = "/node_modules/setun/model/stories.safetensors";
-
-/** @type {Awaited<ReturnType<typeof makeProject>>} */
-let project;
-/** @type {import("playwright-core").Browser} */
-let browser;
-/** @type {Awaited<ReturnType<typeof startServer>>} */
-let server;
-
-beforeAll(async () => {
-  project = await makeProject({ "index.html": INDEX_HTML, "main.js": PLAIN_MAIN });
-  server = await startServer({ root: project.folder });
-  browser = await launchChromium({ webgpu: true });
-});
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
-  await project?.remove();
-});
+const stage = gpuStage();
 
 describe("a GPU that is no known software adapter", () => {
   /**
@@ -35,15 +14,15 @@ describe("a GPU that is no known software adapter", () => {
    * @param {string} prepare @param {object} load @param {string} source
    */
   async function loadThere(prepare, load = {}, source = MODEL) {
-    const context = await browser.newContext();
+    const context = await stage.browser.newContext();
     await context.addInitScript(
       "Object.defineProperty(GPUAdapterInfo.prototype, 'isFallbackAdapter', { get: () => false })",
     );
     const page = await context.newPage();
     const warnings = /** @type {string[]} */ ([]);
     page.on("console", (message) => message.type() === "warning" && warnings.push(message.text()));
-    const before = server.requests.length;
-    await page.goto(`${server.url}/index.html`);
+    const before = stage.server.requests.length;
+    await page.goto(`${stage.server.url}/index.html`);
     await page.waitForFunction(() => "setun" in window);
     const story = await page.evaluate(
       async ({ prompt, prepare, load, source }) => {
@@ -59,7 +38,7 @@ describe("a GPU that is no known software adapter", () => {
       { prompt: PROMPT, prepare, load, source },
     );
     await context.close();
-    return { ...story, warnings, ...fetched(server.requests.slice(before)) };
+    return { ...story, warnings, ...fetched(stage.server.requests.slice(before)) };
   }
 
   it("is probed, and not used if the CPU is faster", async () => {

@@ -1,40 +1,20 @@
 /** One model on the GPU for all tabs in Chromium, on a software adapter where a token takes seconds. */
 
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { launchChromium } from "../test-support/browsers.js";
-import { INDEX_HTML, PLAIN_MAIN } from "../test-support/page.js";
-import { makeProject } from "../test-support/project.js";
-import { startServer } from "../test-support/server.js";
+import { expect, it } from "vitest";
+import { gpuStage, MODEL } from "../test-support/gpu-stage.js";
 
-const MODEL = "/node_modules/setun/model/stories.safetensors";
 const LOAD = { backend: "webgpu", shared: true };
 const TEXT = { prompt: "Once upon a time", options: { temperature: 0, maxTokens: 4 } };
 
 /** Token at which the reader waits, before the end of the text. */
 const HOLD = 1;
 
-/** @type {Awaited<ReturnType<typeof makeProject>>} */
-let project;
-/** @type {Awaited<ReturnType<typeof startServer>>} */
-let server;
-/** @type {import("playwright-core").Browser} */
-let browser;
-
-beforeAll(async () => {
-  project = await makeProject({ "index.html": INDEX_HTML, "main.js": PLAIN_MAIN });
-  server = await startServer({ root: project.folder });
-  browser = await launchChromium({ webgpu: true });
-});
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
-  await project?.remove();
-});
+const stage = gpuStage();
 
 /** A tab with the shared model. @param {import("playwright-core").BrowserContext} context */
 async function openTab(context) {
   const page = await context.newPage();
-  await page.goto(`${server.url}/index.html`);
+  await page.goto(`${stage.server.url}/index.html`);
   await page.waitForFunction(() => "setun" in window);
   await page.evaluate(
     async ({ source, load }) => {
@@ -47,7 +27,7 @@ async function openTab(context) {
 }
 
 it("lives on in the next tab when its own is closed, and the text is the undisturbed one", async () => {
-  const context = await browser.newContext();
+  const context = await stage.browser.newContext();
   const leader = await openTab(context);
   const follower = await openTab(context);
   expect([leader, follower].map((page) => page.workers().length)).toEqual([1, 0]);

@@ -1,11 +1,11 @@
 /** WebGPU in Chromium, on a software adapter where a token takes seconds. */
 
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { launchChromium, openPage } from "../test-support/browsers.js";
 import { embeddedModel, largeModel } from "../test-support/checkpoint.js";
-import { fetched, INDEX_HTML, PLAIN_MAIN, tellStory } from "../test-support/page.js";
-import { makeProject, writeFiles } from "../test-support/project.js";
-import { startServer } from "../test-support/server.js";
+import { gpuStage, MODEL } from "../test-support/gpu-stage.js";
+import { onnxModels } from "../test-support/onnx.js";
+import { fetched, tellStory } from "../test-support/page.js";
 
 const PROMPT = "Once upon a time";
 
@@ -15,26 +15,12 @@ const TOKENS = 6;
 /** Natural logarithms of probabilities that lie closer than this may change places. */
 const NEAR = 0.01;
 
-/** @type {Awaited<ReturnType<typeof makeProject>>} */
-let project;
-/** @type {import("playwright-core").Browser} */
-let browser;
-/** @type {Awaited<ReturnType<typeof startServer>>} */
-let server;
 /** @type {Buffer} */
 let large;
 
-beforeAll(async () => {
-  project = await makeProject({ "index.html": INDEX_HTML, "main.js": PLAIN_MAIN });
-  large = largeModel(embeddedModel(project.folder).folder);
-  await writeFiles(project.folder, /** @type {any} */ ({ "large.safetensors": large }));
-  server = await startServer({ root: project.folder });
-  browser = await launchChromium({ webgpu: true });
-});
-afterAll(async () => {
-  await browser?.close();
-  await server?.stop();
-  await project?.remove();
+const stage = gpuStage((folder) => {
+  large = largeModel(embeddedModel(folder).folder);
+  return { "large.safetensors": large, ...onnxModels(folder) };
 });
 
 /** @param {import("playwright-core").Page} page @param {object} load @param {object} options */
@@ -56,7 +42,7 @@ async function failure(load) {
 
 describe("WebGPU", () => {
   it("streams the same text as WebAssembly up to the first near tie, and fetches only its own build", async () => {
-    const { page, requests, errors, close } = await openPage(browser, `${server.url}/index.html`);
+    const { page, requests, errors, close } = await openPage(stage.browser, `${stage.server.url}/index.html`);
     const options = { maxTokens: TOKENS, logprobs: true };
     const story = await tell(page, { backend: "webgpu" }, options);
     expect(fetched(requests).code).toEqual(["/node_modules/setun/dist/wasm/webgpu/setun_bg.wasm"]);
@@ -75,7 +61,7 @@ describe("WebGPU", () => {
   });
 
   it("takes turns with WebAssembly on one page, in a worker and without", async () => {
-    const { page, errors, close } = await openPage(browser, `${server.url}/index.html`);
+    const { page, errors, close } = await openPage(stage.browser, `${stage.server.url}/index.html`);
     const texts = [];
     for (const load of [{ backend: "webgpu", worker: false }, { backend: "wasm" }, { backend: "webgpu" }]) {
       const { result } = await tell(page, load, { maxTokens: 2 });
@@ -90,7 +76,7 @@ describe("WebGPU", () => {
 
 describe("a large model", () => {
   it("moves to the GPU as it arrives, and is never in WebAssembly's memory", async () => {
-    const { page, errors, close } = await openPage(browser, `${server.url}/index.html`);
+    const { page, errors, close } = await openPage(stage.browser, `${stage.server.url}/index.html`);
     const [gpu, cpu] = await page.evaluate(async () => {
       const { setun } = /** @type {any} */ (globalThis);
       const { instantiate } = WebAssembly;
@@ -116,7 +102,7 @@ describe("a large model", () => {
   });
 
   it("is not loaded to its end once its signal is aborted", async () => {
-    const { page, errors, close } = await openPage(browser, `${server.url}/index.html`);
+    const { page, errors, close } = await openPage(stage.browser, `${stage.server.url}/index.html`);
     const { same, bytes } = await page.evaluate(async () => {
       const { setun } = /** @type {any} */ (globalThis);
       const { read } = ReadableStreamDefaultReader.prototype;
@@ -147,16 +133,14 @@ describe("a large model", () => {
 
 describe("a device", () => {
   it("in software is not used by auto, and no build is fetched for it", async () => {
-    const { page, requests, errors, close } = await openPage(browser, `${server.url}/index.html`);
-    const { used, devices, test, webnn } = await page.evaluate(async () => {
-      // Without a source no GPU is looked for.
-      const story = "/node_modules/setun/model/stories.safetensors";
+    const { page, requests, errors, close } = await openPage(stage.browser, `${stage.server.url}/index.html`);
+    const { used, devices, test, webnn } = await page.evaluate(async (story) => {
       const model = await /** @type {any} */ (globalThis).setun.load(story, { store: false });
       const told = { used: model.info, devices: model.deviceReport().devices, test: await model.selfTest() };
       const webnn = (await model.deviceReport({ webnn: true })).devices.at(-1);
       await model.dispose();
       return { ...told, webnn };
-    });
+    }, MODEL);
     await close();
     expect(errors).toEqual([]);
     expect(webnn).toMatchObject({ device: "webnn", verdict: "absent" });
@@ -171,7 +155,7 @@ describe("a device", () => {
   });
 
   it("that is requested by name runs a self-test, an aborted generation and a response format", async () => {
-    const { page, errors, close } = await openPage(browser, `${server.url}/index.html`);
+    const { page, errors, close } = await openPage(stage.browser, `${stage.server.url}/index.html`);
     const { used, devices, test, text, reason, again, formed } = await page.evaluate(async (prompt) => {
       const model = await /** @type {any} */ (globalThis).setun.load(undefined, { backend: "webgpu" });
       const options = { maxTokens: 2, temperature: 0 };
@@ -198,40 +182,62 @@ describe("a device", () => {
     expect([" there was", " a dog"]).toContain(formed);
   });
 
-  it("that is lost during a generation is opened again, and the generation continues", async () => {
-    const { page, requests, errors, close } = await openPage(browser, `${server.url}/index.html`);
-    const [alone, disturbed] = await page.evaluate(async (prompt) => {
-      const { setun } = /** @type {any} */ (globalThis);
-      const { requestDevice } = GPUAdapter.prototype;
-      /** @type {GPUDevice | undefined} */
-      let device;
-      GPUAdapter.prototype.requestDevice = async function (descriptor) {
-        device = await requestDevice.call(this, descriptor);
-        return device;
-      };
-      const model = await setun.load(undefined, { backend: "webgpu", worker: false });
-      const options = { maxTokens: 4, temperature: 0 };
-      const alone = await model.generate(prompt, options).text();
-      let text = "";
-      let tokens = 0;
-      for await (const delta of model.generate(prompt, options)) {
-        text += delta.text;
-        tokens += 1;
-        if (tokens === 2) device?.destroy();
-      }
-      await model.dispose();
-      return [alone, text];
-    }, PROMPT);
-    await close();
-    expect(errors).toEqual([]);
-    expect(disturbed).toBe(alone);
-    expect(fetched(requests).models).toHaveLength(2);
-  });
+  it.each([
+    ["the built-in model", MODEL],
+    ["ONNX", "/fused/graph/"],
+  ])(
+    "that is lost during a generation is opened again, and the generation continues: %s",
+    async (_, source) => {
+      const { page, errors, close } = await openPage(stage.browser, `${stage.server.url}/index.html`);
+      const { alone, disturbed, expected, again, used } = await page.evaluate(
+        async ({ prompt, source }) => {
+          const { setun } = /** @type {any} */ (globalThis);
+          const { requestDevice } = GPUAdapter.prototype;
+          /** @type {GPUDevice | undefined} */
+          let device;
+          GPUAdapter.prototype.requestDevice = async function (descriptor) {
+            device = await requestDevice.call(this, descriptor);
+            return device;
+          };
+          const load = { backend: "webgpu", worker: false, store: false };
+          const options = { maxTokens: 4, minTokens: 4, temperature: 1, seed: 7 };
+          const reads = () =>
+            performance
+              .getEntriesByType("resource")
+              .filter(({ name }) => /(safetensors|onnx_data)$/.test(name)).length;
+          const tokensOf = async (/** @type {any} */ model) =>
+            (await model.generate(prompt, options).result).tokens;
+          const model = await setun.load(source, load);
+          const alone = await tokensOf(model);
+          const before = reads();
+          const disturbed = [];
+          for await (const { token } of model.generate(prompt, options)) {
+            if (disturbed.push(token) === 2) device?.destroy();
+          }
+          const again = reads() - before;
+          await model.dispose();
+          const onProcessor = await setun.load(source, { ...load, backend: "cpu" });
+          const expected = await tokensOf(onProcessor);
+          await onProcessor.dispose();
+          return { alone, disturbed, expected, again, used: model.info.backend };
+        },
+        { prompt: PROMPT, source },
+      );
+      await close();
+      expect(errors).toEqual([]);
+      expect(used).toBe("webgpu");
+      expect(alone).toHaveLength(4);
+      expect(disturbed).toEqual(alone);
+      // Later ones may be near ties.
+      expect(alone[0]).toBe(expected[0]);
+      expect(again).toBeGreaterThan(0);
+    },
+  );
 });
 
 describe("a driver that refuses", () => {
   it("a program or memory is an error with its message, and the next model runs", async () => {
-    const { page, errors, close } = await openPage(browser, `${server.url}/index.html`);
+    const { page, errors, close } = await openPage(stage.browser, `${stage.server.url}/index.html`);
     const [program, memory, text] = await page.evaluate(async (prompt) => {
       const { setun } = /** @type {any} */ (globalThis);
       const { createShaderModule, createBuffer } = GPUDevice.prototype;
@@ -271,22 +277,22 @@ describe("where there is no WebGPU", () => {
     ["no API", "Reflect.deleteProperty(Navigator.prototype, 'gpu')", /this browser has no WebGPU/],
     ["no adapter", "GPU.prototype.requestAdapter = async () => null", /this browser finds no GPU/],
   ])("it is refused with a remedy, and nothing is fetched: %s", async (_, script, reason) => {
-    const context = await browser.newContext();
+    const context = await stage.browser.newContext();
     await context.addInitScript(script);
     const page = await context.newPage();
-    const before = server.requests.length;
-    await page.goto(`${server.url}/index.html`);
+    const before = stage.server.requests.length;
+    await page.goto(`${stage.server.url}/index.html`);
     await page.waitForFunction(() => "setun" in window);
     const error = await page.evaluate(failure, { backend: "webgpu" });
     await context.close();
     expect(error).toEqual({ code: "backend-unavailable", message: expect.stringMatching(reason) });
-    expect(fetched(server.requests.slice(before))).toEqual({ code: [], models: [] });
+    expect(fetched(stage.server.requests.slice(before))).toEqual({ code: [], models: [] });
   });
 
   it("the worker's own refusal comes with the same code", async () => {
-    const context = await browser.newContext();
+    const context = await stage.browser.newContext();
     const page = await context.newPage();
-    await page.goto(`${server.url}/index.html`);
+    await page.goto(`${stage.server.url}/index.html`);
     await page.waitForFunction(() => "setun" in window);
     // The page's first look finds an adapter; the engine's own, on the same thread, does not.
     const error = await page.evaluate(async (failure) => {
@@ -307,7 +313,7 @@ describe("where there is no WebGPU", () => {
 
   it("a browser without the switch either runs it or refuses it", async () => {
     const plain = await launchChromium();
-    const { page, close } = await openPage(plain, `${server.url}/index.html`);
+    const { page, close } = await openPage(plain, `${stage.server.url}/index.html`);
     const error = await page.evaluate(failure, { backend: "webgpu" });
     await close();
     await plain.close();
