@@ -268,6 +268,23 @@ mod tests {
     }
 
     #[test]
+    fn default_tools_are_for_conversations_alone() {
+        let template = "{# <tool_call> arguments #}{{ messages[0].content }}";
+        let herd = || vec![Tool::new("herd")];
+        let defaults = GenerateOptions::new().tools(herd()).tool_choice(ToolChoice::Required);
+        let engine = engine_by_default(template, defaults);
+        let one = || GenerateOptions::new().max_tokens(1);
+        engine.complete("a", one()).expect("a text");
+        let mut session = engine.session();
+        session.push("a").expect("tokens");
+        session.generate(one()).expect("a stream").wait().expect("a text");
+        for own in [one().tools(herd()), one().tool_choice(ToolChoice::Required)] {
+            let error = engine.generate("a", own).expect_err("tools of its own").to_string();
+            assert!(error.starts_with("option `tools` is given with a text"), "{error}");
+        }
+    }
+
+    #[test]
     fn templates_get_more_variables_but_no_other_messages() {
         let engine = engine_with("{{ mood }}{% if bold %}b{% endif %}{{ messages | length }}");
         let messages = [Message::user("a")];

@@ -84,7 +84,7 @@ impl Engine {
         prompt: Prompt,
         options: GenerateOptions,
     ) -> Result<(RequestInput, GenerateOptions), Error> {
-        let mut options = options.or(&self.shared.defaults);
+        let mut options = self.with_defaults(&prompt, options);
         options.check()?;
         let arrival_time = Instant::now();
         let tool_use = self.prepare_tools(&prompt, &mut options)?;

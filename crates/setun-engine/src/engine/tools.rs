@@ -33,6 +33,22 @@ impl Engine {
         template.and_then(|template| template.tool_format()).unwrap_or(ToolFormat::HERMES)
     }
 
+    /// The options of a request with the engine's defaults. Default tools are offered in
+    /// conversations alone: a text has none, unless the request itself gives or chooses some.
+    pub(super) fn with_defaults(
+        &self,
+        prompt: &Prompt,
+        options: GenerateOptions,
+    ) -> GenerateOptions {
+        let chooses = options.tool_choice.as_ref().is_some_and(ToolChoice::begins_with_call);
+        let has_own = chooses || !options.tools.is_empty();
+        let options = options.or(&self.shared.defaults);
+        if has_own || matches!(prompt, Prompt::Chat(_)) {
+            return options;
+        }
+        GenerateOptions { tools: vec![], tool_choice: None, ..options }
+    }
+
     /// Checks the tools of a request, and adds the constraint on its calls. The options are left
     /// with those that the model is offered.
     pub(super) fn prepare_tools(
