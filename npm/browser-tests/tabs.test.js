@@ -282,14 +282,8 @@ describe("a leader that ends", () => {
       const leader = await openTab(LOAD, chromium);
       await begin(leader, 0, HOLD);
       await leader.waitForFunction(() => /** @type {any} */ (globalThis).tokens >= 20);
-      const beats = () => leader.evaluate(() => /** @type {any} */ (globalThis).beats);
-      await leader.evaluate(() => {
-        const all = /** @type {any} */ (globalThis);
-        all.beats = 0;
-        setInterval(() => {
-          all.beats += 1;
-        }, 10);
-      });
+      await leader.evaluate("globalThis.beats = 0; setInterval(() => (beats += 1), 10);");
+      const beats = () => leader.evaluate("beats");
       const follower = await openTab(LOAD, chromium);
       await begin(follower, 1, HOLD);
       const session = await /** @type {any} */ (leader).createCDPSession();

@@ -1,4 +1,4 @@
-/** What the host needs of a browser or of Node. */
+/** Platform of the host: the parts that a browser and Node have of their own. */
 
 import type { GrammarBuild } from "./grammar-cache.js";
 import type { OnnxBuild } from "./onnx-files.js";
