@@ -17,7 +17,7 @@ import { beginWorkersWith, CHUNK, makeStage, openTab, SHORT, sha256 } from "../t
 const PATH = "/models/large.safetensors";
 
 /** Some seconds each. */
-const PATIENCE = { timeout: 30_000 };
+const PATIENCE = { timeout: 120_000 };
 
 /** @type {Awaited<ReturnType<typeof makeStage>>} */
 let stage;
