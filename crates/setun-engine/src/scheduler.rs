@@ -114,7 +114,9 @@ impl Scheduler {
                 self.take(command);
             }
             self.drop_ended();
-            self.publish();
+            if self.is_idle() || self.stats.is_publication_due(&self.queue, &self.running) {
+                self.publish();
+            }
             if let Err(error) = self.run_maintenance().await {
                 self.recover(error, &mut commands).await;
             }

@@ -27,12 +27,14 @@ export class Explorer {
     this.#activity = activity;
     for (const id of ["explorer-folder", "explorer-files"]) {
       const input = element(id, HTMLInputElement);
-      input.addEventListener("change", () => {
-        const chosen = input.files && chosenModel(input.files);
+      const take = () => {
+        const chosen = input.files?.length ? chosenModel(input.files) : undefined;
         // The same files can be chosen again.
         input.value = "";
         if (chosen) void this.open(chosen);
-      });
+      };
+      input.addEventListener("change", take);
+      take(); // what was chosen before this code was fetched
     }
   }
 

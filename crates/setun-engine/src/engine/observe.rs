@@ -26,8 +26,8 @@ impl Engine {
         Ok(sum)
     }
 
-    /// What was counted up to the last step that ended: it waits for none. Whoever has seen the end
-    /// of a generation finds it counted.
+    /// What was counted up to a step that ended: the last one, or one of a millisecond before. It
+    /// waits for none. Whoever has seen the end of a generation finds it counted.
     ///
     /// # Errors
     ///

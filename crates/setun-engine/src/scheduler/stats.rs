@@ -16,17 +16,23 @@ use crate::{
     timeline::TimedStep,
 };
 
+/// Least time between two copies of the metrics while steps run: a copy costs some microseconds, which
+/// shows beside the steps of a tiny model.
+const PUBLICATION: Duration = Duration::from_millis(1);
+
 /// What a scheduler has counted and timed.
 pub(super) struct Stats {
     pub(super) metrics: EngineMetrics,
     /// A copy for readers who do not wait for a step.
     published: PublishedMetrics,
+    /// When it was made.
+    published_at: Instant,
     meters: Meters,
     profile: Option<EngineProfile>,
     timeline: Option<Instant>, // its beginning, where it is kept
 }
 
-/// Metrics as they were after the last step.
+/// Metrics as they were after a step of the last millisecond, or the last one.
 pub(crate) type PublishedMetrics = Arc<Mutex<EngineMetrics>>;
 
 /// When a step began, its forward pass too, and how long that took.
@@ -39,7 +45,14 @@ pub(super) struct StepTimes {
 impl Stats {
     pub(super) fn new(info: &EngineInfo) -> Self {
         let (metrics, meters) = (EngineMetrics::default(), Meters::new(info));
-        Self { metrics, published: Arc::default(), meters, profile: None, timeline: None }
+        Self {
+            metrics,
+            published: Arc::default(),
+            published_at: Instant::now(),
+            meters,
+            profile: None,
+            timeline: None,
+        }
     }
 
     /// A sequence was admitted, for the first time or again.
@@ -142,15 +155,28 @@ impl Stats {
         Arc::clone(&self.published)
     }
 
+    /// Whether the copy for readers is old, or has other generations.
+    pub(super) fn is_publication_due(&self, queue: &WaitQueue, running: &[Running]) -> bool {
+        let now = (queue.count(), sequences(running));
+        (self.metrics.waiting, self.metrics.running) != now
+            || self.published_at.elapsed() >= PUBLICATION
+    }
+
     /// Sets the numbers of what is there now, and reports all to readers and meters.
     pub(super) fn publish(&mut self, queue: &WaitQueue, running: &[Running], kv: &KvCache) {
         let metrics = &mut self.metrics;
         metrics.waiting = queue.count();
-        metrics.running = running.iter().map(|running| running.sequence.count()).sum();
+        metrics.running = sequences(running);
         metrics.blocks = kv.pool.max_blocks();
         metrics.cached_blocks = kv.pool.idle_blocks();
         metrics.used_blocks = metrics.blocks - kv.pool.free_blocks();
         lock(&self.published).clone_from(&self.metrics);
+        self.published_at = Instant::now();
         self.meters.update(&self.metrics);
     }
+}
+
+/// Generations that have a place in the cache.
+fn sequences(running: &[Running]) -> usize {
+    running.iter().map(|running| running.sequence.count()).sum()
 }
