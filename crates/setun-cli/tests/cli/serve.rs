@@ -56,6 +56,13 @@ impl Server {
     }
 }
 
+/// A test that fails leaves no process.
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.child.kill()); // it may have ended
+    }
+}
+
 /// Without a model it is the embedded one, whose text is that of `setun run`.
 #[test]
 fn a_completion_is_the_text_of_run_and_a_signal_ends_the_server() {
