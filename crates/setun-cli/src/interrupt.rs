@@ -51,10 +51,14 @@ pub(crate) fn install() {
     let _ = ctrlc::set_handler(|| end(SIGINT));
 }
 
-/// From now on SIGHUP does this, and ends nothing.
+/// From now on SIGHUP does this, and ends nothing, also where `nohup` has the process ignore it.
 #[cfg(feature = "serve")]
 pub(crate) fn on_hangup(action: impl FnMut() + Send + 'static) {
     *HANGUP.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(action));
+    #[cfg(unix)]
+    {
+        let _ = unix_signals::take_hangup(); // where the system refuses, it is not taken
+    }
 }
 
 /// The end of a command after a signal.

@@ -35,6 +35,12 @@ pub(crate) fn on_end(mut end: impl FnMut(i32) + Send + 'static) -> io::Result<()
     ENDING.into_iter().filter(is_handled).try_for_each(handle)
 }
 
+/// Has SIGHUP taken as the others are, also one that the process ignores: its action ends nothing.
+#[cfg(feature = "serve")]
+pub(crate) fn take_hangup() -> io::Result<()> {
+    handle(libc::SIGHUP)
+}
+
 /// Has the process ignore SIGXFSZ: a file that may not grow is then an error of the write, after
 /// which the parts are removed.
 pub(crate) fn ignore_file_size() {
