@@ -166,7 +166,7 @@ describe("four tabs", () => {
   it.runIf(process.platform === "linux")("take at most 1.25 times the memory of one", async () => {
     const { folder } = embeddedModel(project.folder);
     await writeFile(join(project.folder, "large.safetensors"), largeModel(folder, { layers: 45 }));
-    const pages = await Promise.all([0, 1, 2, 3].map(openPage));
+    const pages = await Promise.all([0, 1, 2, 3].map(() => openPage()));
     const empty = await memoryOf(pages);
     await useLarge(pages.slice(0, 1));
     const one = (await memoryOf(pages)) - empty;
