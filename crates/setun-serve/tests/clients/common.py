@@ -96,7 +96,8 @@ def by_command(context: Context, request: Draw, arguments: list[str]) -> str:
     model = ["--model", context.folder] if context.folder else []
     subcommand, *rest = arguments
     command = [context.command, subcommand, *model, *flags, *rest]
-    return subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8").stdout
+    # As bytes: a carriage return of a text stays one.
+    return subprocess.run(command, check=True, capture_output=True).stdout.decode("utf-8")
 
 
 def run(context: Context, request: Draw) -> tuple[str, str]:
