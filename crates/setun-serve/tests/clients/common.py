@@ -102,9 +102,8 @@ def by_command(context: Context, request: Draw, arguments: list[str]) -> str:
 
 def run(context: Context, request: Draw) -> tuple[str, str]:
     """The text of `setun run`, and why it ended."""
-    events = [
-        json.loads(line) for line in by_command(context, request, ["run", "--json", "--", request.text]).splitlines()
-    ]
+    printed = by_command(context, request, ["run", "--json", "--", request.text])
+    events = [json.loads(line) for line in printed.split("\n") if line]
     text = "".join(event["text"] for event in events if event["type"] == "text")
     return text, events[-1]["finish_reason"]
 
