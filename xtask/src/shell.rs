@@ -46,9 +46,8 @@ pub(crate) fn cargo() -> Command {
     program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// Cargo's arguments for the tests of the workspace, with what the command has on request.
-pub(crate) const WORKSPACE_TESTS: [&str; 5] =
-    ["test", "--workspace", "--locked", "--features", "setun-cli/serve"];
+/// Cargo's arguments for the tests of the workspace.
+pub(crate) const WORKSPACE_TESTS: [&str; 3] = ["test", "--workspace", "--locked"];
 
 /// Where the workspace's programs and examples are that are built beside its tests. A build of
 /// their own would choose other features for the crates that they need, and compile them again.

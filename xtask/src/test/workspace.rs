@@ -12,7 +12,7 @@ use crate::shell::{cargo, run, target};
 /// Features of the libraries, what tests them on a GPU, and of the command.
 const GPU: &str =
     "setun-gpu/vulkan,setun-gpu/metal,setun-gpu/dx12,setun-gpu/testing,setun-tests/vulkan";
-const COMMAND: &str = "setun-cli/vulkan,setun-cli/serve";
+const COMMAND: &str = "setun-cli/vulkan";
 const CUDA: &str = "setun-gpu/cuda,setun-tests/cuda";
 
 /// `cargo clippy` with all that reaches a GPU.

@@ -37,7 +37,7 @@ const THREADS: usize = 2;
 /// Largest body that can be allowed, in bytes.
 const MAX_BODY_BYTES: u64 = 1 << 30;
 
-/// Serve models over HTTP, with the APIs of `OpenAI` and Ollama (docs/serving.md)
+/// Serve models over HTTP, with the APIs of `OpenAI`, Anthropic and Ollama (docs/serving.md)
 ///
 /// SIGTERM and Ctrl-C let requests under way end; a second signal ends them. SIGHUP reads the models
 /// and keys of the configuration again.
