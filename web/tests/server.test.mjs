@@ -57,6 +57,22 @@ async function ask(text, tokens) {
   await page.keyboard.press("Enter");
 }
 
+/**
+ * Takes another token in the fourth place, from which another version of the answer goes on.
+ * @param {import("playwright-core").Locator} tokens
+ */
+async function chooseAnother(tokens) {
+  const kept = (await tokens.allTextContents()).slice(0, 3).join("");
+  const other = page.locator("#token-choices button:not([aria-current])").first();
+  const word = ((await other.locator(".piece").textContent()) ?? "").replace("·", " ");
+  await other.click();
+  await page.waitForSelector('.versions:has-text("2 of 2")');
+  await page.getByRole("button", { name: "Probabilities" }).click();
+  assert.equal(await tokens.count(), 16);
+  const text = (await tokens.allTextContents()).join("");
+  assert.ok(text.startsWith(kept + word), `${text} after ${kept}${word}`);
+}
+
 /** Many long texts, again and again until they are cut short. */
 async function load() {
   const body = JSON.stringify({ prompt: "A cat", n: 16, min_tokens: 400, max_tokens: 400, temperature: 1 });
@@ -99,6 +115,7 @@ describe("the page of a server", () => {
     await tokens.nth(3).click();
     assert.equal(await page.locator("#token-choices li").count(), 5);
     assert.match((await page.textContent("#token-said")) ?? "", / · [\d.]+ %$/);
+    await chooseAnother(tokens);
     assert.ok(
       requests.every((address) => address.startsWith(url)),
       requests.join(" "),

@@ -115,6 +115,9 @@ impl Running {
         let Self { model, streams, samples, begun, guard } = self;
         let all = try_join_all(streams.into_iter().map(GenerationStream::finish)).await;
         let all = all.map_err(|error| ApiError::of_run(&error))?;
+        if all.iter().any(|completion| guard.was_cut_off(&completion.done)) {
+            return Err(ApiError::draining());
+        }
         for (index, completion) in all.iter().enumerate() {
             model.metrics.add_done(&completion.done, index % samples == 0, begun.elapsed());
         }
@@ -128,9 +131,9 @@ impl Running {
     /// alone, as their queues are bounded.
     pub(crate) async fn respond<E: Encoder>(self, encoder: E) -> Result<Response, ApiError> {
         let Self { model, streams, samples, begun, guard } = self;
-        let guards = (guard.limiter.open_stream()?, guard);
+        let opened = guard.limiter.open_stream()?;
         let streams = numbered(streams);
-        let mut events = Events { model, streams, samples, begun, _guards: guards };
+        let mut events = Events { model, streams, samples, begun, guard, _opened: opened };
         let Some(first) = events.next().await else {
             return Err(ApiError::internal("there is no text"));
         };
@@ -155,13 +158,17 @@ struct Events {
     streams: SelectAll<BoxStream<'static, NumberedEvent>>,
     samples: usize,
     begun: Instant,
-    _guards: (StreamGuard, RequestGuard),
+    guard: RequestGuard,
+    _opened: StreamGuard,
 }
 
 impl Events {
     async fn next(&mut self) -> Option<Result<(usize, Event), ApiError>> {
         let (index, event) = self.streams.next().await?;
         if let Ok(Event::Done(done)) = &event {
+            if self.guard.was_cut_off(done) {
+                return Some(Err(ApiError::draining()));
+            }
             let is_first = index % self.samples == 0;
             self.model.metrics.add_done(done, is_first, self.begun.elapsed());
         }

@@ -1,10 +1,13 @@
 //! Requests under way, and the end of a server that waits for them.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use tokio::sync::watch::Sender;
 
-use setun::GenerationStream;
+use setun::{Done, FinishReason, GenerationStream};
 
 use crate::{
     error::ApiError,
@@ -19,6 +22,8 @@ pub struct Lifecycle(Arc<State>);
 #[derive(Debug, Default)]
 struct State {
     is_draining: Sender<bool>,
+    /// Whether the time for requests under way is over.
+    is_over: AtomicBool,
     requests: Sender<usize>,
     under_way: RequestList,
 }
@@ -42,7 +47,7 @@ impl Lifecycle {
     }
 
     /// From now on new requests are refused with 503, and [`serve`](crate::serve) ends once those
-    /// under way have ended, or after its grace time.
+    /// under way have ended. After its grace time the rest of them end with an error.
     pub fn drain(&self) {
         self.0.is_draining.send_replace(true);
     }
@@ -74,6 +79,12 @@ impl Lifecycle {
         if self.is_draining() { Err(ApiError::draining()) } else { Ok(guard) }
     }
 
+    /// Ends the generations under way, and those that are still to begin, with an error.
+    pub(crate) fn cut_off(&self) {
+        self.0.is_over.store(true, Ordering::Relaxed);
+        self.0.under_way.cancel_all();
+    }
+
     /// Waits until new requests are refused.
     pub(crate) async fn until_draining(&self) {
         let _ = self.0.is_draining.subscribe().wait_for(|is_draining| *is_draining).await;
@@ -89,7 +100,16 @@ impl RequestGuard {
     /// Lists the generations of the request until its end.
     pub(crate) fn list(&mut self, model: &str, streams: &[GenerationStream]) {
         let texts = streams.iter().map(GenerationStream::cancel_handle).collect();
-        self.listed = Some(self.state.under_way.add(model, self.origin.clone(), texts));
+        let id = self.state.under_way.add(model, self.origin.clone(), texts);
+        if self.state.is_over.load(Ordering::Relaxed) {
+            self.state.under_way.cancel(&id);
+        }
+        self.listed = Some(id);
+    }
+
+    /// Whether a text was cut off by the end of the server.
+    pub(crate) fn was_cut_off(&self, done: &Done) -> bool {
+        done.finish_reason == FinishReason::Aborted && self.state.is_over.load(Ordering::Relaxed)
     }
 
     /// Holds it to limits, of which its key has a part.

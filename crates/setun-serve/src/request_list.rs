@@ -75,6 +75,11 @@ impl RequestList {
         found.inspect(|entry| entry.texts.iter().for_each(CancelHandle::cancel)).is_some()
     }
 
+    /// Ends all texts.
+    pub(crate) fn cancel_all(&self) {
+        self.lock().iter().flat_map(|entry| &entry.texts).for_each(CancelHandle::cancel);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

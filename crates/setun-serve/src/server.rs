@@ -1,6 +1,6 @@
 //! A server on a socket, and its end.
 
-use std::{future::pending, io, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::pending, io, pin::pin, sync::Arc, time::Duration};
 
 use axum::Router;
 use futures::future::{Either, FutureExt, select};
@@ -25,7 +25,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves until [`Lifecycle::drain`] is called: then new requests get 503, and those under way may
-/// end within the grace time. Whether all did; the others end with the runtime that they run on.
+/// end within the grace time. Whether all did; the others end with an error of the same kind.
 ///
 /// # Errors
 ///
@@ -54,17 +54,25 @@ pub async fn serve_with(
     let (stop, stopped) = watch::channel(false);
     let stop_taking = stop_taking(lifecycle.clone(), grace);
     let taking = take_connections(&listener, router, limits, stopped);
-    select(pin!(stop_taking), pin!(taking)).await;
+    let is_whole = match select(pin!(stop_taking), pin!(taking)).await {
+        Either::Left((is_whole, _)) => is_whole,
+        Either::Right((never, _)) => match never {},
+    };
     drop(listener);
     stop.send_replace(true); // connections without a request close
     let _ = timeout(CLOSING, stop.closed()).await;
-    Ok(lifecycle.requests() == 0)
+    Ok(is_whole && lifecycle.requests() == 0)
 }
 
-/// Until then connections are taken: requests of new ones get 503, too.
-async fn stop_taking(lifecycle: Lifecycle, grace: Duration) {
+/// Until then connections are taken: requests of new ones get 503, too. Whether the requests under
+/// way ended within the grace time; the texts of the others are cut off.
+async fn stop_taking(lifecycle: Lifecycle, grace: Duration) -> bool {
     lifecycle.until_draining().await;
-    let _ = timeout(grace, lifecycle.until_idle()).await;
+    let is_whole = timeout(grace, lifecycle.until_idle()).await.is_ok();
+    if !is_whole {
+        lifecycle.cut_off();
+    }
+    is_whole
 }
 
 /// Takes connections, each in a task of its own, until it is dropped.
@@ -73,7 +81,7 @@ async fn take_connections(
     router: Router,
     limits: Limits,
     stopped: watch::Receiver<bool>,
-) {
+) -> Infallible {
     let places = limits.connections.map(|most| Arc::new(Semaphore::new(most)));
     loop {
         let place = match &places {

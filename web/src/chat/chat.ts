@@ -30,8 +30,8 @@ const SAVE_MS = 1000;
 /** Tells the page's other tabs that conversations have changed. */
 const CHANNEL = "setun-threads";
 
-/** Shows the tokens of an answer. */
-export type StepsView = (steps: readonly TextDelta[]) => HTMLElement;
+/** Shows the tokens of an answer. `begin` begins another version of it with these. */
+export type StepsView = (steps: readonly TextDelta[], begin: (steps: TextDelta[]) => void) => HTMLElement;
 
 /** The view of conversations. */
 export class Chat {
@@ -80,9 +80,9 @@ export class Chat {
         retry: ({ parent }) => this.#answer(parent),
         fork: (message) => this.#open(forkAt(this.#thread, message), true, true),
         select: (message) => this.#change(() => select(this.#thread, message)),
-        tokensOf: ({ id }) => {
+        tokensOf: ({ id, parent }) => {
           const steps = this.#steps.get(id);
-          return steps && showSteps?.(steps);
+          return steps && showSteps?.(steps, (begun) => this.#answer(parent, begun));
         },
       },
       (text) => this.#say(text),
@@ -172,21 +172,21 @@ export class Chat {
     return true;
   }
 
-  /** Lets the model answer the message with the id `parent`. */
-  #answer(parent: string | null): void {
+  /** Lets the model answer the message with the id `parent`, or continue an answer with this beginning. */
+  #answer(parent: string | null, begun: readonly TextDelta[] = []): void {
     if (this.#activity.isRunning) return;
     this.#thread.leaf = parent;
     this.#show();
     this.#activity.start(async (signal) => {
       await this.#save();
       try {
-        await this.#write(parent, signal);
+        await this.#write(parent, begun, signal);
       } catch (error) {
         const isStopped = signal.aborted && error === signal.reason;
         this.#report(isStopped ? "idle" : "failed", isStopped ? "Stopped while loading." : explain(error));
         this.#status.append(
           " ",
-          button("Try again", () => this.#answer(parent)),
+          button("Try again", () => this.#answer(parent, begun)),
         );
         selectNewest(this.#thread);
       }
@@ -196,23 +196,24 @@ export class Chat {
     });
   }
 
-  async #write(parent: string | null, signal: AbortSignal): Promise<void> {
+  async #write(parent: string | null, begun: readonly TextDelta[], signal: AbortSignal): Promise<void> {
     const thread = this.#thread;
+    const beginning = begun.map(({ text }) => text).join("");
     const written = await this.#writer.start({
-      conversation: { system: thread.system, messages: path(thread) },
+      conversation: { system: thread.system, messages: path(thread), begun: beginning },
       format: thread.format,
       version: versions(thread, { parent, role: "assistant" }).length,
       signal,
       report: (state, words) => this.#report(state, words),
     });
-    const answer = add(thread, parent, "assistant", "");
+    const answer = add(thread, parent, "assistant", beginning);
     const view = this.#log.append(thread, answer, this.#writer.name);
     this.#isWriting = true;
     view.isBusy = true;
     const stop = () => written.stop();
     signal.addEventListener("abort", stop, { once: true });
     if (signal.aborted) stop();
-    const steps: TextDelta[] = [];
+    const steps: TextDelta[] = [...begun];
     try {
       let savedAt = performance.now();
       for await (const step of written) {

@@ -10,6 +10,8 @@ export type UsedFormat = Exclude<Format, "auto">;
 export interface Conversation {
   readonly system: string;
   readonly messages: readonly Pick<Message, "role" | "content">[];
+  /** How the answer begins; the model continues it. */
+  readonly begun: string;
 }
 
 const SPEAKERS = { user: "User", assistant: "Assistant" } as const;
@@ -28,29 +30,34 @@ export function startAnswer(
   conversation: Conversation,
   options: GenerateOptions,
 ): Generation {
-  if (format === "template") return model.chat(chatMessages(conversation), options);
+  if (format === "template") {
+    const continueFinalMessage = conversation.begun !== "";
+    return model.chat(chatMessages(conversation), { ...options, continueFinalMessage });
+  }
   if (format === "together") return model.generate(oneText(conversation), options);
   return model.generate(transcript(conversation), { ...options, stop: [`\n${SPEAKERS.user}:`] });
 }
 
-function chatMessages({ system, messages }: Conversation) {
+/** Messages for a chat template. The last one is to be continued if the answer has begun. */
+export function chatMessages({ system, messages, begun }: Conversation) {
   const first = system.trim() === "" ? [] : [{ role: "system" as const, content: system }];
-  return [...first, ...messages.map(({ role, content }) => ({ role, content }))];
+  const last = begun === "" ? [] : [{ role: "assistant" as const, content: begun }];
+  return [...first, ...messages.map(({ role, content }) => ({ role, content })), ...last];
 }
 
 /** The messages as one text that the model continues; you and the model write it in turns. */
-export function oneText({ messages }: Conversation): string {
+export function oneText({ messages, begun }: Conversation): string {
   let text = "";
   for (const { content } of messages) {
     const isApart = text === "" || /\s$/.test(text) || /^\s/.test(content);
     text += isApart ? content : ` ${content}`;
   }
-  return text;
+  return text + begun;
 }
 
 /** The messages as a play with two speakers. */
-export function transcript({ system, messages }: Conversation): string {
+export function transcript({ system, messages, begun }: Conversation): string {
   const lines = messages.map(({ role, content }) => `${SPEAKERS[role]}: ${content.trim()}`);
   const head = system.trim() === "" ? [] : [`${system.trim()}\n`];
-  return [...head, ...lines, `${SPEAKERS.assistant}:`].join("\n");
+  return [...head, ...lines, `${SPEAKERS.assistant}:${begun}`].join("\n");
 }

@@ -2,6 +2,9 @@
 
 import type { TextDelta } from "setun";
 
+/** Names of tokens that are no text: bytes, parts of a letter, and special tokens such as that of the end. */
+const NO_TEXT = /^bytes:|\uFFFD|^<[^\s<>]+>$/;
+
 /** A token with its probability, as chats have it. */
 interface NamedToken {
   readonly token: string;
@@ -53,6 +56,14 @@ export function stepOf({ choices: [choice] }: Chunk, names: TokenNames): TextDel
     logprob,
   }));
   return { text, token: names.number(named.token), logprob: named.logprob, topLogprobs };
+}
+
+/** The tokens up to a place, and another one there, if it is known and its name is its text. */
+export function branchAt(steps: readonly TextDelta[], at: number, token: number): TextDelta[] | undefined {
+  const step = steps[at];
+  const other = step?.topLogprobs?.find((each) => each.token === token);
+  if (step === undefined || other === undefined || token === step.token || NO_TEXT.test(other.text)) return undefined;
+  return [...steps.slice(0, at), { ...step, ...other }];
 }
 
 type Logprobs = Chunk["choices"][number]["logprobs"];

@@ -2,14 +2,14 @@
 
 import { Activity } from "../activity.js";
 import { alternativesAt } from "../alternatives.js";
-import { Chat } from "../chat/chat.js";
+import { Chat, type StepsView } from "../chat/chat.js";
 import { element, make } from "../elements.js";
 import { explain } from "../explain.js";
 import { TokenCard } from "../token-card.js";
 import { Tokens } from "../tokens.js";
 import { Views } from "../views.js";
 import { ApiError, apiKey, send } from "./api.js";
-import { TokenNames } from "./chunks.js";
+import { branchAt, TokenNames } from "./chunks.js";
 import { Monitor } from "./monitor.js";
 import { ServerWriter } from "./server-writer.js";
 
@@ -35,14 +35,18 @@ key.addEventListener("change", () => {
   void attempt(listModels);
 });
 
-/** Shows the tokens of an answer, with the alternatives of the one that is looked at. */
-function showSteps(steps: Parameters<typeof alternativesAt>[0]): HTMLElement {
+/** Shows the tokens of an answer, with the alternatives of the one that is looked at; another one forks the answer. */
+const showSteps: StepsView = (steps, begin) => {
   const place = make("div", { className: "answer-tokens", role: "group", ariaLabel: "Tokens of the answer" });
   place.dataset.shaded = "";
   const contents = (at: number) => ({
     token: steps[at]?.token ?? 0,
     alternatives: alternativesAt(steps, at),
     textOf: async (token: number) => names.name(token),
+    choose: (token: number) => {
+      const branch = branchAt(steps, at, token);
+      if (branch !== undefined) begin(branch);
+    },
   });
   const tokens = new Tokens(place, {
     look: (at, mark) => card.look(mark, contents(at)),
@@ -51,7 +55,7 @@ function showSteps(steps: Parameters<typeof alternativesAt>[0]): HTMLElement {
   });
   for (const step of steps) tokens.add(step);
   return place;
-}
+};
 
 async function listModels(): Promise<void> {
   const { data } = (await (await send("/v1/models")).json()) as { data: { id: string }[] };

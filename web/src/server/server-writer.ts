@@ -2,7 +2,7 @@
 
 import type { TextDelta } from "setun";
 import { ALTERNATIVES } from "../alternatives.js";
-import { oneText, transcript, usedFormat } from "../chat/prompt.js";
+import { chatMessages, oneText, transcript, usedFormat } from "../chat/prompt.js";
 import type { Answer, Question, Writer } from "../chat/writer.js";
 import { readAnswer } from "../controls.js";
 import { element } from "../elements.js";
@@ -81,11 +81,12 @@ export class ServerWriter implements Writer {
     const hasLogprobs = element("probabilities", HTMLInputElement).checked;
     const used = usedFormat(format, this.hasChatTemplate);
     if (used === "template") {
-      const { system, messages } = conversation;
-      const first = system.trim() === "" ? [] : [{ role: "system", content: system }];
-      const asked = [...first, ...messages.map(({ role, content }) => ({ role, content }))];
-      const logprobs = hasLogprobs && { logprobs: true, top_logprobs: ALTERNATIVES };
-      return { path: "/v1/chat/completions", fields: { ...options, ...logprobs, messages: asked } };
+      const asked = {
+        messages: chatMessages(conversation),
+        ...(conversation.begun !== "" && { continue_final_message: true }),
+        ...(hasLogprobs && { logprobs: true, top_logprobs: ALTERNATIVES }),
+      };
+      return { path: "/v1/chat/completions", fields: { ...options, ...asked } };
     }
     const text =
       used === "together"

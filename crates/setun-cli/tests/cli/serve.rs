@@ -1,15 +1,26 @@
 //! `setun serve`: a request over a socket, and the end after a signal.
 
+mod ends;
+mod life;
+
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     process::{Child, ChildStderr},
 };
 
+use serde_json::{Value, json};
+
 use crate::{
     signals::send,
-    support::{command, model, setun},
+    support::{PROMPT, STORIES, command, model, setun, story},
 };
+
+/// Streams of a crowd, which run at once where a configuration lets them.
+const STREAMS: usize = 16;
+
+/// Tokens of each.
+const TOKENS: usize = 100;
 
 /// A server, and what it reports.
 struct Server {
@@ -37,16 +48,35 @@ impl Server {
         line
     }
 
-    /// The body of an answer.
-    fn ask(&self, head: &str, body: &str) -> serde_json::Value {
+    /// The body of an answer, in JSON.
+    fn ask(&self, head: &str, body: &str) -> Value {
+        serde_json::from_str(&self.body(head, body)).expect("JSON")
+    }
+
+    fn body(&self, head: &str, body: &str) -> String {
+        read_body(self.open(head, body))
+    }
+
+    /// A request whose answer is to be read. HTTP/1.0 has no chunks: a body ends with its connection.
+    fn open(&self, head: &str, body: &str) -> TcpStream {
         let mut socket = TcpStream::connect(&self.address).expect("a connection");
-        let head = format!("{head} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
+        let head = format!("{head} HTTP/1.0\r\nhost: localhost\r\n");
         let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
         socket.write_all(request.as_bytes()).expect("it is taken");
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).expect("an answer");
-        let (_, json) = answer.split_once("\r\n\r\n").expect("a body");
-        serde_json::from_str(json).expect("JSON")
+        socket
+    }
+
+    /// A crowd of streams of the same story, each of which has begun.
+    fn streams(&self, model: &str) -> Vec<TcpStream> {
+        let body = json!({"model": model, "prompt": PROMPT, "seed": 5, "stream": true,
+            "min_tokens": TOKENS, "max_tokens": TOKENS});
+        let body = body.to_string();
+        let open = |_| self.open("POST /v1/completions", &body);
+        let streams: Vec<_> = (0..STREAMS).map(open).collect();
+        for stream in &streams {
+            assert_eq!(stream.peek(&mut [0]).expect("an answer"), 1);
+        }
+        streams
     }
 
     fn end(mut self) {
@@ -63,6 +93,38 @@ impl Drop for Server {
     }
 }
 
+fn read_body(mut socket: TcpStream) -> String {
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("an answer");
+    let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+    body.to_owned()
+}
+
+/// The data of a stream's events, all of which are whole.
+fn events(stream: TcpStream) -> Vec<String> {
+    let body = read_body(stream);
+    assert!(body.is_empty() || body.ends_with("\n\n"), "{body}");
+    let data = |event: &str| event.strip_prefix("data: ").expect("an event").to_owned();
+    body.split_terminator("\n\n").map(data).collect()
+}
+
+/// The text of a stream that ends as it should.
+fn whole_text(events: &[String]) -> String {
+    let (end, pieces) = events.split_last().expect("an event");
+    assert_eq!(end, "[DONE]");
+    let piece = |event: &String| -> Value { serde_json::from_str(event).expect("JSON") };
+    let pieces = pieces.iter().map(piece);
+    pieces.map(|piece| piece["choices"][0]["text"].as_str().expect("a text").to_owned()).collect()
+}
+
+/// What `setun run` tells in the place of a stream.
+fn expected_text() -> String {
+    let tokens = TOKENS.to_string();
+    let options = ["--seed", "5", "--min-tokens", &tokens, "--max-tokens", &tokens];
+    let text = story(&options, &[]).text();
+    text.strip_suffix('\n').expect("a line").to_owned()
+}
+
 /// Without a model it is the embedded one, whose text is that of `setun run`.
 #[test]
 fn a_completion_is_the_text_of_run_and_a_signal_ends_the_server() {
@@ -75,18 +137,18 @@ fn a_completion_is_the_text_of_run_and_a_signal_ends_the_server() {
 }
 
 /// A folder's models and those of a table are loaded when they are requested; SIGHUP reads the tables
-/// again, and what is wrong in them changes nothing.
+/// again while streams are open, and what is wrong in them changes nothing.
 #[test]
 fn models_of_a_folder_and_a_configuration_are_served_and_read_again() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (config, story) = (folder.path().join("serve.toml"), model("real-tinystories-1m"));
+    let (config, story) = (folder.path().join("serve.toml"), model(STORIES));
     let path = config.to_string_lossy().into_owned();
     let golden = model("bitnet-h64");
     let write = |name: &str| {
         let tables = format!(
             "[serve]\nmodels_folder = {golden:?}\nmemory_budget = '64MiB'\nkeep_alive = 300\n\
              [[serve.models]]\nmodel = {story:?}\nname = '{name}'\naliases = ['small']\n\
-             [batch]\nmax_concurrent = 4\n"
+             [batch]\nmax_concurrent = {STREAMS}\n"
         );
         std::fs::write(&config, tables).expect("a file");
     };
@@ -105,6 +167,7 @@ fn models_of_a_folder_and_a_configuration_are_served_and_read_again() {
             (&name.into(), &2.into())
         );
     }
+    let streams = server.streams("story");
     write("tale");
     send("-HUP", &server.child);
     assert!(server.line().starts_with("reloaded: "));
@@ -115,6 +178,10 @@ fn models_of_a_folder_and_a_configuration_are_served_and_read_again() {
     let refused = server.line();
     assert!(refused.starts_with("not reloaded: ") && refused.contains("line 2"), "{refused}");
     assert_eq!(complete(&server, "small")["model"], "small");
+    let expected = expected_text();
+    for stream in streams {
+        assert_eq!(whole_text(&events(stream)), expected, "of a model that has another name now");
+    }
     server.end();
 }
 

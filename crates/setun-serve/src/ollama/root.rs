@@ -8,6 +8,10 @@ use serde::Serialize;
 
 use crate::error::{ApiError, json};
 
+/// The version of Ollama that has what is served of its API; log-probabilities came last. Clients refuse
+/// servers that are too old for them: Copilot in VS Code those before 0.6.4.
+const API_VERSION: &str = "0.12.11";
+
 #[derive(Serialize)]
 struct Version {
     version: &'static str,
@@ -20,7 +24,7 @@ pub(crate) async fn root() -> Response {
 
 /// `GET /api/version`.
 pub(crate) async fn version() -> Response {
-    json(&Version { version: env!("CARGO_PKG_VERSION") })
+    json(&Version { version: API_VERSION })
 }
 
 /// Models are managed where the server runs.

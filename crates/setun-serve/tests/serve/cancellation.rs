@@ -28,6 +28,15 @@ impl Server {
     }
 
     pub(crate) fn start_within(engine: Engine, set: impl FnOnce(&mut Limits)) -> Self {
+        Self::start_for(engine, Duration::from_mins(10), set)
+    }
+
+    /// With this grace time.
+    pub(crate) fn start_for(
+        engine: Engine,
+        grace: Duration,
+        set: impl FnOnce(&mut Limits),
+    ) -> Self {
         let mut limits = Limits::default();
         set(&mut limits);
         let runtime = Runtime::new().expect("a runtime");
@@ -36,7 +45,6 @@ impl Server {
         let lifecycle = Lifecycle::new();
         let options = ServeOptions::new().bound_to(address).lifecycle(lifecycle.clone());
         let router = router(engine, options.limits(limits));
-        let grace = Duration::from_mins(10);
         let served = serve_with(listener, router, lifecycle.clone(), grace, limits);
         let served = runtime.spawn(served);
         Self { runtime, address, lifecycle, served }
@@ -66,6 +74,18 @@ impl Server {
 pub(crate) struct Connection(TcpStream);
 
 impl Connection {
+    /// Sends more of a request, unless the server has closed the connection.
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        let _ = self.0.write_all(bytes);
+    }
+
+    /// What comes until the server closes or resets the connection.
+    pub(crate) fn rest(&mut self) -> String {
+        let mut bytes = vec![];
+        let _ = self.0.read_to_end(&mut bytes);
+        String::from_utf8(bytes).expect("UTF-8")
+    }
+
     /// All that comes until the server closes the connection.
     pub(crate) fn text(&mut self) -> String {
         let mut text = String::new();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use setun_serve::{ApiKeys, Limits, ServeOptions, router};
 
 use crate::{
-    cancellation::{Server, request},
+    cancellation::Server,
     support::{Answer, Gate, post, send, shared},
 };
 
@@ -108,28 +108,5 @@ fn slow_headers_and_bodies_are_given_up() {
     }
     let get = b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     assert!(server.send(get).text().starts_with("HTTP/1.1 200 "));
-    assert!(server.end());
-}
-
-#[test]
-fn old_clients_and_pipelined_requests_are_answered_in_order() {
-    let server = Server::start(shared());
-    let old = server.send(b"GET /version HTTP/1.0\r\n\r\n").text();
-    assert!(old.starts_with("HTTP/1.0 200 ") && old.contains("\"version\""), "{old}");
-    let next = b"GET /version HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    let last = request("/tokenize", &json!({"prompt": "a"}));
-    let piped = server.send(&[&next[..], &next[..], &last].concat()).text();
-    let bodies = ["\"version\"", "\"version\"", "\"tokens\""];
-    let mut rest = &piped[..];
-    for body in bodies {
-        assert!(rest.starts_with("HTTP/1.1 200 "), "{piped}");
-        rest = &rest[rest.find(body).expect(body)..];
-        rest = rest.find("HTTP/1.1").map_or("", |at| &rest[at..]);
-    }
-    assert_eq!(rest, "", "{piped}");
-    for broken in [&b"\r\n\r\nGET\r\n\r\n"[..], b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\0"] {
-        let text = server.send(broken).text();
-        assert!(text.is_empty() || text.starts_with("HTTP/1.1 400 "), "{text}");
-    }
     assert!(server.end());
 }

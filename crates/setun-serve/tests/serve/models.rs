@@ -55,7 +55,7 @@ async fn complete(router: &Router, model: &str) -> Answer {
 }
 
 /// The value of a metric of a model.
-fn metric(page: &str, name: &str, model: &str) -> u64 {
+pub(crate) fn metric(page: &str, name: &str, model: &str) -> u64 {
     let line = format!("setun_{name}{{model_name=\"{model}\"}} ");
     let at = page.find(&line).unwrap_or_else(|| panic!("{line} in {page}")) + line.len();
     page[at..].lines().next().and_then(|value| value.parse().ok()).expect("a number")

@@ -112,6 +112,11 @@ async fn formats_vectors_and_lists_have_their_shapes() {
     let shown = post(&router, "/api/show", &json!({"model": name})).await.json();
     assert_eq!(shown["capabilities"], json!(["completion", "embedding", "tools"]));
     assert_eq!(shown["model_info"]["bitnet.context_length"], shared().context_length());
+    // Clients compare its numbers, of which there are three.
+    let version = get(&router, "/api/version").await.json()["version"].clone();
+    let version = version.as_str().expect("a text").split('.').map(str::parse::<u32>);
+    let version: Vec<_> = version.map(|number| number.expect("a number")).collect();
+    assert!(version.len() == 3 && version >= vec![0, 6, 4], "{version:?}");
     let head = send(&router, Request::head("/").body(Body::empty()).expect("a request")).await;
     assert_eq!((head.status.as_u16(), &*head.text), (200, ""));
 }

@@ -1,0 +1,165 @@
+//! Counters against the usage of answers.
+
+use axum::Router;
+use serde_json::{Value, json};
+use setun_serve::{LoadProgress, ModelRegistry, ModelSpec, ServeOptions, router};
+
+use crate::{
+    models::metric,
+    support::{engine, get, post, with},
+};
+
+/// What answers of a model say of their tokens, summed.
+#[derive(Debug, Default)]
+struct Sums {
+    /// Prompts, and those of them that texts follow.
+    prompts: u64,
+    continued: u64,
+    texts: u64,
+    prompt_tokens: u64,
+    queried_tokens: u64,
+    cached_tokens: u64,
+    text_tokens: u64,
+}
+
+/// Every API and two models, in turns: what is counted is what the answers say, exactly.
+#[tokio::test]
+async fn tokens_of_answers_are_those_counted() {
+    let open = |_: &LoadProgress| Ok(engine(|_| {}));
+    let registry = ModelRegistry::new(["a", "b"].map(|name| ModelSpec::new(name, open)).into());
+    let registry = registry.expect("distinct names");
+    let router = router(registry.clone(), ServeOptions::new());
+    let mut sums = [Sums::default(), Sums::default()];
+    for (number, (path, body, prompts, texts)) in requests().into_iter().enumerate() {
+        // The first model has one request more of each three.
+        let model = usize::from(number % 3 == 2);
+        let (name, sums) = (["a", "b"][model], &mut sums[model]);
+        let body = with(&body, &json!({"model": name}));
+        ask(&router, path, &body, name, (prompts, texts), sums).await;
+    }
+    let page = get(&router, "/metrics").await.text;
+    for (name, sums) in ["a", "b"].iter().zip(&sums) {
+        check(&page, name, sums);
+    }
+    registry.close();
+}
+
+/// Requests with the numbers of their prompts and texts. Prompts begin as others do.
+fn requests() -> Vec<(&'static str, Value, u64, u64)> {
+    let text = "Once upon a time there was a cat";
+    let messages = json!([{"role": "user", "content": text}]);
+    let completion = json!({"prompt": text, "max_tokens": 9, "temperature": 1});
+    let lists = json!({"prompt": [text, "A dog"], "n": 3, "max_tokens": 7, "temperature": 1});
+    let chat = json!({"messages": messages, "max_tokens": 8});
+    let response = json!({"input": text, "max_output_tokens": 8});
+    let options = json!({"num_predict": 5});
+    let usage = json!({"stream": true, "stream_options": {"include_usage": true}});
+    let (stream, whole) = (json!({"stream": true}), json!({"stream": false}));
+    let generate = json!({"prompt": text, "raw": true, "options": options});
+    let talk = json!({"messages": messages, "options": options});
+    let mut all = vec![];
+    for _ in 0..3 {
+        all.extend([
+            ("/v1/completions", completion.clone(), 1, 1),
+            ("/v1/completions", with(&lists, &usage), 2, 6),
+            ("/v1/chat/completions", with(&chat, &json!({"n": 2})), 1, 2),
+            ("/v1/chat/completions", with(&chat, &usage), 1, 1),
+            ("/v1/responses", response.clone(), 1, 1),
+            ("/v1/responses", with(&response, &stream), 1, 1),
+            ("/v1/messages", chat.clone(), 1, 1),
+            ("/v1/messages", with(&chat, &stream), 1, 1),
+            ("/api/generate", generate.clone(), 1, 1),
+            ("/api/generate", with(&generate, &whole), 1, 1),
+            ("/api/chat", talk.clone(), 1, 1),
+            ("/v1/embeddings", json!({"input": [text, "A dog"]}), 2, 0),
+            ("/api/embed", json!({"input": text}), 1, 0),
+        ]);
+    }
+    all
+}
+
+async fn ask(
+    router: &Router,
+    path: &str,
+    body: &Value,
+    model: &str,
+    (prompts, texts): (u64, u64),
+    sums: &mut Sums,
+) {
+    let answer = post(router, path, body).await;
+    assert!(answer.status.is_success(), "{}", answer.text);
+    let usage = usage(&answer.text);
+    let number = |names: &[&str]| names.iter().find_map(|name| usage.pointer(name)?.as_u64());
+    let rest = number(&["/cache_read_input_tokens"]);
+    let input = ["/prompt_tokens", "/input_tokens", "/prompt_eval_count"];
+    let prompt_tokens = number(&input).expect("tokens of the prompt") + rest.unwrap_or(0);
+    let details = ["prompt_tokens_details", "input_tokens_details"];
+    let details = details.map(|name| format!("/{name}/cached_tokens"));
+    let cached = rest.or_else(|| number(&details.each_ref().map(String::as_str)));
+    let text_tokens = number(&["/completion_tokens", "/output_tokens", "/eval_count"]);
+    sums.prompts += prompts;
+    sums.texts += texts;
+    sums.prompt_tokens += prompt_tokens;
+    sums.text_tokens += text_tokens.unwrap_or(0);
+    if texts > 0 {
+        sums.continued += prompts;
+        sums.queried_tokens += prompt_tokens;
+        assert!(text_tokens.is_some_and(|tokens| tokens >= texts), "{}", answer.text);
+        // Ollama's API does not tell: the sum of all that was computed does.
+        let page = get(router, "/metrics").await.text;
+        let hits = metric(&page, "prefix_cache_hits_total", model);
+        assert!(cached.is_none_or(|cached| sums.cached_tokens + cached == hits), "{path}: {hits}");
+        sums.cached_tokens = hits;
+    }
+}
+
+/// The last usage of an answer: in its events, in its lines, or in the whole.
+fn usage(answer: &str) -> Value {
+    let values = answer.lines().filter_map(|line| {
+        serde_json::from_str::<Value>(line.strip_prefix("data: ").unwrap_or(line)).ok()
+    });
+    let found = values.filter_map(|value| {
+        if value.get("prompt_eval_count").is_some() {
+            return Some(value);
+        }
+        let places = ["/usage", "/response/usage"];
+        let usage = places.iter().find_map(|place| value.pointer(place));
+        usage.filter(|usage| usage.is_object()).cloned()
+    });
+    found.last().unwrap_or_else(|| panic!("no usage in {answer}"))
+}
+
+fn check(page: &str, model: &str, sums: &Sums) {
+    let Sums { prompts, continued, texts, prompt_tokens, queried_tokens, .. } = *sums;
+    let (cached, text_tokens) = (sums.cached_tokens, sums.text_tokens);
+    assert!(cached > 0 && queried_tokens < prompt_tokens, "{sums:?}");
+    for (name, value) in [
+        ("prompt_tokens_total", prompt_tokens),
+        ("generation_tokens_total", text_tokens),
+        ("prefix_cache_queries_total", queried_tokens),
+        ("prefix_cache_hits_total", cached),
+        // What was computed: the rest of the prompts, and all of each text but its last token.
+        ("iteration_tokens_total_sum", prompt_tokens - cached + text_tokens - texts),
+        ("request_prompt_tokens_count", prompts),
+        ("request_prompt_tokens_sum", prompt_tokens),
+        ("request_generation_tokens_count", texts),
+        ("request_generation_tokens_sum", text_tokens),
+        ("time_to_first_token_seconds_count", texts),
+        ("request_prefill_time_seconds_count", texts),
+        ("request_decode_time_seconds_count", texts),
+        ("request_queue_time_seconds_count", texts),
+        ("inter_token_latency_seconds_count", text_tokens - texts),
+        ("e2e_request_latency_seconds_count", continued),
+        ("num_requests_running", 0),
+        ("num_requests_waiting", 0),
+        ("kv_blocks_used", 0),
+    ] {
+        assert_eq!(metric(page, name, model), value, "{name} of {model}: {sums:?} in {page}");
+    }
+    let ends = ["stop", "length"].map(|reason| {
+        let line = format!("{{model_name=\"{model}\",finished_reason=\"{reason}\"}} ");
+        let at = page.find(&line).expect("a line") + line.len();
+        page[at..].lines().next().and_then(|count| count.parse::<u64>().ok()).expect("a number")
+    });
+    assert_eq!(ends.iter().sum::<u64>(), texts);
+}
