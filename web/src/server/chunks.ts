@@ -62,7 +62,8 @@ export function stepOf({ choices: [choice] }: Chunk, names: TokenNames): TextDel
 export function branchAt(steps: readonly TextDelta[], at: number, token: number): TextDelta[] | undefined {
   const step = steps[at];
   const other = step?.topLogprobs?.find((each) => each.token === token);
-  if (step === undefined || other === undefined || token === step.token || NO_TEXT.test(other.text)) return undefined;
+  if (step === undefined || other === undefined || token === step.token || NO_TEXT.test(other.text))
+    return undefined;
   return [...steps.slice(0, at), { ...step, ...other }];
 }
 

@@ -53,6 +53,7 @@ impl Server {
     /// Sends a request over a connection of its own.
     pub(crate) fn send(&self, request: &[u8]) -> Connection {
         let mut socket = TcpStream::connect(self.address).expect("a connection");
+        socket.set_nodelay(true).expect("an open socket"); // pieces are sent as they are
         socket.write_all(request).expect("it is taken");
         Connection(socket)
     }

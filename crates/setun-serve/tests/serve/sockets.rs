@@ -18,7 +18,8 @@ fn requests_that_are_framed_wrongly_get_one_answer_of_their_fault() {
     let server = Server::start(shared());
     let many = "x: y\r\n".repeat(200);
     let long = format!("x: {}\r\n", "y".repeat(1 << 20));
-    let upgrade = "connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n";
+    let upgrade =
+        "connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n";
     let chunked = "transfer-encoding: chunked\r\n";
     for (head, body, begin, word) in [
         ("content-length: 9\r\n", "{\"prompt\": \"A\"}", "HTTP/1.1 400 ", "invalid_json"),
@@ -37,16 +38,27 @@ fn requests_that_are_framed_wrongly_get_one_answer_of_their_fault() {
         (&many, "", "HTTP/1.1 431 ", ""),
         (&long, "", "", ""),
         (upgrade, "", "HTTP/1.1 400 ", "invalid_json"),
-        ("expect: 100-continue\r\ncontent-length: 2\r\n", "{}", "HTTP/1.1 100 ", "missing_required"),
+        (
+            "expect: 100-continue\r\ncontent-length: 2\r\n",
+            "{}",
+            "HTTP/1.1 100 ",
+            "missing_required",
+        ),
     ] {
         let head = format!("POST /tokenize HTTP/1.1\r\nhost: localhost\r\n{head}{CLOSE}{body}");
-        let answer = server.send(head.as_bytes()).rest();
+        let mut connection = server.send(&[]);
+        connection.send(head.as_bytes());
+        let answer = connection.rest();
         assert!(answer.starts_with(begin) && answer.contains(word), "{head:.300}: {answer}");
         assert_eq!(answer.matches("\"error\":").count(), usize::from(word != ""), "{head:.300}");
         assert!(!answer.contains("HTTP/1.1 2"), "{head:.300}: {answer}");
     }
     for (head, begin, word) in [
-        ("GET http://localhost/version HTTP/1.1\r\nhost: localhost\r\n", "HTTP/1.1 200 ", "version"),
+        (
+            "GET http://localhost/version HTTP/1.1\r\nhost: localhost\r\n",
+            "HTTP/1.1 200 ",
+            "version",
+        ),
         ("GET /version HTTP/1.1\r\n", "HTTP/1.1 403 ", "forbidden"),
         ("GET /version HTTP/1.1\r\nhost: localhost\r\nhost: a\r\n", "HTTP/1.1 4", ""),
         ("GET /version HTTP/1.0\r\n", "HTTP/1.0 200 ", "version"),
@@ -71,11 +83,9 @@ fn requests_in_pieces_are_those_that_come_whole() {
     let server = Server::start(shared());
     let next = b"GET /version HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let with_length = request("/tokenize", &serde_json::from_str(BODY).expect("JSON"));
-    for (request, answers) in [
-        (with_length.clone(), 1),
-        (in_chunks(), 1),
-        ([&next[..], next, &with_length].concat(), 3),
-    ] {
+    for (request, answers) in
+        [(with_length.clone(), 1), (in_chunks(), 1), ([&next[..], next, &with_length].concat(), 3)]
+    {
         let expected = bodies(&server.send(&request).text());
         assert_eq!(expected.len(), answers, "{expected:?}");
         assert!(expected[answers - 1].contains("\"tokens\":["), "{expected:?}");

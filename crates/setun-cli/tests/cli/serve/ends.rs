@@ -49,7 +49,11 @@ impl Crowd {
 
     /// Until new requests are refused: the signal was reported before.
     fn wait_for_refusals(&self) {
-        while !self.server.body("POST /tokenize", r#"{"prompt": "A"}"#).contains("\"shutting_down\"") {
+        while !self
+            .server
+            .body("POST /tokenize", r#"{"prompt": "A"}"#)
+            .contains("\"shutting_down\"")
+        {
             thread::sleep(Duration::from_millis(1));
         }
     }

@@ -126,12 +126,18 @@ impl Zoo {
     fn check(&self, number: usize, answer: &Value) {
         match self.texts.get(number) {
             Some(text) => {
-                assert_eq!((&answer["model"], &answer["choices"][0]["text"]), (&json!(name(number)), &json!(text)));
+                assert_eq!(
+                    (&answer["model"], &answer["choices"][0]["text"]),
+                    (&json!(name(number)), &json!(text))
+                );
             }
             None => {
                 assert_eq!(answer["error"]["code"], "model_not_loaded", "{answer}");
                 let message = answer["error"]["message"].as_str().expect("words");
-                assert!(message.contains(&name(number)) && message.contains("safetensors"), "{message}");
+                assert!(
+                    message.contains(&name(number)) && message.contains("safetensors"),
+                    "{message}"
+                );
             }
         }
     }
