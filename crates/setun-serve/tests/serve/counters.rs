@@ -2,7 +2,7 @@
 
 use axum::Router;
 use serde_json::{Value, json};
-use setun_serve::{LoadProgress, ModelRegistry, ModelSpec, ServeOptions, router};
+use setun_serve::{LoadProgress, ModelRegistry, ModelSpec, OpenError, ServeOptions, router};
 
 use crate::{
     models::metric,
@@ -25,7 +25,7 @@ struct Sums {
 /// Every API and two models, in turns: what is counted is what the answers say, exactly.
 #[tokio::test]
 async fn tokens_of_answers_are_those_counted() {
-    let open = |_: &LoadProgress| Ok(engine(|_| {}));
+    let open = |_: &LoadProgress| Ok::<_, OpenError>(engine(|_| {}));
     let registry = ModelRegistry::new(["a", "b"].map(|name| ModelSpec::new(name, open)).into());
     let registry = registry.expect("distinct names");
     let router = router(registry.clone(), ServeOptions::new());
@@ -46,7 +46,7 @@ async fn tokens_of_answers_are_those_counted() {
 
 /// Requests with the numbers of their prompts and texts. Prompts begin as others do.
 fn requests() -> Vec<(&'static str, Value, u64, u64)> {
-    let text = "Once upon a time there was a cat";
+    let text = "Once upon a time there was a cat that had a red ball and a big dog".repeat(3);
     let messages = json!([{"role": "user", "content": text}]);
     let completion = json!({"prompt": text, "max_tokens": 9, "temperature": 1});
     let lists = json!({"prompt": [text, "A dog"], "n": 3, "max_tokens": 7, "temperature": 1});
