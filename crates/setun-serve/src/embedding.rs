@@ -68,6 +68,9 @@ impl Inputs {
         let embeddings = embeddings.map_err(refused)?;
         for embedding in &embeddings {
             model.metrics.add_prompt(embedding.tokens);
+            if pooling == Pooling::Last {
+                model.metrics.add_lookup(embedding.tokens, embedding.cached_tokens);
+            }
         }
         Ok(embeddings)
     }

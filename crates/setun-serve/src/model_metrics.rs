@@ -58,7 +58,7 @@ pub(crate) const TOKEN_TIMES: &[u64] = &[
 pub(crate) struct ModelMetrics {
     /// Tokens of the prompts of requests that came to their end.
     pub(crate) prompt_tokens: AtomicU64,
-    /// Those of them that were looked up in the prefix cache: all but those of embeddings.
+    /// Those of them that were looked up in the prefix cache: all but those of means.
     pub(crate) queried_tokens: AtomicU64,
     /// Those of them that were found there.
     pub(crate) cached_tokens: AtomicU64,
@@ -106,8 +106,7 @@ impl ModelMetrics {
         self.request_generation_tokens.add(done.usage.completion_tokens as u64);
         if is_first {
             self.add_prompt(done.usage.prompt_tokens);
-            self.cached_tokens.fetch_add(done.usage.cached_tokens as u64, Ordering::Relaxed);
-            self.queried_tokens.fetch_add(done.usage.prompt_tokens as u64, Ordering::Relaxed);
+            self.add_lookup(done.usage.prompt_tokens, done.usage.cached_tokens);
             self.latency.add(microseconds(time));
         }
         let rate = done.timings.tokens_per_second;
@@ -120,6 +119,12 @@ impl ModelMetrics {
     pub(crate) fn add_prompt(&self, tokens: usize) {
         self.prompt_tokens.fetch_add(tokens as u64, Ordering::Relaxed);
         self.request_prompt_tokens.add(tokens as u64);
+    }
+
+    /// Counts the tokens of a prompt that were looked up in the prefix cache, and those found there.
+    pub(crate) fn add_lookup(&self, tokens: usize, cached: usize) {
+        self.queried_tokens.fetch_add(tokens as u64, Ordering::Relaxed);
+        self.cached_tokens.fetch_add(cached as u64, Ordering::Relaxed);
     }
 
     /// Choices that ended, by their reason.

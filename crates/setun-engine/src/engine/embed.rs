@@ -19,6 +19,8 @@ pub struct Embedding {
     pub values: Vec<f32>,
     /// Tokens of the text.
     pub tokens: usize,
+    /// Those of them that were found in the prefix cache.
+    pub cached_tokens: usize,
 }
 
 impl Engine {
@@ -57,9 +59,10 @@ impl Engine {
             task,
             tool_use: None,
         };
-        self.submit_one(input, self.prompt_only())?.finish().await?;
+        let done = self.submit_one(input, self.prompt_only())?.finish().await?.done;
+        let cached_tokens = done.usage.cached_tokens;
         let (sums, count) = pooled.await.map_err(|_| Error::Disposed)?;
-        Ok(Embedding { values: finished(sums, count, normalised), tokens })
+        Ok(Embedding { values: finished(sums, count, normalised), tokens, cached_tokens })
     }
 }
 
