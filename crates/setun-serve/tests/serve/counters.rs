@@ -121,7 +121,7 @@ fn usage(answer: &str) -> Value {
     let values = answer.lines().filter_map(|line| {
         serde_json::from_str::<Value>(line.strip_prefix("data: ").unwrap_or(line)).ok()
     });
-    let found = values.filter_map(|value| {
+    let mut found = values.filter_map(|value| {
         if value.get("prompt_eval_count").is_some() {
             return Some(value);
         }
@@ -129,7 +129,7 @@ fn usage(answer: &str) -> Value {
         let usage = places.iter().find_map(|place| value.pointer(place));
         usage.filter(|usage| usage.is_object()).cloned()
     });
-    found.last().unwrap_or_else(|| panic!("no usage in {answer}"))
+    found.next_back().unwrap_or_else(|| panic!("no usage in {answer}"))
 }
 
 fn check(page: &str, model: &str, sums: &Sums) {

@@ -50,7 +50,11 @@ fn requests_that_are_framed_wrongly_get_one_answer_of_their_fault() {
         connection.send(head.as_bytes());
         let answer = connection.rest();
         assert!(answer.starts_with(begin) && answer.contains(word), "{head:.300}: {answer}");
-        assert_eq!(answer.matches("\"error\":").count(), usize::from(word != ""), "{head:.300}");
+        assert_eq!(
+            answer.matches("\"error\":").count(),
+            usize::from(!word.is_empty()),
+            "{head:.300}"
+        );
         assert!(!answer.contains("HTTP/1.1 2"), "{head:.300}: {answer}");
     }
     for (head, begin, word) in [

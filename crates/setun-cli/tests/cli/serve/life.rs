@@ -128,22 +128,14 @@ impl Zoo {
     /// The text is the model's own; the corrupt one is refused each time in the same words.
     #[track_caller]
     fn check(&self, number: usize, answer: &Value) {
-        match self.texts.get(number) {
-            Some(text) => {
-                assert_eq!(
-                    (&answer["model"], &answer["choices"][0]["text"]),
-                    (&json!(name(number)), &json!(text))
-                );
-            }
-            None => {
-                assert_eq!(answer["error"]["code"], "model_not_loaded", "{answer}");
-                let message = answer["error"]["message"].as_str().expect("words");
-                assert!(
-                    message.contains(&name(number)) && message.contains("safetensors"),
-                    "{message}"
-                );
-            }
+        if let Some(text) = self.texts.get(number) {
+            let told = (&answer["model"], &answer["choices"][0]["text"]);
+            assert_eq!(told, (&json!(name(number)), &json!(text)));
+            return;
         }
+        assert_eq!(answer["error"]["code"], "model_not_loaded", "{answer}");
+        let message = answer["error"]["message"].as_str().expect("words");
+        assert!(message.contains(&name(number)) && message.contains("safetensors"), "{message}");
     }
 }
 
