@@ -1,6 +1,6 @@
 //! Generations of a request: the one form that every API's request becomes.
 
-use std::{convert::Infallible, sync::Arc, time::Instant};
+use std::{convert::Infallible, iter, sync::Arc, time::Instant};
 
 use axum::{body::Bytes, response::Response};
 use futures::{
@@ -33,6 +33,8 @@ pub(crate) struct GenerationRequest {
     /// Texts of each prompt.
     pub(crate) samples: usize,
     pub(crate) options: GenerateOptions,
+    /// Whether the prompts are computed and nothing follows them.
+    pub(crate) is_prompt_only: bool,
     pub(crate) format: Option<GrammarSpec>,
     /// The field that has the prompt, for errors.
     pub(crate) prompt_field: &'static str,
@@ -92,13 +94,18 @@ impl GenerationRequest {
         model: &ServedModel,
         limiter: &Limiter,
     ) -> Result<Vec<GenerationStream>, ApiError> {
-        let Self { prompts, samples, options, format, prompt_field } = self;
+        let Self { prompts, samples, options, is_prompt_only, format, prompt_field } = self;
         let options = limiter.within(options)?;
         let check = |prompt| limiter.check_prompt(&model.engine, prompt, &options, prompt_field);
         prompts.iter().try_for_each(check)?;
         let refused = |error: EngineError| ApiError::of_request(&error, prompt_field);
         if options.logprobs == Some(true) || options.prompt_logprobs == Some(true) {
             model.token_words.load(&model.engine).map_err(refused)?;
+        }
+        if is_prompt_only {
+            let prompts = prompts.iter().flat_map(|prompt| iter::repeat_n(prompt, samples));
+            let start = |prompt: &Prompt| model.engine.prefill(prompt.clone(), options.clone());
+            return prompts.map(start).collect::<Result<_, _>>().map_err(refused);
         }
         let compile = |spec| response_format::compile(&model.engine, &spec, options.timeout);
         let constraint = format.map(compile).transpose().map_err(refused)?;

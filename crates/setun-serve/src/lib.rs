@@ -30,6 +30,7 @@ mod blocking;
 mod bucket_counts;
 mod contents;
 mod conversation;
+mod description;
 mod embedding;
 mod error;
 mod fields;

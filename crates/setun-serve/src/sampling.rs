@@ -30,13 +30,19 @@ const OTHER_NAMES: [(&str, &str); 13] = [
 /// Options that each codec reads itself, or that change nothing that it writes.
 const NOT_READ: [&str; 4] = ["logprobs", "top_logprobs", "prompt_logprobs", "prompt_progress"];
 
-/// Numbers that stand for the default elsewhere: no limit, a random seed.
-const DEFAULTS: [&str; 3] = ["max_tokens", "seed", "top_k"];
+/// The option that limits how long a text gets.
+pub(crate) const MAX_TOKENS: &str = "max_tokens";
+
+/// Options that −1 stands for the default of elsewhere: no limit, a random seed.
+pub(crate) const DEFAULTS: [&str; 3] = [MAX_TOKENS, "seed", "top_k"];
+
+/// The field of variables for the chat template.
+pub(crate) const TEMPLATE_VARIABLES: &str = "chat_template_kwargs";
 
 /// Takes every option of a generation from the fields of a request.
 pub(crate) fn read(fields: &mut Fields) -> Result<GenerateOptions, ApiError> {
     let mut options = GenerateOptions::new();
-    for spec in GenerateOptions::SPECS.iter().filter(|spec| is_read(spec)) {
+    for spec in specs() {
         let mut given: Option<String> = None;
         for name in names(spec.name) {
             let Some(value) = fields.take(name) else { continue };
@@ -52,7 +58,7 @@ pub(crate) fn read(fields: &mut Fields) -> Result<GenerateOptions, ApiError> {
             }
         }
     }
-    if let Some(variables) = fields.object("chat_template_kwargs")? {
+    if let Some(variables) = fields.object(TEMPLATE_VARIABLES)? {
         options = options.chat_template_kwargs(variables.into_map());
     }
     Ok(options)
@@ -69,12 +75,21 @@ pub(crate) fn constrained(
     }
 }
 
-fn is_read(spec: &OptionSpec) -> bool {
-    !matches!(spec.kind, OptionKind::Structured(_)) && !NOT_READ.contains(&spec.name)
+/// The options that requests have by their names in the table.
+pub(crate) fn specs() -> impl Iterator<Item = &'static OptionSpec> {
+    let is_read = |spec: &&OptionSpec| {
+        !matches!(spec.kind, OptionKind::Structured(_)) && !NOT_READ.contains(&spec.name)
+    };
+    GenerateOptions::SPECS.iter().filter(is_read)
+}
+
+/// Whether these names are those of a flag.
+pub(crate) fn is_flag(names: &[&str]) -> bool {
+    names == ["true", "false"]
 }
 
 /// The names of an option in a request.
-fn names(option: &'static str) -> impl Iterator<Item = &'static str> {
+pub(crate) fn names(option: &'static str) -> impl Iterator<Item = &'static str> {
     let others = OTHER_NAMES.iter().filter(move |(_, of)| *of == option);
     std::iter::once(option).chain(others.map(|(name, _)| *name))
 }
@@ -84,7 +99,7 @@ fn value_of(spec: &OptionSpec, name: &str, value: Value) -> Result<Option<Option
     // Ollama's −2 is all that fits the context, which is the default.
     let is_default = match value.as_i64() {
         Some(-1) => DEFAULTS.contains(&spec.name),
-        Some(-2) => spec.name == "max_tokens",
+        Some(-2) => spec.name == MAX_TOKENS,
         _ => false,
     };
     if is_default {
@@ -96,8 +111,12 @@ fn value_of(spec: &OptionSpec, name: &str, value: Value) -> Result<Option<Option
     // One string where several may be given.
     let is_list = matches!(spec.kind, OptionKind::Strings | OptionKind::Steps);
     let value = if is_list && value.is_string() { Value::Array(vec![value]) } else { value };
-    let wrong = |_| ApiError::wrong_type(name, &spec.kind.to_string(), &value);
-    OptionValue::deserialize(&value).map(Some).map_err(wrong)
+    let wrong = || ApiError::wrong_type(name, &spec.kind.to_string(), &value);
+    let is_flag = matches!(spec.kind, OptionKind::Choice(names) if is_flag(names));
+    if is_flag && !value.is_boolean() {
+        return Err(wrong());
+    }
+    OptionValue::deserialize(&value).map(Some).map_err(|_| wrong())
 }
 
 /// The refusal of a value, by the name that the request has for the option.

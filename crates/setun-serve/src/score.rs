@@ -28,7 +28,7 @@ use crate::{
 const CONTINUATIONS: &str = "continuations";
 
 /// Most continuations of a prompt.
-const MAX_CONTINUATIONS: usize = 128;
+pub(crate) const MAX_CONTINUATIONS: usize = 128;
 
 #[derive(Serialize)]
 struct Scores<'a> {

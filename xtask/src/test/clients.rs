@@ -1,4 +1,5 @@
-//! Official clients of the APIs that `setun serve` has, in Python, against the command.
+//! Official clients of the APIs that `setun serve` has, in Python, against the command, and requests
+//! that schemathesis makes of its description.
 
 use std::env;
 use std::fs::{self, File};
@@ -30,6 +31,13 @@ const SCRIPTS: [&str; 5] = [
     "langchain_client.py",
 ];
 
+/// Cases that schemathesis makes of the description, and the variable for another number.
+const DESCRIPTION: &str = "description.py";
+const CASES: (&str, &str) = ("SETUN_CASES", "10000");
+
+/// Texts of these cases are short.
+const SHORT: [&str; 2] = ["--max-output-tokens", "4"];
+
 /// Variables that are arguments of each script: how many requests and calls are drawn, and the seed.
 const ARGUMENTS: [(&str, &str); 3] =
     [("SETUN_DRAWS", "--draws"), ("SETUN_CALLS", "--calls"), ("SETUN_SEED", "--seed")];
@@ -58,7 +66,7 @@ fn test(totals: &mut Totals) -> Result<()> {
     let model = target().join("clients").join("model");
     run(python(&packages).arg(script("make_model.py")).arg(FIXTURE).arg(&model))?;
     for folder in [None, Some(&*model)] {
-        let server = Server::start(&command, folder)?;
+        let server = Server::start(&command, folder, &[])?;
         for name in SCRIPTS {
             let mut script = python(&packages);
             script.arg(self::script(name)).args([&server.url, &server.model]);
@@ -72,7 +80,23 @@ fn test(totals: &mut Totals) -> Result<()> {
             count(&mut script, totals)?;
         }
     }
-    Ok(())
+    test_description(&command, &model, &packages, totals)
+}
+
+/// Drawn requests of the server's description.
+fn test_description(
+    command: &Path,
+    model: &Path,
+    packages: &Path,
+    totals: &mut Totals,
+) -> Result<()> {
+    let server = Server::start(command, Some(model), &SHORT)?;
+    let cases = env::var(CASES.0).unwrap_or_else(|_| CASES.1.to_owned());
+    let mut script = python(packages);
+    script.current_dir(target().join("clients")); // it keeps examples
+    script.arg(self::script(DESCRIPTION)).args([&server.url, &server.model, "--cases", &cases]);
+    script.args(env::var("SETUN_SEED").map(|seed| format!("--seed={seed}")));
+    count(&mut script, totals)
 }
 
 fn script(name: &str) -> PathBuf {
@@ -127,9 +151,10 @@ struct Server {
 
 impl Server {
     /// Serves the embedded model, or that of a folder.
-    fn start(command: &Path, folder: Option<&Path>) -> Result<Self> {
+    fn start(command: &Path, folder: Option<&Path>, options: &[&str]) -> Result<Self> {
         let mut serve = program(command);
-        serve.args(["serve", "--port", "0"]).stdout(Stdio::null()).stderr(Stdio::piped());
+        serve.args(["serve", "--port", "0"]).args(options);
+        serve.stdout(Stdio::null()).stderr(Stdio::piped());
         if let Some(folder) = folder {
             serve.arg("--model").arg(folder);
         }

@@ -14,7 +14,7 @@ use crate::{
 const LOGPROBS: &str = "message.output_text.logprobs";
 
 /// Fields of a server that keeps responses.
-const REFUSED: [(&str, &str); 4] = [
+pub(super) const REFUSED: [(&str, &str); 4] = [
     ("previous_response_id", "the server keeps no responses: send the whole conversation as input"),
     ("conversation", "the server keeps no conversations: send the whole conversation as input"),
     ("prompt", "the server keeps no prompts: send instructions and input"),
@@ -72,6 +72,7 @@ impl ResponseRequest {
             prompts: vec![Prompt::Chat(messages)],
             samples: 1,
             options,
+            is_prompt_only: false,
             format: grammar,
             prompt_field: input::INPUT,
         };

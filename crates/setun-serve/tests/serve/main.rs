@@ -6,6 +6,7 @@ mod anthropic;
 mod cancellation;
 mod crowds;
 mod deploy;
+mod description;
 mod errors;
 mod lifecycle;
 mod limits;
