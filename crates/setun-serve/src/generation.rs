@@ -10,6 +10,7 @@ use futures::{
 };
 use setun::{
     Completion, EngineError, Event, GenerateOptions, GenerationStream, GrammarSpec, Prompt,
+    text::TextError,
 };
 
 use crate::{
@@ -45,6 +46,7 @@ pub(crate) struct Running {
     model: ServedModel,
     streams: Vec<GenerationStream>,
     samples: usize,
+    changes_logits: bool,
     begun: Instant,
     guard: RequestGuard,
 }
@@ -76,10 +78,11 @@ impl GenerationRequest {
     ) -> Result<Running, ApiError> {
         let begun = Instant::now();
         let (samples, task_model) = (self.samples, model.clone());
+        let changes_logits = sampling::changes_logits(&self.options);
         let limiter = Arc::clone(&guard.limiter);
         let streams = beside(move || self.streams(&task_model, &limiter)).await?;
         guard.list(&model.name, &streams);
-        Ok(Running { model, streams, samples, begun, guard })
+        Ok(Running { model, streams, samples, changes_logits, begun, guard })
     }
 
     /// Tokens of the first prompt, with the tools that the options offer.
@@ -119,9 +122,9 @@ impl GenerationRequest {
 impl Running {
     /// All texts, each at its end.
     pub(crate) async fn finish(self) -> Result<Vec<Completion>, ApiError> {
-        let Self { model, streams, samples, begun, guard } = self;
+        let Self { model, streams, samples, changes_logits, begun, guard } = self;
         let all = try_join_all(streams.into_iter().map(GenerationStream::finish)).await;
-        let all = all.map_err(|error| ApiError::of_run(&error))?;
+        let all = all.map_err(|error| of_run(&error, changes_logits))?;
         for (index, completion) in all.iter().enumerate() {
             model.metrics.add_done(&completion.done, index % samples == 0, begun.elapsed());
         }
@@ -134,10 +137,10 @@ impl Running {
     /// Events are written as the client reads them. One that does not read stops its generations
     /// alone, as their queues are bounded.
     pub(crate) async fn respond<E: Encoder>(self, encoder: E) -> Result<Response, ApiError> {
-        let Self { model, streams, samples, begun, guard } = self;
+        let Self { model, streams, samples, changes_logits, begun, guard } = self;
         let guards = (guard.limiter.open_stream()?, guard);
         let streams = numbered(streams);
-        let mut events = Events { model, streams, samples, begun, _guards: guards };
+        let mut events = Events { model, streams, samples, changes_logits, begun, _guards: guards };
         let Some(first) = events.next().await else {
             return Err(ApiError::internal("there is no text"));
         };
@@ -161,6 +164,7 @@ struct Events {
     model: ServedModel,
     streams: SelectAll<BoxStream<'static, NumberedEvent>>,
     samples: usize,
+    changes_logits: bool,
     begun: Instant,
     _guards: (StreamGuard, RequestGuard),
 }
@@ -172,7 +176,20 @@ impl Events {
             let is_first = index % self.samples == 0;
             self.model.metrics.add_done(done, is_first, self.begun.elapsed());
         }
-        Some(event.map(|event| (index, event)).map_err(|error| ApiError::of_run(&error)))
+        Some(event.map(|event| (index, event)).map_err(|error| of_run(&error, self.changes_logits)))
+    }
+}
+
+/// The error of a generation. A logit that options have made infinite is a fault of the request.
+fn of_run(error: &EngineError, changes_logits: bool) -> ApiError {
+    match error {
+        EngineError::Step(cause) => of_run(cause, changes_logits),
+        EngineError::Text(TextError::LogitNotFinite { found, .. })
+            if changes_logits && found.is_infinite() =>
+        {
+            ApiError::overflow(&error.to_string())
+        }
+        error => ApiError::of_run(error),
     }
 }
 

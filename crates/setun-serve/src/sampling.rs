@@ -83,6 +83,11 @@ pub(crate) fn specs() -> impl Iterator<Item = &'static OptionSpec> {
     GenerateOptions::SPECS.iter().filter(is_read)
 }
 
+/// Whether options change logits, which may become infinite by it.
+pub(crate) fn changes_logits(options: &GenerateOptions) -> bool {
+    options.repetition_penalty.is_some() || !options.logit_bias.is_empty()
+}
+
 /// Whether these names are those of a flag.
 pub(crate) fn is_flag(names: &[&str]) -> bool {
     names == ["true", "false"]

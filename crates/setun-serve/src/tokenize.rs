@@ -63,9 +63,8 @@ pub(crate) async fn tokenize(
 /// `GET /tokenizer_info`: the special tokens of the first model.
 pub(crate) async fn tokenizer_info(State(app): State<App>) -> Result<Response, ApiError> {
     let model = app.model(&mut Fields::default()).await?;
-    let info = move || {
-        TokenizerInfo::new(&model).map_err(|error| ApiError::of_request(&error, "prompt"))
-    };
+    let info =
+        move || TokenizerInfo::new(&model).map_err(|error| ApiError::of_request(&error, "prompt"));
     Ok(json(&beside(info).await?))
 }
 
@@ -90,7 +89,10 @@ impl TokenizeRequest {
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let adds_special_tokens = fields.flag("add_special_tokens")?;
         if let Some(text) = fields.text("prompt")? {
-            return Ok(Self::Text { text, adds_special_tokens: adds_special_tokens.unwrap_or(true) });
+            return Ok(Self::Text {
+                text,
+                adds_special_tokens: adds_special_tokens.unwrap_or(true),
+            });
         }
         let messages = messages::read(fields)?;
         if adds_special_tokens == Some(true) {
@@ -110,9 +112,10 @@ impl TokenizeRequest {
                 .tokenize_chat(&messages, &options)
                 .map_err(|error| ApiError::of_request(&error, "messages")),
             Self::Text { text, adds_special_tokens } => {
-                let tokens = match adds_special_tokens {
-                    true => engine.tokenize(&text),
-                    false => engine.tokenize_plain(&text),
+                let tokens = if adds_special_tokens {
+                    engine.tokenize(&text)
+                } else {
+                    engine.tokenize_plain(&text)
                 };
                 tokens.map_err(|error| ApiError::of_request(&error, "prompt"))
             }

@@ -6,10 +6,10 @@ use crate::{
     description::{
         components::{TOOL_NAME, formats, json_schema},
         operation::{Api, RouteShape},
-        options::{max_tokens, options},
+        options::options,
         schema::{
-            AnySchema, ObjectShape, any_of, flag, list, list_within, named, nullable, object,
-            of_form, one_of, size, text, with_example,
+            AnySchema, ObjectShape, any_of, count, flag, list, list_within, named, nullable,
+            object, of_form, one_of, size, text, with_example,
         },
     },
     limits::Limits,
@@ -33,8 +33,9 @@ pub(crate) fn schemas() -> Vec<(&'static str, AnySchema)> {
 
 /// `POST /v1/messages`.
 pub(crate) fn messages(limits: &Limits) -> RouteShape {
+    let most = limits.output_tokens.unwrap_or(usize::MAX);
     let body = body(limits)
-        .required(MAX_TOKENS, max_tokens(limits), "Most tokens to generate.")
+        .required(MAX_TOKENS, count(1, most), "Most tokens to generate.")
         .optional("stream", flag(), "Whether the answer comes in events. Default: false.");
     route("messages", "Answers a conversation", body).streams(
         "The answer. A stream has the events of the API, from `message_start` to `message_stop`.",
@@ -95,19 +96,25 @@ fn texts() -> AnySchema {
 }
 
 fn message() -> AnySchema {
-    let system = ObjectShape::new()
-        .required("role", one_of(&["system"]), "")
-        .optional("content", texts(), "");
-    let other = ObjectShape::new()
-        .required("role", one_of(&["user", "assistant"]), "")
-        .required("content", any_of([text(), list(named("ContentBlock"))]), "");
+    let system = ObjectShape::new().required("role", one_of(&["system"]), "").optional(
+        "content",
+        texts(),
+        "",
+    );
+    let other = ObjectShape::new().required("role", one_of(&["user", "assistant"]), "").required(
+        "content",
+        any_of([text(), list(named("ContentBlock"))]),
+        "",
+    );
     any_of([system, other].map(Into::into))
 }
 
 fn block() -> AnySchema {
-    let call = kind("tool_use")
-        .with([("id", text()), ("name", text())])
-        .optional("input", object(), "Its arguments.");
+    let call = kind("tool_use").with([("id", text()), ("name", text())]).optional(
+        "input",
+        object(),
+        "Its arguments.",
+    );
     let call: AnySchema = call.into();
     let result = kind("tool_result")
         .required("tool_use_id", text(), "")
@@ -165,8 +172,7 @@ fn answer() -> AnySchema {
 
 fn answer_block() -> AnySchema {
     let words = kind("text").required("text", text(), "");
-    let call =
-        kind("tool_use").with([("id", text()), ("name", text()), ("input", object())]);
+    let call = kind("tool_use").with([("id", text()), ("name", text()), ("input", object())]);
     any_of([words, call].map(Into::into))
 }
 
@@ -181,9 +187,11 @@ fn error() -> AnySchema {
         "overloaded_error",
         "api_error",
     ];
-    let error = ObjectShape::new()
-        .required("type", one_of(&kinds), "")
-        .required("message", text(), "What is wrong, with the field at fault.");
+    let error = ObjectShape::new().required("type", one_of(&kinds), "").required(
+        "message",
+        text(),
+        "What is wrong, with the field at fault.",
+    );
     ObjectShape::new()
         .with([
             ("type", one_of(&["error"])),

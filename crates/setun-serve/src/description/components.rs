@@ -8,13 +8,17 @@ use super::{
     own,
     schema::{
         AnySchema, ObjectShape, any_of, list_within, named, nullable, object, of_form, one_of,
-        text, values,
+        text, values, with_example,
     },
 };
 use crate::{anthropic, ollama, openai, responses};
 
 /// The names that functions may have.
 pub(crate) const TOOL_NAME: &str = "^[A-Za-z0-9_.:/-]{1,128}$";
+
+/// A grammar in each syntax.
+const GRAMMARS: [(&str, &str); 3] =
+    [("regex", "a+"), ("lark", "start: \"a\"+"), ("gbnf", "root ::= \"a\"+")];
 
 /// What every API has of functions, formats and errors.
 fn shared() -> Vec<(&'static str, AnySchema)> {
@@ -49,7 +53,7 @@ fn error() -> AnySchema {
     ObjectShape::new().required("error", error.into(), "").into()
 }
 
-/// A function as the APIs of OpenAI and Ollama offer it.
+/// A function as the APIs of `OpenAI` and Ollama offer it.
 fn tool() -> AnySchema {
     ObjectShape::new()
         .required("type", one_of(&["function"]), "")
@@ -71,8 +75,14 @@ pub(crate) fn formats(json_schema: ObjectShape) -> AnySchema {
     let grammar = plain("grammar")
         .required("syntax", one_of(&["regex", "lark", "gbnf"]), "")
         .required("definition", text(), "");
+    let example = |grammar, (syntax, definition): &(&str, &str)| {
+        let example = json!({"type": "grammar", "syntax": syntax, "definition": definition});
+        with_example(grammar, example)
+    };
+    let grammar = GRAMMARS.iter().fold(grammar.into(), example);
     let choice = plain("choice").required("choices", list_within(text(), 1, usize::MAX), "");
-    any_of([plain("text"), plain("json_object"), json_schema, grammar, choice].map(Into::into))
+    let [words, object] = ["text", "json_object"].map(|kind| plain(kind).into());
+    any_of([words, object, json_schema.into(), grammar, choice.into()])
 }
 
 /// A JSON schema, which is an object, or true for any value.

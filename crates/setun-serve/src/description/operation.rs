@@ -162,7 +162,7 @@ impl RouteShape {
 /// The answer of an error.
 pub(super) fn error_response(api: Api, schema: AnySchema) -> Response {
     let header =
-        |words: &str| HeaderBuilder::new().schema(size()).description(Some(words)).build();
+        |words: &str| HeaderBuilder::new().schema(Some(size())).description(Some(words)).build();
     ResponseBuilder::new()
         .description(format!("An error, as clients of the API of {} read it.", api.tag()))
         .content(JSON, Content::new(Some(schema)))

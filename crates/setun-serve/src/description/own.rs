@@ -35,8 +35,14 @@ pub(crate) fn score() -> RouteShape {
         .required("continuations", texts, "What the prompt may go on with.")
         .optional("model", text(), MODEL);
     let example = json!({"prompt": "The sky is", "continuations": [" blue"]});
-    RouteShape::with_body(Api::Setun, "score", "Scores texts as continuations of a prompt", body, example)
-        .answers("A score for each text, in their order.", named("Scores"))
+    RouteShape::with_body(
+        Api::Setun,
+        "score",
+        "Scores texts as continuations of a prompt",
+        body,
+        example,
+    )
+    .answers("A score for each text, in their order.", named("Scores"))
 }
 
 /// `POST /tokenize`.
@@ -67,9 +73,11 @@ pub(crate) fn tokenize() -> RouteShape {
 
 /// `POST /detokenize`.
 pub(crate) fn detokenize() -> RouteShape {
-    let body = ObjectShape::new()
-        .required("tokens", tokens(), "Ids of tokens.")
-        .optional("model", text(), MODEL);
+    let body = ObjectShape::new().required("tokens", tokens(), "Ids of tokens.").optional(
+        "model",
+        text(),
+        MODEL,
+    );
     let answer = ObjectShape::new().with([("prompt", text())]);
     let example = json!({"tokens": [1]});
     RouteShape::with_body(Api::Setun, "detokenize", "Gives the text of tokens", body, example)
@@ -83,11 +91,15 @@ pub(crate) fn tokenizer_info() -> RouteShape {
         ("eos_token", nullable(text())),
         ("model_max_length", size()),
     ]);
-    RouteShape::without_body(Api::Setun, "tokenizer_info", "Tells the special tokens of the first model")
-        .refuses("400", "The model has no tokenizer.")
-        .refuses("503", "The model cannot be loaded.")
-        .refuses("507", "The model does not fit the memory budget.")
-        .answers("The tokens.", answer)
+    RouteShape::without_body(
+        Api::Setun,
+        "tokenizer_info",
+        "Tells the special tokens of the first model",
+    )
+    .refuses("400", "The model has no tokenizer.")
+    .refuses("503", "The model cannot be loaded.")
+    .refuses("507", "The model does not fit the memory budget.")
+    .answers("The tokens.", answer)
 }
 
 /// `GET /health`.
@@ -103,13 +115,18 @@ pub(crate) fn ready() -> RouteShape {
     RouteShape::without_body(Api::Setun, "ready", "Tells whether requests are taken")
         .open()
         .answers("They are.", named("Report"))
-        .answers_with("503", "Models load, or the server shuts down.", &[("application/json", either)])
+        .answers_with(
+            "503",
+            "Models load, or the server shuts down.",
+            &[("application/json", either)],
+        )
 }
 
 /// `GET /version`.
 pub(crate) fn version() -> RouteShape {
     let version = ObjectShape::new().with([("version", text())]);
-    RouteShape::without_body(Api::Setun, "version", "Tells the version").answers("The version.", version)
+    RouteShape::without_body(Api::Setun, "version", "Tells the version")
+        .answers("The version.", version)
 }
 
 /// `GET /metrics`.
@@ -169,8 +186,8 @@ fn report() -> AnySchema {
 }
 
 fn scores() -> AnySchema {
-    let token = ObjectShape::new()
-        .with([("text", text()), ("token", size()), ("logprob", number())]);
+    let token =
+        ObjectShape::new().with([("text", text()), ("token", size()), ("logprob", number())]);
     let score = ObjectShape::new()
         .required("text", text(), "")
         .required("logprob", number(), "The sum of those of the tokens.")

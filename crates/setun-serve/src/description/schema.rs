@@ -44,9 +44,9 @@ impl ObjectShape {
         self,
         fields: impl IntoIterator<Item = (&'static str, AnySchema, String)>,
     ) -> Self {
-        fields.into_iter().fold(self, |shape, (name, schema, words)| {
-            shape.optional(name, schema, &words)
-        })
+        fields
+            .into_iter()
+            .fold(self, |shape, (name, schema, words)| shape.optional(name, schema, &words))
     }
 
     /// With fields that are always there and need no words.
@@ -243,6 +243,6 @@ fn described(schema: AnySchema, words: &str) -> AnySchema {
             name.description = words;
             name.into()
         }
-        other => other,
+        other @ RefOr::T(_) => other,
     }
 }

@@ -7,8 +7,8 @@ use crate::{
         operation::{Api, RouteShape},
         options::options,
         schema::{
-            AnySchema, ObjectShape, any_of, count, flag, integer, list, list_within, named, number,
-            object, one_of, size, text, values, with_example, anything,
+            AnySchema, ObjectShape, any_of, anything, count, flag, integer, list, list_within,
+            named, number, object, one_of, size, text, values, with_example,
         },
     },
     limits::Limits,
@@ -93,8 +93,14 @@ pub(crate) fn embed_one() -> RouteShape {
     let body = vector_request().optional("prompt", text(), "The text.");
     let answer = ObjectShape::new().required("embedding", list(number()), "");
     let example = json!({"prompt": "A cat"});
-    RouteShape::with_body(Api::Ollama, "ollama_embeddings", "Makes a vector of a text", body, example)
-        .answers("The vector as the model makes it.", answer)
+    RouteShape::with_body(
+        Api::Ollama,
+        "ollama_embeddings",
+        "Makes a vector of a text",
+        body,
+        example,
+    )
+    .answers("The vector as the model makes it.", answer)
 }
 
 /// `GET /api/tags`.
@@ -168,9 +174,11 @@ fn vector_request() -> ObjectShape {
 
 fn text_request(limits: &Limits) -> ObjectShape {
     let mirostat = "0 or 2; version 1 is not supported.";
-    let given = ObjectShape::new()
-        .optionals(options(limits))
-        .optional("mirostat", values([json!(0), json!(2)]), mirostat);
+    let given = ObjectShape::new().optionals(options(limits)).optional(
+        "mirostat",
+        values([json!(0), json!(2)]),
+        mirostat,
+    );
     let format = any_of([one_of(&["", "json"]), object()]);
     model_request()
         .optional("options", given.into(), "Defaults are the model's.")
@@ -214,18 +222,17 @@ fn message() -> AnySchema {
 }
 
 fn tool_call() -> AnySchema {
-    let function = ObjectShape::new()
-        .required("name", text(), "")
-        .required("arguments", any_of([object(), text()]), "An object, or its JSON.");
+    let function = ObjectShape::new().required("name", text(), "").required(
+        "arguments",
+        any_of([object(), text()]),
+        "An object, or its JSON.",
+    );
     ObjectShape::new().required("function", function.into(), "").into()
 }
 
 fn answer_call() -> AnySchema {
-    let function = ObjectShape::new().with([
-        ("index", size()),
-        ("name", text()),
-        ("arguments", object()),
-    ]);
+    let function =
+        ObjectShape::new().with([("index", size()), ("name", text()), ("arguments", object())]);
     ObjectShape::new().with([("id", text()), ("function", function.into())]).into()
 }
 

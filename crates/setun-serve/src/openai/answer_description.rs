@@ -80,18 +80,18 @@ fn chat_chunk() -> AnySchema {
 }
 
 fn tool_call() -> AnySchema {
-    let function = ObjectShape::new()
-        .required("name", text(), "")
-        .required("arguments", text(), "The JSON of an object, unless it was cut.");
+    let function = ObjectShape::new().required("name", text(), "").required(
+        "arguments",
+        text(),
+        "The JSON of an object, unless it was cut.",
+    );
     ObjectShape::new()
         .with([("id", text()), ("type", one_of(&["function"])), ("function", function.into())])
         .into()
 }
 
 fn chat_logprobs() -> AnySchema {
-    ObjectShape::new()
-        .with([("content", list(named("TokenLogprob"))), ("refusal", null())])
-        .into()
+    ObjectShape::new().with([("content", list(named("TokenLogprob"))), ("refusal", null())]).into()
 }
 
 fn token_logprob(has_top: bool) -> AnySchema {
@@ -99,10 +99,10 @@ fn token_logprob(has_top: bool) -> AnySchema {
         .required("token", text(), "")
         .required("logprob", number(), "The natural logarithm of its probability.")
         .required("bytes", list(size()), "");
-    match has_top {
-        true => token.required("top_logprobs", list(named("TopLogprob")), "").into(),
-        false => token.into(),
+    if has_top {
+        return token.required("top_logprobs", list(named("TopLogprob")), "").into();
     }
+    token.into()
 }
 
 fn usage() -> AnySchema {
@@ -156,9 +156,7 @@ fn embeddings() -> AnySchema {
 }
 
 fn models() -> AnySchema {
-    ObjectShape::new()
-        .with([("object", one_of(&["list"])), ("data", list(named("Model")))])
-        .into()
+    ObjectShape::new().with([("object", one_of(&["list"])), ("data", list(named("Model")))]).into()
 }
 
 fn model() -> AnySchema {

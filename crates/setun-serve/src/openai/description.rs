@@ -57,13 +57,19 @@ pub(crate) fn chat(limits: &Limits) -> RouteShape {
     let example = json!({
         "messages": [{"role": "user", "content": "Why is the sky blue?"}], "max_tokens": 2,
     });
-    RouteShape::with_body(Api::OpenAi, "chat_completions", "Answers a conversation", with_shared(body), example)
-        .streams(
-            "The answer. A stream's events have each a `ChatCompletionChunk` as data; the last one \
+    RouteShape::with_body(
+        Api::OpenAi,
+        "chat_completions",
+        "Answers a conversation",
+        with_shared(body),
+        example,
+    )
+    .streams(
+        "The answer. A stream's events have each a `ChatCompletionChunk` as data; the last one \
              is `[DONE]`.",
-            named("ChatCompletion"),
-            sse::CONTENT_TYPE,
-        )
+        named("ChatCompletion"),
+        sse::CONTENT_TYPE,
+    )
 }
 
 /// `POST /v1/completions`.
@@ -148,8 +154,11 @@ pub(crate) fn tools() -> AnySchema {
 
 /// With what chats and completions share.
 fn with_shared(body: ObjectShape) -> ObjectShape {
-    let usage = ObjectShape::new()
-        .optional("include_usage", flag(), "Whether the last event has the usage.");
+    let usage = ObjectShape::new().optional(
+        "include_usage",
+        flag(),
+        "Whether the last event has the usage.",
+    );
     body.optional("model", text(), MODEL)
         .optional("n", count(1, MAX_CHOICES), "Texts of a prompt, in one batch. Default: 1.")
         .optional("response_format", named("ResponseFormat"), "The format of the text.")
@@ -181,23 +190,27 @@ fn called() -> AnySchema {
 
 fn tool_choice() -> AnySchema {
     let function = ObjectShape::new().required("name", text(), "");
-    let named = ObjectShape::new()
-        .required("type", one_of(&["function"]), "")
-        .required("function", function.into(), "");
-    let named = with_example(
-        named.into(),
-        json!({"type": "function", "function": {"name": "weather"}}),
+    let named = ObjectShape::new().required("type", one_of(&["function"]), "").required(
+        "function",
+        function.into(),
+        "",
     );
+    let named =
+        with_example(named.into(), json!({"type": "function", "function": {"name": "weather"}}));
     any_of([one_of(&["none", "auto", "required"]), named])
 }
 
 fn response_format() -> AnySchema {
-    let inner = ObjectShape::new()
-        .optional("name", text(), "")
-        .optional("schema", json_schema(), "Default: any object.");
-    let schema = ObjectShape::new()
-        .required("type", one_of(&["json_schema"]), "")
-        .required("json_schema", inner.into(), "");
+    let inner = ObjectShape::new().optional("name", text(), "").optional(
+        "schema",
+        json_schema(),
+        "Default: any object.",
+    );
+    let schema = ObjectShape::new().required("type", one_of(&["json_schema"]), "").required(
+        "json_schema",
+        inner.into(),
+        "",
+    );
     formats(schema)
 }
 

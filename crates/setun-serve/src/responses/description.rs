@@ -9,8 +9,8 @@ use crate::{
         operation::{Api, RouteShape},
         options::options,
         schema::{
-            AnySchema, ObjectShape, any_of, count, flag, list, list_within, map, named, null,
-            nullable, number, object, of_form, one_of, size, text, values, with_example, anything,
+            AnySchema, ObjectShape, any_of, anything, count, flag, list, list_within, named, null,
+            nullable, number, object, of_form, one_of, size, text, values, with_example,
         },
     },
     limits::Limits,
@@ -31,14 +31,13 @@ pub(crate) fn schemas() -> Vec<(&'static str, AnySchema)> {
 
 /// `POST /v1/responses`.
 pub(crate) fn create(limits: &Limits) -> RouteShape {
-    route("responses", "Answers a conversation in items", limits)
-        .streams(
-            "The response. A stream has the events of the API, such as \
+    route("responses", "Answers a conversation in items", limits).streams(
+        "The response. A stream has the events of the API, such as \
              `response.output_text.delta`, and ends with `response.completed`, \
              `response.incomplete` or `response.failed`.",
-            named("Response"),
-            sse::CONTENT_TYPE,
-        )
+        named("Response"),
+        sse::CONTENT_TYPE,
+    )
 }
 
 /// `POST /v1/responses/input_tokens`.
@@ -74,7 +73,11 @@ fn route(id: &str, summary: &str, limits: &Limits) -> RouteShape {
         _ => body.refused(field, reason),
     };
     let body = REFUSED.iter().fold(body, refused);
-    let example = json!({"input": "Why is the sky blue?", "max_output_tokens": 2});
+    let example = json!({
+        "input": "Why is the sky blue?",
+        "max_output_tokens": 2,
+        "text": {"format": {"type": "text"}},
+    });
     RouteShape::with_body(Api::OpenAi, id, summary, body, example)
 }
 
@@ -97,9 +100,11 @@ fn input_item() -> AnySchema {
         .optional("type", one_of(&["message"]), "")
         .required("role", one_of(&["user", "assistant", "system", "developer"]), "")
         .required("content", content.clone(), "");
-    let call = kind("function_call")
-        .with([("call_id", text()), ("name", text())])
-        .required("arguments", text(), "The JSON of an object.");
+    let call = kind("function_call").with([("call_id", text()), ("name", text())]).required(
+        "arguments",
+        text(),
+        "The JSON of an object.",
+    );
     let output = kind("function_call_output").with([("call_id", text()), ("output", content)]);
     let reasoning = kind("reasoning"); // as other servers have it; it is ignored
     any_of([message, call, output, reasoning].map(Into::into))
@@ -133,9 +138,11 @@ fn tool_choice() -> AnySchema {
     let function = with_example(function.into(), json!({"type": "function", "name": "weather"}));
     let modes = || one_of(&["none", "auto", "required"]);
     let name = ObjectShape::new().required("name", text(), "");
-    let allowed = kind("allowed_tools")
-        .required("mode", modes(), "")
-        .required("tools", list(name.into()), "Those that are offered.");
+    let allowed = kind("allowed_tools").required("mode", modes(), "").required(
+        "tools",
+        list(name.into()),
+        "Those that are offered.",
+    );
     let weather = json!([{"type": "function", "name": "weather"}]);
     let example = json!({"type": "allowed_tools", "mode": "auto", "tools": weather});
     any_of([modes(), function, with_example(allowed.into(), example)])
@@ -168,6 +175,8 @@ fn response() -> AnySchema {
             ("max_output_tokens", nullable(size())),
             ("metadata", object()),
             ("model", text()),
+        ])
+        .with([
             ("output", list(named("OutputItem"))),
             ("parallel_tool_calls", flag()),
             ("previous_response_id", null()),
@@ -206,11 +215,7 @@ fn usage() -> AnySchema {
 
 fn output_item() -> AnySchema {
     let head = |kind| {
-        ObjectShape::new().with([
-            ("type", one_of(&[kind])),
-            ("id", text()),
-            ("status", status()),
-        ])
+        ObjectShape::new().with([("type", one_of(&[kind])), ("id", text()), ("status", status())])
     };
     let part = ObjectShape::new().with([
         ("type", one_of(&["output_text"])),
@@ -220,10 +225,7 @@ fn output_item() -> AnySchema {
     ]);
     let message =
         head("message").with([("role", one_of(&["assistant"])), ("content", list(part.into()))]);
-    let call = head("function_call").with([
-        ("call_id", text()),
-        ("name", text()),
-        ("arguments", text()),
-    ]);
+    let call =
+        head("function_call").with([("call_id", text()), ("name", text()), ("arguments", text())]);
     any_of([message, call].map(Into::into))
 }

@@ -102,10 +102,11 @@ async fn completions_are_the_engines_for_texts_tokens_and_lists() {
 #[tokio::test]
 async fn a_prompt_alone_has_the_log_probabilities_that_it_has_before_a_text() {
     let (router, path) = (shared_router(), "/v1/completions");
-    let tokenized = |adds: bool| json!({"prompt": PROMPT, "add_special_tokens": adds});
-    let tokenized = [true, false].map(|adds| post(&router, "/tokenize", &tokenized(adds)));
-    let [with_first, plain] = futures::future::join_all(tokenized).await.try_into().expect("two");
-    let (with_first, plain) = (with_first.json()["tokens"].clone(), plain.json()["tokens"].clone());
+    let tokenized = async |adds: bool| {
+        let body = json!({"prompt": PROMPT, "add_special_tokens": adds});
+        post(&router, "/tokenize", &body).await.json()["tokens"].clone()
+    };
+    let (with_first, plain) = (tokenized(true).await, tokenized(false).await);
     assert_eq!(with_first.as_array().expect("tokens")[1..], plain.as_array().expect("tokens")[..]);
     let base = json!({"echo": true, "logprobs": 1, "n": 2});
     for (prompt, tokens, adds) in [(json!(PROMPT), with_first, true), (json!(PROMPT), plain, false)]

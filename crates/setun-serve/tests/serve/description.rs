@@ -1,8 +1,9 @@
 //! The description of the routes, against their answers.
 
 use axum::Router;
+use futures::future::join_all;
 use serde_json::{Value, json};
-use setun_serve::{ApiKeys, ServeOptions, router};
+use setun_serve::{ApiKeys, Limits, ServeOptions, router};
 
 use crate::support::{Answer, get, post, shared, shared_router};
 
@@ -14,6 +15,9 @@ fn candidates() -> [Value; 5] {
 /// Fields that say something only beside others.
 const COMPANIONS: [(&str, &str); 3] =
     [("tool_choice", "tools"), ("mirostat_tau", "mirostat"), ("mirostat_eta", "mirostat")];
+
+/// Requests that are sent together.
+const AT_ONCE: usize = 8;
 
 /// A description.
 struct Document(Value);
@@ -53,7 +57,8 @@ impl Document {
         if let Some(examples) = schema["examples"].as_array() {
             return examples.clone();
         }
-        let not_null = |values: &[Value]| values.iter().filter(|one| !one.is_null()).cloned().collect();
+        let not_null =
+            |values: &[Value]| values.iter().filter(|one| !one.is_null()).cloned().collect();
         if let Some(names) = schema["enum"].as_array() {
             return not_null(names);
         }
@@ -64,7 +69,10 @@ impl Document {
             "string" => vec![json!("a")],
             "integer" => vec![schema["minimum"].as_i64().map_or(json!(1), Value::from)],
             "number" => vec![schema.get("minimum").cloned().unwrap_or(json!(1.5))],
-            "array" => self.samples(&schema["items"]).into_iter().map(|item| json!([item])).collect(),
+            "array" if schema["maxItems"] == 0 => vec![json!([])],
+            "array" => {
+                self.samples(&schema["items"]).into_iter().map(|item| json!([item])).collect()
+            }
             "object" => self.objects(schema),
             "null" => vec![],
             _ => vec![json!(true), json!(false)],
@@ -190,16 +198,26 @@ fn fields<'a>(route: &Route<'a>) -> Vec<(Vec<&'a str>, &'a Value)> {
     all
 }
 
+/// The name that an option has in the table of options.
+fn own_name<'a>(schema: &'a Value, name: &'a str) -> &'a str {
+    let words = schema["properties"][name]["description"].as_str();
+    let other = words.and_then(|words| words.strip_prefix("Another name of `"));
+    other.and_then(|other| other.strip_suffix("`.")).unwrap_or(name)
+}
+
 /// Requests that a field may be a part of.
 fn bases(document: &Document, route: &Route<'_>, path: &[&str]) -> Vec<Value> {
     let mut base = route.example.clone();
     let (name, parents) = path.split_last().expect("a name");
     let schema = parents.iter().fold(route.schema, |schema, name| &schema["properties"][name]);
+    let object = parents.iter().fold(&mut base, |object, name| &mut object[*name]);
+    let object = object.as_object_mut().expect("an object");
+    // Of an option with several names one may be given.
+    object.retain(|other, _| other == name || own_name(schema, other) != own_name(schema, name));
     if let Some((_, other)) = COMPANIONS.iter().find(|(field, _)| field == name)
         && let Some(field) = schema["properties"].get(other)
     {
-        let object = parents.iter().fold(&mut base, |object, name| &mut object[*name]);
-        object[*other] = document.samples(field).pop().expect("a value");
+        object.insert((*other).to_owned(), document.samples(field).pop().expect("a value"));
     }
     let messages = route.schema["properties"].get("messages");
     let other = messages.filter(|_| base.get("prompt").is_some()).map(|messages| {
@@ -211,10 +229,9 @@ fn bases(document: &Document, route: &Route<'_>, path: &[&str]) -> Vec<Value> {
     std::iter::once(base).chain(other).collect()
 }
 
-fn with_field(base: &Value, path: &[&str], value: &Value) -> Value {
-    let mut body = base.clone();
-    *path.iter().fold(&mut body, |object, name| &mut object[*name]) = value.clone();
-    body
+fn with_field(mut base: Value, path: &[&str], value: &Value) -> Value {
+    *path.iter().fold(&mut base, |object, name| &mut object[*name]) = value.clone();
+    base
 }
 
 /// Whether an answer says that a field is wrong.
@@ -229,6 +246,25 @@ fn refuses(answer: &Answer, path: &[&str]) -> bool {
     found.starts_with(&path.join("."))
 }
 
+/// Whether a field is refused in each of the requests that it may be a part of. All are sent at once
+/// and every answer is as it is described.
+async fn refusals(
+    router: &Router,
+    document: &Document,
+    route: &Route<'_>,
+    path: &[&str],
+    value: &Value,
+) -> Vec<bool> {
+    let bodies = bases(document, route, path).into_iter().map(|base| with_field(base, path, value));
+    let answers = bodies.map(async |body| {
+        let answer = post(router, route.path, &body).await;
+        document.check(route.operation, &answer);
+        assert!(!answer.status.is_server_error(), "{body}: {}", answer.text);
+        refuses(&answer, path)
+    });
+    join_all(answers).await
+}
+
 /// Each field refuses a value of another type, and its absence where it is required, by its name.
 #[tokio::test]
 async fn described_fields_refuse_other_values_by_their_names() {
@@ -237,7 +273,6 @@ async fn described_fields_refuse_other_values_by_their_names() {
     let mut count = 0;
     for route in document.routes() {
         for (path, field) in fields(&route) {
-            let bases = bases(&document, &route, &path);
             let mut wrong = candidates().to_vec();
             wrong.retain(|value| document.misfit(field, value, false).is_some());
             let required = route.schema["required"].as_array();
@@ -245,14 +280,8 @@ async fn described_fields_refuse_other_values_by_their_names() {
                 wrong.push(Value::Null);
             }
             for value in wrong {
-                let mut is_refused = false;
-                for base in &bases {
-                    let body = with_field(base, &path, &value);
-                    let answer = post(&router, route.path, &body).await;
-                    document.check(route.operation, &answer);
-                    is_refused |= refuses(&answer, &path);
-                }
-                assert!(is_refused, "{} {path:?}: {value}", route.path);
+                let refused = refusals(&router, &document, &route, &path, &value).await;
+                assert!(refused.contains(&true), "{} {path:?}: {value}", route.path);
                 count += 1;
             }
         }
@@ -263,22 +292,22 @@ async fn described_fields_refuse_other_values_by_their_names() {
 /// Each field takes the values that its schema has.
 #[tokio::test]
 async fn described_fields_take_their_values() {
-    let router = shared_router();
+    let mut limits = Limits::default();
+    limits.output_tokens = Some(2);
+    let router = router(shared(), ServeOptions::new().limits(limits));
     let document = Document::of(&router).await;
     for route in document.routes() {
-        for (path, field) in fields(&route) {
-            let bases = bases(&document, &route, &path);
-            for value in document.samples(field) {
-                let mut is_taken = false;
-                for base in &bases {
-                    let body = with_field(base, &path, &value);
-                    let answer = post(&router, route.path, &body).await;
-                    document.check(route.operation, &answer);
-                    assert!(!answer.status.is_server_error(), "{body}: {}", answer.text);
-                    is_taken |= !refuses(&answer, &path);
-                }
-                assert!(is_taken, "{} {path:?}: {value}", route.path);
-            }
+        let fields = fields(&route);
+        let samples = fields.iter().flat_map(|(path, field)| {
+            document.samples(field).into_iter().map(move |value| (path, value))
+        });
+        let samples: Vec<_> = samples.collect();
+        for samples in samples.chunks(AT_ONCE) {
+            let taken = samples.iter().map(async |(path, value)| {
+                let refused = refusals(&router, &document, &route, path, value).await;
+                assert!(refused.contains(&false), "{} {path:?}: {value}", route.path);
+            });
+            join_all(taken).await;
         }
     }
 }
