@@ -17,6 +17,14 @@ pub(crate) fn read(fields: &mut Fields) -> Result<Vec<Message>, ApiError> {
     read_list(list, |_, message| Ok(message))
 }
 
+/// Refuses messages beside another prompt.
+pub(crate) fn refuse_beside(fields: &Fields, prompt: &str) -> Result<(), ApiError> {
+    match fields.get(FIELD).and(fields.get(prompt)) {
+        Some(_) => Err(ApiError::invalid(FIELD, format!("expected none beside {prompt}"))),
+        None => Ok(()),
+    }
+}
+
 /// Reads messages, each of which is first brought into the shape of the `OpenAI` API.
 pub(crate) fn read_list(
     list: Vec<Value>,

@@ -121,7 +121,20 @@ fn value_of(spec: &OptionSpec, name: &str, value: Value) -> Result<Option<Option
     if is_flag && !value.is_boolean() {
         return Err(wrong());
     }
+    check_double(spec, name, &value)?;
     OptionValue::deserialize(&value).map(Some).map_err(|_| wrong())
+}
+
+/// Refuses a number beyond a range that it would only be in as one of single precision.
+fn check_double(spec: &OptionSpec, name: &str, value: &Value) -> Result<(), ApiError> {
+    let (OptionKind::Number(range) | OptionKind::Time(range)) = spec.kind else { return Ok(()) };
+    let [least, most] = [range.min, range.max].map(f64::from);
+    match value.as_f64() {
+        Some(number) if number > most || (number < least && number != 0.0) => {
+            Err(ApiError::invalid(name, format!("expected {range}, found {value}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The refusal of a value, by the name that the request has for the option.

@@ -71,6 +71,7 @@ impl<'a> Scored<'a> {
 
 fn read_prompt(fields: &mut Fields) -> Result<(Prompt, &'static str), ApiError> {
     const PROMPT: &str = "prompt";
+    messages::refuse_beside(fields, PROMPT)?;
     match fields.take(PROMPT) {
         Some(Value::String(text)) => Ok((Prompt::Text(text), PROMPT)),
         Some(Value::Array(list)) => Ok((Prompt::Tokens(tokens_of(PROMPT, &list)?), PROMPT)),

@@ -87,21 +87,19 @@ pub(crate) async fn detokenize(
 
 impl TokenizeRequest {
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        const PROMPT: &str = "prompt";
+        messages::refuse_beside(fields, PROMPT)?;
         let adds_special_tokens = fields.flag("add_special_tokens")?;
-        if let Some(text) = fields.text("prompt")? {
-            return Ok(Self::Text {
-                text,
-                adds_special_tokens: adds_special_tokens.unwrap_or(true),
-            });
+        let mut options = messages::read_tools(fields, GenerateOptions::new())?;
+        options.continue_final_message = fields.flag("continue_final_message")?;
+        if let Some(text) = fields.text(PROMPT)? {
+            let adds_special_tokens = adds_special_tokens.unwrap_or(true);
+            return Ok(Self::Text { text, adds_special_tokens });
         }
         let messages = messages::read(fields)?;
         if adds_special_tokens == Some(true) {
             let reason = "a chat template has its own special tokens";
             return Err(ApiError::unsupported("add_special_tokens", reason));
-        }
-        let mut options = messages::read_tools(fields, GenerateOptions::new())?;
-        if let Some(continues) = fields.flag("continue_final_message")? {
-            options = options.continue_final_message(continues);
         }
         Ok(Self::Chat(messages, Box::new(options)))
     }

@@ -127,7 +127,8 @@ fn block() -> AnySchema {
 fn tools() -> AnySchema {
     let city = json!({"type": "object", "properties": {"city": {"type": "string"}}});
     let example = json!([{"name": "weather", "input_schema": city}]);
-    with_example(list(named("AnthropicTool")), example)
+    let other = ObjectShape::new().required("type", of_form("^(?!custom$)"), "Ignored.");
+    with_example(list(any_of([named("AnthropicTool"), other.into()])), example)
 }
 
 fn tool() -> AnySchema {

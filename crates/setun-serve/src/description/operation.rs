@@ -124,17 +124,18 @@ impl RouteShape {
 
     /// With an answer in JSON.
     pub(crate) fn answers(self, words: &str, schema: impl Into<AnySchema>) -> Self {
-        self.answers_with("200", words, &[(JSON, schema.into())])
+        self.answers_with("200", words, &[(JSON, Some(schema.into()))])
     }
 
-    /// With an answer in JSON, or as a stream of this type, whose pieces the words tell.
+    /// With an answer in JSON, or as a stream of this type. The words tell its pieces: this version
+    /// of `OpenAPI` has no schema for them.
     pub(crate) fn streams(
         self,
         words: &str,
         schema: impl Into<AnySchema>,
         content_type: &'static str,
     ) -> Self {
-        self.answers_with("200", words, &[(JSON, schema.into()), (content_type, text())])
+        self.answers_with("200", words, &[(JSON, Some(schema.into())), (content_type, None)])
     }
 
     /// With an answer of some types.
@@ -142,13 +143,13 @@ impl RouteShape {
         self,
         status: &str,
         words: &str,
-        contents: &[(&str, AnySchema)],
+        contents: &[(&str, Option<AnySchema>)],
     ) -> Self {
         let contents = contents.iter();
         let response = contents.fold(
             ResponseBuilder::new().description(words),
             |response, (content_type, schema)| {
-                response.content(*content_type, Content::new(Some(schema.clone())))
+                response.content(*content_type, Content::new(schema.clone()))
             },
         );
         Self { operation: self.operation.response(status, response), ..self }

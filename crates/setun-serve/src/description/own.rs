@@ -118,7 +118,7 @@ pub(crate) fn ready() -> RouteShape {
         .answers_with(
             "503",
             "Models load, or the server shuts down.",
-            &[("application/json", either)],
+            &[("application/json", Some(either))],
         )
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn metrics() -> RouteShape {
     RouteShape::without_body(Api::Setun, "metrics", "Gives the metrics").answers_with(
         "200",
         "Metrics in the text format of Prometheus.",
-        &[("text/plain; version=0.0.4", text())],
+        &[("text/plain; version=0.0.4", Some(text()))],
     )
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn page() -> RouteShape {
     RouteShape::without_body(Api::Setun, "ui", "Gives the page for people")
         .open()
         .refuses("406", "The page is kept compressed with gzip.")
-        .answers_with("200", "The page.", &[("text/html; charset=utf-8", text())])
+        .answers_with("200", "The page.", &[("text/html; charset=utf-8", Some(text()))])
 }
 
 /// `GET /ui/requests`.

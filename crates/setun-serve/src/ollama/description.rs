@@ -144,7 +144,7 @@ pub(crate) fn version() -> RouteShape {
 pub(crate) fn root() -> RouteShape {
     RouteShape::without_body(Api::Ollama, "root", "Tells whether the server runs")
         .open()
-        .answers_with("200", "It runs.", &[("text/plain; charset=utf-8", text())])
+        .answers_with("200", "It runs.", &[("text/plain; charset=utf-8", Some(text()))])
 }
 
 /// A route that would change models.

@@ -106,8 +106,10 @@ fn input_item() -> AnySchema {
         "The JSON of an object.",
     );
     let output = kind("function_call_output").with([("call_id", text()), ("output", content)]);
-    let reasoning = kind("reasoning"); // as other servers have it; it is ignored
-    any_of([message, call, output, reasoning].map(Into::into))
+    // Such as `reasoning`. An `item_reference` is refused.
+    let known = "^(?!(message|function_call|function_call_output|item_reference)$)";
+    let other = ObjectShape::new().required("type", of_form(known), "Ignored.");
+    any_of([message, call, output, other].map(Into::into))
 }
 
 fn input_part() -> AnySchema {
@@ -120,7 +122,8 @@ fn input_part() -> AnySchema {
 fn tools() -> AnySchema {
     let city = json!({"type": "object", "properties": {"city": {"type": "string"}}});
     let example = json!([{"type": "function", "name": "weather", "parameters": city}]);
-    with_example(list(named("ResponseTool")), example)
+    let other = ObjectShape::new().required("type", of_form("^(?!function$)"), "Ignored.");
+    with_example(list(any_of([named("ResponseTool"), other.into()])), example)
 }
 
 fn tool() -> AnySchema {
