@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use setun::{
     GenerateOptions, SharedConstraint,
-    text::{OptionError, OptionKind, OptionSpec, OptionValue},
+    text::{NumberRange, OptionError, OptionKind, OptionSpec, OptionValue},
 };
 
 use crate::{error::ApiError, fields::Fields};
@@ -121,20 +121,25 @@ fn value_of(spec: &OptionSpec, name: &str, value: Value) -> Result<Option<Option
     if is_flag && !value.is_boolean() {
         return Err(wrong());
     }
-    check_double(spec, name, &value)?;
+    check_range(spec, name, &value)?;
     OptionValue::deserialize(&value).map(Some).map_err(|_| wrong())
 }
 
-/// Refuses a number beyond a range that it would only be in as one of single precision.
-fn check_double(spec: &OptionSpec, name: &str, value: &Value) -> Result<(), ApiError> {
+/// Refuses a number beyond a range that it would only be in once it is rounded.
+fn check_range(spec: &OptionSpec, name: &str, value: &Value) -> Result<(), ApiError> {
     let (OptionKind::Number(range) | OptionKind::Time(range)) = spec.kind else { return Ok(()) };
-    let [least, most] = [range.min, range.max].map(f64::from);
+    let [min, max] = bounds(range);
     match value.as_f64() {
-        Some(number) if number > most || (number < least && number != 0.0) => {
-            Err(ApiError::invalid(name, format!("expected {range}, found {value}")))
+        Some(number) if number > max || (number < min && number != 0.0) => {
+            Err(ApiError::invalid(name, format!("expected {}, found {value}", spec.kind)))
         }
         _ => Ok(()),
     }
+}
+
+/// The ends of a range as they are written in decimals: 0.1, not the nearest number of 32 bits.
+pub(crate) fn bounds(range: NumberRange) -> [f64; 2] {
+    [range.min, range.max].map(|end| end.to_string().parse().unwrap_or_else(|_| f64::from(end)))
 }
 
 /// The refusal of a value, by the name that the request has for the option.

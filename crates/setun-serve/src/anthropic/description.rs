@@ -37,7 +37,7 @@ pub(crate) fn messages(limits: &Limits) -> RouteShape {
     let body = body(limits)
         .required(MAX_TOKENS, count(1, most), "Most tokens to generate.")
         .optional("stream", flag(), "Whether the answer comes in events. Default: false.");
-    route("messages", "Answers a conversation", body).streams(
+    route("messages", "Generates the next message of a conversation", body).streams(
         "The answer. A stream has the events of the API, from `message_start` to `message_stop`.",
         named("Message"),
         sse::CONTENT_TYPE,

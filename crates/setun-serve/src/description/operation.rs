@@ -98,15 +98,15 @@ impl RouteShape {
     }
 
     fn refusal(self, refusal: &(&str, &str)) -> Self {
-        let (status, words) = *refusal;
+        let (status, description) = *refusal;
         let mut error = Ref::from_response_name(self.api.error());
-        words.clone_into(&mut error.description);
+        description.clone_into(&mut error.description);
         Self { operation: self.operation.response(status, RefOr::<Response>::Ref(error)), ..self }
     }
 
-    /// With one more refusal, or another reason for one.
-    pub(crate) fn refuses(self, status: &str, words: &str) -> Self {
-        self.refusal(&(status, words))
+    /// With one more error, or another reason for one.
+    pub(crate) fn refuses(self, status: &str, description: &str) -> Self {
+        self.refusal(&(status, description))
     }
 
     /// That needs no key.
@@ -115,39 +115,40 @@ impl RouteShape {
         Self { operation: self.operation.securities(Some(none)), ..self }
     }
 
-    /// With a part of the path.
-    pub(crate) fn part(self, name: &str, words: &str) -> Self {
-        let part = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path);
-        let part = part.required(Required::True).schema(Some(text())).description(Some(words));
-        Self { operation: self.operation.parameter(part), ..self }
+    /// With a parameter of the path.
+    pub(crate) fn path_parameter(self, name: &str, description: &str) -> Self {
+        let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path);
+        let parameter = parameter.required(Required::True).schema(Some(text()));
+        let parameter = parameter.description(Some(description));
+        Self { operation: self.operation.parameter(parameter), ..self }
     }
 
     /// With an answer in JSON.
-    pub(crate) fn answers(self, words: &str, schema: impl Into<AnySchema>) -> Self {
-        self.answers_with("200", words, &[(JSON, Some(schema.into()))])
+    pub(crate) fn answers(self, description: &str, schema: impl Into<AnySchema>) -> Self {
+        self.answers_with("200", description, &[(JSON, Some(schema.into()))])
     }
 
-    /// With an answer in JSON, or as a stream of this type. The words tell its pieces: this version
-    /// of `OpenAPI` has no schema for them.
+    /// With an answer in JSON, or as a stream of this type, whose pieces the description tells:
+    /// `OpenAPI` 3.1 has no schema for them.
     pub(crate) fn streams(
         self,
-        words: &str,
+        description: &str,
         schema: impl Into<AnySchema>,
         content_type: &'static str,
     ) -> Self {
-        self.answers_with("200", words, &[(JSON, Some(schema.into())), (content_type, None)])
+        self.answers_with("200", description, &[(JSON, Some(schema.into())), (content_type, None)])
     }
 
     /// With an answer of some types.
     pub(crate) fn answers_with(
         self,
         status: &str,
-        words: &str,
+        description: &str,
         contents: &[(&str, Option<AnySchema>)],
     ) -> Self {
         let contents = contents.iter();
         let response = contents.fold(
-            ResponseBuilder::new().description(words),
+            ResponseBuilder::new().description(description),
             |response, (content_type, schema)| {
                 response.content(*content_type, Content::new(schema.clone()))
             },
@@ -162,8 +163,9 @@ impl RouteShape {
 
 /// The answer of an error.
 pub(super) fn error_response(api: Api, schema: AnySchema) -> Response {
-    let header =
-        |words: &str| HeaderBuilder::new().schema(Some(size())).description(Some(words)).build();
+    let header = |description: &str| {
+        HeaderBuilder::new().schema(Some(size())).description(Some(description)).build()
+    };
     ResponseBuilder::new()
         .description(format!("An error, as clients of the API of {} read it.", api.tag()))
         .content(JSON, Content::new(Some(schema)))

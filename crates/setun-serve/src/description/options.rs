@@ -18,7 +18,8 @@ const TOKEN_ID: &str = "^[0-9]{1,9}$";
 /// The options that every request for a text takes, by all their names.
 pub(crate) fn options(limits: &Limits) -> Vec<(&'static str, AnySchema, String)> {
     let rows = sampling::specs().flat_map(|spec| {
-        sampling::names(spec.name).map(move |name| (name, schema(spec, limits), words(spec, name)))
+        sampling::names(spec.name)
+            .map(move |name| (name, schema(spec, limits), description(spec, name)))
     });
     let variables = "More variables of the chat template, such as `enable_thinking`.".to_owned();
     rows.chain([(sampling::TEMPLATE_VARIABLES, object(), variables)]).collect()
@@ -30,7 +31,7 @@ pub(crate) fn max_tokens(limits: &Limits) -> AnySchema {
     any_of([integer(1, most), values([json!(-1), json!(-2)])])
 }
 
-fn words(spec: &OptionSpec, name: &str) -> String {
+fn description(spec: &OptionSpec, name: &str) -> String {
     if name != spec.name {
         return format!("Another name of `{}`.", spec.name);
     }
@@ -65,6 +66,7 @@ fn schema(spec: &OptionSpec, limits: &Limits) -> AnySchema {
 }
 
 fn number(range: NumberRange) -> AnySchema {
-    let within = number_within(range.min.into(), range.max.into());
+    let [min, max] = sampling::bounds(range);
+    let within = number_within(min, max);
     if range.or_zero { any_of([within, values([json!(0)])]) } else { within }
 }

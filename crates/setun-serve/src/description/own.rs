@@ -21,7 +21,7 @@ pub(super) fn schemas() -> Vec<(&'static str, AnySchema)> {
 
 /// `GET /openapi.json`.
 pub(super) fn description() -> RouteShape {
-    RouteShape::without_body(Api::Setun, "openapi", "Describes all routes")
+    RouteShape::without_body(Api::Setun, "openapi", "OpenAPI description")
         .answers("This description.", object())
 }
 
@@ -67,8 +67,14 @@ pub(crate) fn tokenize() -> RouteShape {
         ("tokens", tokens()),
     ]);
     let example = json!({"prompt": "A cat"});
-    RouteShape::with_body(Api::Setun, "tokenize", "Gives the tokens of a text", body, example)
-        .answers("The tokens.", answer)
+    RouteShape::with_body(
+        Api::Setun,
+        "tokenize",
+        "Tokenizes a text or a conversation",
+        body,
+        example,
+    )
+    .answers("The tokens.", answer)
 }
 
 /// `POST /detokenize`.
@@ -80,7 +86,7 @@ pub(crate) fn detokenize() -> RouteShape {
     );
     let answer = ObjectShape::new().with([("prompt", text())]);
     let example = json!({"tokens": [1]});
-    RouteShape::with_body(Api::Setun, "detokenize", "Gives the text of tokens", body, example)
+    RouteShape::with_body(Api::Setun, "detokenize", "Decodes tokens", body, example)
         .answers("The text.", answer)
 }
 
@@ -91,20 +97,16 @@ pub(crate) fn tokenizer_info() -> RouteShape {
         ("eos_token", nullable(text())),
         ("model_max_length", size()),
     ]);
-    RouteShape::without_body(
-        Api::Setun,
-        "tokenizer_info",
-        "Tells the special tokens of the first model",
-    )
-    .refuses("400", "The model has no tokenizer.")
-    .refuses("503", "The model cannot be loaded.")
-    .refuses("507", "The model does not fit the memory budget.")
-    .answers("The tokens.", answer)
+    RouteShape::without_body(Api::Setun, "tokenizer_info", "Special tokens of the first model")
+        .refuses("400", "The model has no tokenizer.")
+        .refuses("503", "The model cannot be loaded.")
+        .refuses("507", "The model does not fit the memory budget.")
+        .answers("The tokens.", answer)
 }
 
 /// `GET /health`.
 pub(crate) fn health() -> RouteShape {
-    RouteShape::without_body(Api::Setun, "health", "Tells whether the process answers")
+    RouteShape::without_body(Api::Setun, "health", "Liveness")
         .open()
         .answers("It does.", named("Report"))
 }
@@ -112,7 +114,7 @@ pub(crate) fn health() -> RouteShape {
 /// `GET /ready`.
 pub(crate) fn ready() -> RouteShape {
     let either = super::schema::any_of([named("Report"), named("Error")]);
-    RouteShape::without_body(Api::Setun, "ready", "Tells whether requests are taken")
+    RouteShape::without_body(Api::Setun, "ready", "Readiness")
         .open()
         .answers("They are.", named("Report"))
         .answers_with(
@@ -125,13 +127,13 @@ pub(crate) fn ready() -> RouteShape {
 /// `GET /version`.
 pub(crate) fn version() -> RouteShape {
     let version = ObjectShape::new().with([("version", text())]);
-    RouteShape::without_body(Api::Setun, "version", "Tells the version")
+    RouteShape::without_body(Api::Setun, "version", "Version of the server")
         .answers("The version.", version)
 }
 
 /// `GET /metrics`.
 pub(crate) fn metrics() -> RouteShape {
-    RouteShape::without_body(Api::Setun, "metrics", "Gives the metrics").answers_with(
+    RouteShape::without_body(Api::Setun, "metrics", "Metrics").answers_with(
         "200",
         "Metrics in the text format of Prometheus.",
         &[("text/plain; version=0.0.4", Some(text()))],
@@ -140,7 +142,7 @@ pub(crate) fn metrics() -> RouteShape {
 
 /// `GET /ui`.
 pub(crate) fn page() -> RouteShape {
-    RouteShape::without_body(Api::Setun, "ui", "Gives the page for people")
+    RouteShape::without_body(Api::Setun, "ui", "The page")
         .open()
         .refuses("406", "The page is kept compressed with gzip.")
         .answers_with("200", "The page.", &[("text/html; charset=utf-8", Some(text()))])
@@ -159,15 +161,15 @@ pub(crate) fn requests() -> RouteShape {
         ("age_seconds", number()),
     ]);
     let answer = ObjectShape::new().with([("data", list(request.into()))]);
-    RouteShape::without_body(Api::Setun, "requests", "Lists the generations under way")
+    RouteShape::without_body(Api::Setun, "requests", "Lists requests under way")
         .answers("Those that run and wait.", answer)
 }
 
 /// `DELETE /ui/requests/{id}`.
 pub(crate) fn cancel() -> RouteShape {
     let answer = ObjectShape::new().with([("id", text()), ("cancelled", flag())]);
-    RouteShape::without_body(Api::Setun, "cancel", "Ends the generations of a request")
-        .part("id", "Its `id` in the list.")
+    RouteShape::without_body(Api::Setun, "cancel", "Cancels a request")
+        .path_parameter("id", "Its `id` in the list.")
         .refuses("404", "There is no such request.")
         .answers("They have ended.", answer)
 }

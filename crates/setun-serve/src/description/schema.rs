@@ -1,4 +1,4 @@
-//! Schemas of values, in the words of the codecs.
+//! Schemas of values, by their names in the codecs.
 
 use serde_json::{Value, json};
 use utoipa::openapi::{
@@ -19,37 +19,37 @@ impl ObjectShape {
     }
 
     /// With a field that is always there.
-    pub(crate) fn required(self, name: &str, schema: AnySchema, words: &str) -> Self {
-        let field = described(schema, words);
+    pub(crate) fn required(self, name: &str, schema: AnySchema, description: &str) -> Self {
+        let field = described(schema, description);
         Self(self.0.property(name, field).required(name))
     }
 
     /// With a field of a request that may be absent, which null is, too.
-    pub(crate) fn optional(self, name: &str, schema: AnySchema, words: &str) -> Self {
-        Self(self.0.property(name, described(nullable(schema), words)))
+    pub(crate) fn optional(self, name: &str, schema: AnySchema, description: &str) -> Self {
+        Self(self.0.property(name, described(nullable(schema), description)))
     }
 
     /// With a field of an answer that may be absent.
-    pub(crate) fn sometimes(self, name: &str, schema: AnySchema, words: &str) -> Self {
-        Self(self.0.property(name, described(schema, words)))
+    pub(crate) fn sometimes(self, name: &str, schema: AnySchema, description: &str) -> Self {
+        Self(self.0.property(name, described(schema, description)))
     }
 
     /// With a field of a request that is refused unless it is null.
-    pub(crate) fn refused(self, name: &str, words: &str) -> Self {
-        Self(self.0.property(name, described(null(), &format!("Not supported: {words}."))))
+    pub(crate) fn refused(self, name: &str, description: &str) -> Self {
+        Self(self.0.property(name, described(null(), &format!("Not supported: {description}."))))
     }
 
-    /// With fields that may be absent, each with its schema and its words.
+    /// With fields that may be absent, each with its schema and its description.
     pub(crate) fn optionals(
         self,
         fields: impl IntoIterator<Item = (&'static str, AnySchema, String)>,
     ) -> Self {
-        fields
-            .into_iter()
-            .fold(self, |shape, (name, schema, words)| shape.optional(name, schema, &words))
+        fields.into_iter().fold(self, |shape, (name, schema, description)| {
+            shape.optional(name, schema, &description)
+        })
     }
 
-    /// With fields that are always there and need no words.
+    /// With fields that are always there and need no description.
     pub(crate) fn with(self, fields: impl IntoIterator<Item = (&'static str, AnySchema)>) -> Self {
         fields.into_iter().fold(self, |shape, (name, schema)| shape.required(name, schema, ""))
     }
@@ -220,27 +220,27 @@ fn or_null(schema_type: SchemaType) -> SchemaType {
     }
 }
 
-/// A schema with words, unless there are none.
-fn described(schema: AnySchema, words: &str) -> AnySchema {
-    if words.is_empty() {
+/// A schema with a description, unless that is empty.
+fn described(schema: AnySchema, description: &str) -> AnySchema {
+    if description.is_empty() {
         return schema;
     }
-    let words = words.to_owned();
+    let description = description.to_owned();
     match schema {
         RefOr::T(Schema::Object(mut object)) => {
-            object.description = Some(words);
+            object.description = Some(description);
             object.into()
         }
         RefOr::T(Schema::Array(mut array)) => {
-            array.description = Some(words);
+            array.description = Some(description);
             array.into()
         }
         RefOr::T(Schema::AnyOf(mut any)) => {
-            any.description = Some(words);
+            any.description = Some(description);
             RefOr::T(any.into())
         }
         RefOr::Ref(mut name) => {
-            name.description = words;
+            name.description = description;
             name.into()
         }
         other @ RefOr::T(_) => other,

@@ -48,8 +48,14 @@ pub(crate) fn generate(limits: &Limits) -> RouteShape {
         .optional("template", nothing(), "Must be empty: the model has its own.")
         .optional("context", nothing(), "Must be empty: send the conversation to /api/chat.");
     let example = json!({"prompt": "Once upon a time", "options": {"num_predict": 2}});
-    RouteShape::with_body(Api::Ollama, "ollama_generate", "Answers a prompt", body, example)
-        .streams(ANSWER, named("OllamaGenerated"), LINES)
+    RouteShape::with_body(
+        Api::Ollama,
+        "ollama_generate",
+        "Generates the answer to a prompt",
+        body,
+        example,
+    )
+    .streams(ANSWER, named("OllamaGenerated"), LINES)
 }
 
 /// What answers are.
@@ -66,8 +72,14 @@ pub(crate) fn chat(limits: &Limits) -> RouteShape {
         .refused("function_call", "use tool_choice");
     let message = json!({"role": "user", "content": "Why is the sky blue?"});
     let example = json!({"messages": [message], "options": {"num_predict": 2}});
-    RouteShape::with_body(Api::Ollama, "ollama_chat", "Answers a conversation", body, example)
-        .streams(ANSWER, named("OllamaChat"), LINES)
+    RouteShape::with_body(
+        Api::Ollama,
+        "ollama_chat",
+        "Generates the next message of a conversation",
+        body,
+        example,
+    )
+    .streams(ANSWER, named("OllamaChat"), LINES)
 }
 
 /// `POST /api/embed`.
@@ -84,7 +96,7 @@ pub(crate) fn embed() -> RouteShape {
         ("prompt_eval_count", size()),
     ]);
     let example = json!({"input": "A cat"});
-    RouteShape::with_body(Api::Ollama, "ollama_embed", "Makes vectors of texts", body, example)
+    RouteShape::with_body(Api::Ollama, "ollama_embed", "Embeds texts", body, example)
         .answers("The vectors in the order of the texts.", answer)
 }
 
@@ -93,14 +105,8 @@ pub(crate) fn embed_one() -> RouteShape {
     let body = vector_request().optional("prompt", text(), "The text.");
     let answer = ObjectShape::new().required("embedding", list(number()), "");
     let example = json!({"prompt": "A cat"});
-    RouteShape::with_body(
-        Api::Ollama,
-        "ollama_embeddings",
-        "Makes a vector of a text",
-        body,
-        example,
-    )
-    .answers("The vector as the model makes it.", answer)
+    RouteShape::with_body(Api::Ollama, "ollama_embeddings", "Embeds a text", body, example)
+        .answers("The vector as the model makes it.", answer)
 }
 
 /// `GET /api/tags`.
@@ -113,7 +119,7 @@ pub(crate) fn tags() -> RouteShape {
 /// `GET /api/ps`.
 pub(crate) fn running() -> RouteShape {
     let models = ObjectShape::new().with([("models", list(named("OllamaLoadedModel")))]);
-    RouteShape::without_body(Api::Ollama, "ollama_ps", "Lists the models that are loaded")
+    RouteShape::without_body(Api::Ollama, "ollama_ps", "Lists the loaded models")
         .answers("The models.", models)
 }
 
@@ -129,34 +135,36 @@ pub(crate) fn show() -> RouteShape {
         ("capabilities", list(text())),
         ("modified_at", text()),
     ]);
-    RouteShape::with_body(Api::Ollama, "ollama_show", "Tells of a model", body, json!({}))
+    RouteShape::with_body(Api::Ollama, "ollama_show", "Describes a model", body, json!({}))
         .answers("Context, capabilities and sampling defaults.", answer)
 }
 
 /// `GET /api/version`.
 pub(crate) fn version() -> RouteShape {
     let version = ObjectShape::new().with([("version", text())]);
-    RouteShape::without_body(Api::Ollama, "ollama_version", "Tells the version")
+    RouteShape::without_body(Api::Ollama, "ollama_version", "Version of the server")
         .answers("The version.", version)
 }
 
 /// `GET /`.
 pub(crate) fn root() -> RouteShape {
-    RouteShape::without_body(Api::Ollama, "root", "Tells whether the server runs")
-        .open()
-        .answers_with("200", "It runs.", &[("text/plain; charset=utf-8", Some(text()))])
+    RouteShape::without_body(Api::Ollama, "root", "Says that the server runs").open().answers_with(
+        "200",
+        "It runs.",
+        &[("text/plain; charset=utf-8", Some(text()))],
+    )
 }
 
 /// A route that would change models.
 pub(crate) fn refusal(id: &str) -> RouteShape {
-    RouteShape::without_body(Api::Ollama, id, "Is refused")
+    RouteShape::without_body(Api::Ollama, id, "Not supported")
         .refuses("403", "Models are managed where the server runs.")
         .refuses("429", "A limit is full.")
 }
 
 /// A route that would take a part of a model.
 pub(crate) fn blob_refusal(id: &str) -> RouteShape {
-    refusal(id).part("digest", "Its SHA-256.")
+    refusal(id).path_parameter("digest", "Its SHA-256.")
 }
 
 fn model_request() -> ObjectShape {

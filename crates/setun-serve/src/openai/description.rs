@@ -60,7 +60,7 @@ pub(crate) fn chat(limits: &Limits) -> RouteShape {
     RouteShape::with_body(
         Api::OpenAi,
         "chat_completions",
-        "Answers a conversation",
+        "Generates the next message of a conversation",
         with_shared(body),
         example,
     )
@@ -89,13 +89,19 @@ pub(crate) fn completions(limits: &Limits) -> RouteShape {
             "Whether a text begins with what the tokenizer puts before it. Default: true.",
         );
     let example = json!({"prompt": "Once upon a time", "max_tokens": 2});
-    RouteShape::with_body(Api::OpenAi, "completions", "Continues texts", with_shared(body), example)
-        .streams(
-            "The texts. A stream's events have each a `TextCompletion` as data; the last one is \
+    RouteShape::with_body(
+        Api::OpenAi,
+        "completions",
+        "Continues prompts",
+        with_shared(body),
+        example,
+    )
+    .streams(
+        "The texts. A stream's events have each a `TextCompletion` as data; the last one is \
              `[DONE]`.",
-            named("TextCompletion"),
-            sse::CONTENT_TYPE,
-        )
+        named("TextCompletion"),
+        sse::CONTENT_TYPE,
+    )
 }
 
 /// `POST /v1/embeddings`.
@@ -107,7 +113,7 @@ pub(crate) fn embeddings() -> RouteShape {
         .optional("encoding_format", format, "Numbers, or their bytes. Default: `float`.")
         .refused("dimensions", "embeddings have the size of the model");
     let example = json!({"input": "A cat"});
-    RouteShape::with_body(Api::OpenAi, "embeddings", "Makes vectors of texts", body, example)
+    RouteShape::with_body(Api::OpenAi, "embeddings", "Embeds texts", body, example)
         .answers("The vectors in the order of the texts.", named("EmbeddingList"))
 }
 
@@ -119,8 +125,8 @@ pub(crate) fn model_list() -> RouteShape {
 
 /// `GET /v1/models/{id}`.
 pub(crate) fn model() -> RouteShape {
-    RouteShape::without_body(Api::OpenAi, "model", "Tells of a model")
-        .part("id", "The name of a model or an alias.")
+    RouteShape::without_body(Api::OpenAi, "model", "Describes a model")
+        .path_parameter("id", "The name of a model or an alias.")
         .refuses("404", "There is no such model.")
         .answers("The model.", named("Model"))
 }

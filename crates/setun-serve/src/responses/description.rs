@@ -31,7 +31,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, AnySchema)> {
 
 /// `POST /v1/responses`.
 pub(crate) fn create(limits: &Limits) -> RouteShape {
-    route("responses", "Answers a conversation in items", limits).streams(
+    route("responses", "Generates the next items of a conversation", limits).streams(
         "The response. A stream has the events of the API, such as \
              `response.output_text.delta`, and ends with `response.completed`, \
              `response.incomplete` or `response.failed`.",

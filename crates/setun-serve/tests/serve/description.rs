@@ -98,11 +98,11 @@ impl Document {
     }
 
     /// Why a value does not fit a schema. In an answer every field has to be described.
-    fn misfit(&self, schema: &Value, value: &Value, is_answer: bool) -> Option<String> {
+    fn mismatch(&self, schema: &Value, value: &Value, is_answer: bool) -> Option<String> {
         let schema = self.resolved(schema);
         if let Some(schemas) = schema["anyOf"].as_array() {
-            let misfits = schemas.iter().map(|schema| self.misfit(schema, value, is_answer));
-            return misfits.collect::<Option<Vec<_>>>().map(|all| all.join("; "));
+            let mismatches = schemas.iter().map(|schema| self.mismatch(schema, value, is_answer));
+            return mismatches.collect::<Option<Vec<_>>>().map(|all| all.join("; "));
         }
         if let Some(names) = schema["enum"].as_array()
             && !names.contains(value)
@@ -126,11 +126,12 @@ impl Document {
             return Some(format!("{value} is too long"));
         }
         let items = value.as_array().into_iter().flatten();
-        let mut misfits = items.filter_map(|item| self.misfit(&schema["items"], item, is_answer));
-        misfits.next().or_else(|| self.misfit_of_fields(schema, value, is_answer))
+        let mut mismatches =
+            items.filter_map(|item| self.mismatch(&schema["items"], item, is_answer));
+        mismatches.next().or_else(|| self.mismatch_of_fields(schema, value, is_answer))
     }
 
-    fn misfit_of_fields(&self, schema: &Value, value: &Value, is_answer: bool) -> Option<String> {
+    fn mismatch_of_fields(&self, schema: &Value, value: &Value, is_answer: bool) -> Option<String> {
         let fields = value.as_object()?;
         let required = schema["required"].as_array().into_iter().flatten();
         for name in required.filter_map(Value::as_str) {
@@ -142,7 +143,7 @@ impl Document {
         fields.iter().find_map(|(name, field)| {
             match schema["properties"].get(name).or_else(|| schema.get("additionalProperties")) {
                 Some(schema) => {
-                    let why = self.misfit(schema, field, is_answer)?;
+                    let why = self.mismatch(schema, field, is_answer)?;
                     Some(format!("{name}: {why}"))
                 }
                 None if is_answer && !is_open => Some(format!("{name} is not described")),
@@ -161,8 +162,8 @@ impl Document {
         let content = content.unwrap_or_else(|| panic!("{status} {content_type}: {}", answer.text));
         if content_type == "application/json" {
             let body = serde_json::from_str(&answer.text).expect("JSON");
-            let misfit = self.misfit(&content["schema"], &body, true);
-            assert!(misfit.is_none(), "{}: {misfit:?}\n{body}", operation["operationId"]);
+            let mismatch = self.mismatch(&content["schema"], &body, true);
+            assert!(mismatch.is_none(), "{}: {mismatch:?}\n{body}", operation["operationId"]);
         }
     }
 }
@@ -274,7 +275,7 @@ async fn described_fields_refuse_other_values_by_their_names() {
     for route in document.routes() {
         for (path, field) in fields(&route) {
             let mut wrong = candidates().to_vec();
-            wrong.retain(|value| document.misfit(field, value, false).is_some());
+            wrong.retain(|value| document.mismatch(field, value, false).is_some());
             let required = route.schema["required"].as_array();
             if path.len() == 1 && required.is_some_and(|names| names.contains(&json!(path[0]))) {
                 wrong.push(Value::Null);
