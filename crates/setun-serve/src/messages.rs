@@ -84,7 +84,9 @@ pub(crate) fn read_tools(
     }
     if let Some(choice) = fields.take("tool_choice") {
         let expected = "none, auto, required or a function by its name";
+        let is_known = choice.is_string() || choice["type"] == "function";
         let choice = ToolChoice::from_json(&choice)
+            .filter(|_| is_known)
             .ok_or_else(|| ApiError::invalid("tool_choice", format!("expected {expected}")))?;
         options.tool_choice = Some(choice);
     }

@@ -20,7 +20,7 @@ const FOLDER: &str = "crates/setun-serve/tests/clients";
 /// What the clients' wheels are named in, with their hashes.
 const REQUIREMENTS: &str = "requirements.txt";
 
-/// Weights are drawn, shapes and tokenizer are this model's.
+/// A model with recorded logits. That of most scripts has its shapes and tokenizer, and drawn weights.
 const FIXTURE: &str = "tests/fixtures/golden/real-tinystories-1m";
 
 const SCRIPTS: [&str; 5] = [
@@ -30,6 +30,9 @@ const SCRIPTS: [&str; 5] = [
     "ollama_client.py",
     "langchain_client.py",
 ];
+
+/// Log-likelihoods by lm-evaluation-harness.
+const EVALUATION: &str = "lm_eval_client.py";
 
 /// Cases that schemathesis makes of the description, and the variable for another number.
 const DESCRIPTION: &str = "description.py";
@@ -60,7 +63,7 @@ fn test(totals: &mut Totals) -> Result<()> {
     let command = built_with_tests()?.join("setun");
     let Some(packages) = packages()? else {
         say("the clients cannot be had from PyPI: their tests are skipped");
-        totals.skipped += SCRIPTS.len() as u64;
+        totals.skipped += SCRIPTS.len() as u64 + 2; // the description and the evaluation
         return Ok(());
     };
     let model = target().join("clients").join("model");
@@ -80,7 +83,19 @@ fn test(totals: &mut Totals) -> Result<()> {
             count(&mut script, totals)?;
         }
     }
+    test_evaluation(&command, &packages, totals)?;
     test_description(&command, &model, &packages, totals)
+}
+
+/// Texts of a model with recorded logits, with the cache that they were made with.
+fn test_evaluation(command: &Path, packages: &Path, totals: &mut Totals) -> Result<()> {
+    let folder = root().join(FIXTURE);
+    let server = Server::start(command, Some(&folder), &["--kv", "f32"])?;
+    let mut script = python(packages);
+    script.env("TQDM_DISABLE", "1"); // it draws progress
+    script.arg(self::script(EVALUATION)).args([&server.url, &server.model]);
+    script.arg("--command").arg(command).arg("--folder").arg(folder);
+    count(&mut script, totals)
 }
 
 /// Drawn requests of the server's description.

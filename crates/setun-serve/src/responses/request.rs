@@ -131,7 +131,9 @@ fn read_choice(value: &Value, tools: &mut Vec<Tool>) -> Result<ToolChoice, ApiEr
         }
         Some("allowed_tools") => {
             let allowed = value["tools"].as_array().ok_or_else(unknown)?;
-            tools.retain(|tool| allowed.iter().any(|one| one["name"] == *tool.name));
+            let names = allowed.iter().map(|one| one["name"].as_str().ok_or_else(unknown));
+            let names: Vec<_> = names.collect::<Result<_, _>>()?;
+            tools.retain(|tool| names.contains(&&*tool.name));
             ToolChoice::from_json(&value["mode"]).ok_or_else(unknown)
         }
         Some(_) => Err(unknown()),

@@ -13,8 +13,7 @@ fn candidates() -> [Value; 5] {
 }
 
 /// Fields that say something only beside others.
-const COMPANIONS: [(&str, &str); 3] =
-    [("tool_choice", "tools"), ("mirostat_tau", "mirostat"), ("mirostat_eta", "mirostat")];
+const COMPANIONS: [(&str, &str); 1] = [("tool_choice", "tools")];
 
 /// Requests that are sent together.
 const AT_ONCE: usize = 8;
