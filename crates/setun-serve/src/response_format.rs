@@ -60,7 +60,7 @@ fn schema(format: &mut Fields, required: &str) -> Result<Value, ApiError> {
     let mut fields = described.unwrap_or_else(|| std::mem::take(format));
     fields.text("name")?;
     match fields.take("schema") {
-        Some(schema @ (Value::Object(_) | Value::Bool(_))) => Ok(schema),
+        Some(schema @ (Value::Object(_) | Value::Bool(true))) => Ok(schema),
         Some(other) => Err(fields.wrong_type("schema", "an object", &other)),
         None if is_described => Ok(json!({"type": "object"})),
         None => Err(ApiError::missing(&name, "an object")),

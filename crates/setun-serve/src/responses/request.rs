@@ -82,7 +82,8 @@ impl ResponseRequest {
 
 fn refuse_state(fields: &mut Fields) -> Result<(), ApiError> {
     for (field, reason) in REFUSED {
-        if fields.take(field).is_some_and(|value| value != Value::Bool(false)) {
+        let is_default = |value| field == "background" && value == Value::Bool(false);
+        if fields.take(field).is_some_and(|value| !is_default(value)) {
             return Err(ApiError::unsupported(field, reason));
         }
     }
