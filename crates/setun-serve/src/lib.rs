@@ -43,6 +43,7 @@ mod model_metrics;
 mod ollama;
 mod openai;
 mod options;
+mod own_description;
 mod prometheus;
 mod registry;
 mod request_id;

@@ -16,12 +16,13 @@ use crate::{
     anthropic::{self, messages},
     api_keys::ApiKeys,
     app::AppState,
-    description::{own, routes::DescribedRoutes},
+    description::routes::DescribedRoutes,
     error::ApiError,
     limits::{Limiter, Limits},
     ollama,
-    openai::{chat, completions, embeddings, models},
+    openai::{answer_description, chat, completions, embeddings, models},
     options::ServeOptions,
+    own_description as own,
     registry::ModelRegistry,
     request_log::identify,
     responses::create,
@@ -88,6 +89,12 @@ fn described_routes(limits: &Limits) -> DescribedRoutes {
     };
 
     let routes = DescribedRoutes::default()
+        .schemas(openai::schemas())
+        .schemas(answer_description::schemas())
+        .schemas(responses::schemas())
+        .schemas(anthropic::schemas())
+        .schemas(ollama::description::schemas())
+        .schemas(own::schemas())
         .post("/v1/chat/completions", chat::create, openai::chat(limits))
         .post("/v1/completions", completions::create, openai::completions(limits))
         .post("/v1/embeddings", embeddings::create, openai::embeddings())

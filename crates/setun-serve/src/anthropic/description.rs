@@ -1,4 +1,4 @@
-//! What the Messages API takes and answers.
+//! Schemas and routes of the Messages API.
 
 use serde_json::{Value, json};
 

@@ -5,14 +5,11 @@ use utoipa::openapi::{Components, ComponentsBuilder};
 
 use super::{
     operation::{Api, error_response},
-    own,
     schema::{
         AnySchema, ObjectShape, any_of, list_within, named, nullable, object, of_form, one_of,
         text, values, with_example,
     },
 };
-use crate::{anthropic, ollama, openai, responses};
-
 /// The names that functions may have.
 pub(crate) const TOOL_NAME: &str = "^[A-Za-z0-9_.:/-]{1,128}$";
 
@@ -25,18 +22,10 @@ fn shared() -> Vec<(&'static str, AnySchema)> {
     vec![("Error", error()), ("Tool", tool()), ("Function", function())]
 }
 
-/// All schemas, and the answers of errors.
-pub(super) fn components() -> Components {
-    let schemas = [
-        shared(),
-        openai::description::schemas(),
-        openai::answer_description::schemas(),
-        responses::description::schemas(),
-        anthropic::description::schemas(),
-        ollama::description::schemas(),
-        own::schemas(),
-    ];
-    let components = ComponentsBuilder::new().schemas_from_iter(schemas.into_iter().flatten());
+/// All schemas, with those of each API, and the answers of errors.
+pub(super) fn components(schemas: Vec<(&'static str, AnySchema)>) -> Components {
+    let schemas = shared().into_iter().chain(schemas);
+    let components = ComponentsBuilder::new().schemas_from_iter(schemas);
     let with_error = |components: ComponentsBuilder, api: Api| {
         components.response(api.error(), error_response(api, named(api.error())))
     };

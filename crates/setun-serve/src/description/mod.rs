@@ -3,7 +3,6 @@
 pub(crate) mod components;
 pub(crate) mod operation;
 pub(crate) mod options;
-pub(crate) mod own;
 pub(crate) mod routes;
 pub(crate) mod schema;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use axum::{
     routing::{MethodRouter, delete, get, head, post},
 };
 use utoipa::openapi::{
-    InfoBuilder, License, OpenApi, OpenApiBuilder, Tag,
+    Components, InfoBuilder, License, OpenApi, OpenApiBuilder, Tag,
     path::{HttpMethod, PathItem, Paths, PathsBuilder},
     security::{
         ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
@@ -18,7 +18,7 @@ use utoipa::openapi::{
 use super::{
     components::components,
     operation::{Api, RouteShape},
-    own,
+    schema::{AnySchema, object},
 };
 use crate::{app::App, error::json_bytes};
 
@@ -35,9 +35,16 @@ const WORDS: &str = "The APIs of OpenAI, Anthropic and Ollama over models with t
 pub(crate) struct DescribedRoutes {
     router: Router<App>,
     paths: PathsBuilder,
+    schemas: Vec<(&'static str, AnySchema)>,
 }
 
 impl DescribedRoutes {
+    /// With schemas that the routes name.
+    pub(crate) fn schemas(mut self, schemas: Vec<(&'static str, AnySchema)>) -> Self {
+        self.schemas.extend(schemas);
+        self
+    }
+
     pub(crate) fn get<T: 'static>(
         self,
         path: &str,
@@ -81,8 +88,8 @@ impl DescribedRoutes {
         routes: MethodRouter<App>,
         shape: RouteShape,
     ) -> Self {
-        let Self { router, paths } = self.describe(path, method, shape);
-        Self { router: router.route(path, routes), paths }
+        let described = self.describe(path, method, shape);
+        Self { router: described.router.route(path, routes), ..described }
     }
 
     fn describe(self, path: &str, method: HttpMethod, shape: RouteShape) -> Self {
@@ -93,18 +100,22 @@ impl DescribedRoutes {
 
     /// The routes, with that of their description. `has_keys` tells whether they need one.
     pub(crate) fn build(self, has_keys: bool) -> Router<App> {
-        let Self { router, paths } = self.describe(PATH, HttpMethod::Get, own::description());
-        let document = document(paths.build(), has_keys);
+        let Self { router, paths, schemas } = self.describe(PATH, HttpMethod::Get, own_shape());
+        let document = document(paths.build(), components(schemas), has_keys);
         let bytes: Arc<[u8]> = serde_json::to_vec(&document).unwrap_or_default().into();
         router.route(PATH, get(move || async move { json_bytes(bytes.to_vec()) }))
     }
 }
 
-fn document(paths: Paths, has_keys: bool) -> OpenApi {
+fn own_shape() -> RouteShape {
+    RouteShape::without_body(Api::Setun, "openapi", "OpenAPI description")
+        .answers("This description.", object())
+}
+
+fn document(paths: Paths, mut components: Components, has_keys: bool) -> OpenApi {
     let license = License::new("MIT OR Apache-2.0");
     let info = InfoBuilder::new().title("setun").version(env!("CARGO_PKG_VERSION"));
     let info = info.description(Some(WORDS)).license(Some(license));
-    let mut components = components();
     let names = ["bearer", "key"];
     if has_keys {
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();

@@ -1,4 +1,4 @@
-//! What the routes of Ollama's API take and answer.
+//! Schemas and routes of Ollama's API.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What the routes of the API answer.
+//! Schemas of answers of the API.
 
 use crate::description::schema::{
     AnySchema, ObjectShape, any_of, list, map, named, null, nullable, number, one_of, size, text,

@@ -1,4 +1,4 @@
-//! What the routes of the API take.
+//! Schemas of requests to the API, and descriptions of its routes.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What the Responses API takes and answers.
+//! Schemas and routes of the Responses API.
 
 use serde_json::{Value, json};
 

@@ -1,34 +1,28 @@
-//! Routes of setun's own.
+//! Schemas and routes of setun's own.
 
 use serde_json::json;
 
-use super::{
-    operation::{Api, RouteShape},
-    schema::{
-        AnySchema, ObjectShape, flag, list, list_within, named, nullable, number, object, one_of,
-        size, text, tokens,
-    },
-};
 use crate::{
+    description::{
+        operation::{Api, RouteShape},
+        schema::{
+            AnySchema, ObjectShape, any_of, flag, list, list_within, named, nullable, number,
+            one_of, size, text, tokens,
+        },
+    },
     openai::description::{MODEL, messages, tools},
     score::MAX_CONTINUATIONS,
 };
 
 /// Schemas of what these routes answer.
-pub(super) fn schemas() -> Vec<(&'static str, AnySchema)> {
+pub(crate) fn schemas() -> Vec<(&'static str, AnySchema)> {
     vec![("Report", report()), ("Scores", scores())]
-}
-
-/// `GET /openapi.json`.
-pub(super) fn description() -> RouteShape {
-    RouteShape::without_body(Api::Setun, "openapi", "OpenAPI description")
-        .answers("This description.", object())
 }
 
 /// `POST /score`.
 pub(crate) fn score() -> RouteShape {
     let texts = list_within(text(), 1, MAX_CONTINUATIONS);
-    let prompt = super::schema::any_of([text(), tokens()]);
+    let prompt = any_of([text(), tokens()]);
     let body = ObjectShape::new()
         .optional("prompt", prompt, "A text or token ids.")
         .optional("messages", messages(), "In its place, through the chat template.")
@@ -113,7 +107,7 @@ pub(crate) fn health() -> RouteShape {
 
 /// `GET /ready`.
 pub(crate) fn ready() -> RouteShape {
-    let either = super::schema::any_of([named("Report"), named("Error")]);
+    let either = any_of([named("Report"), named("Error")]);
     RouteShape::without_body(Api::Setun, "ready", "Readiness")
         .open()
         .answers("They are.", named("Report"))
