@@ -101,9 +101,9 @@ fn described_routes(limits: &Limits) -> DescribedRoutes {
         .get("/v1/models", models::list, openai::model_list())
         .get("/v1/models/{*id}", models::retrieve, openai::model())
         .post("/v1/responses", create::create, responses::create(limits))
-        .post("/v1/responses/input_tokens", create::input_tokens, responses::input_tokens(limits))
+        .post("/v1/responses/input_tokens", create::input_tokens, responses::input_tokens())
         .post("/v1/messages", messages::create, anthropic::messages(limits))
-        .post("/v1/messages/count_tokens", messages::count_tokens, anthropic::count_tokens(limits));
+        .post("/v1/messages/count_tokens", messages::count_tokens, anthropic::count_tokens());
     own_routes(ollama_routes(routes, limits))
 }
 

@@ -44,10 +44,10 @@ pub(crate) fn messages(limits: &Limits) -> RouteShape {
     )
 }
 
-/// `POST /v1/messages/count_tokens`.
-pub(crate) fn count_tokens(limits: &Limits) -> RouteShape {
+/// `POST /v1/messages/count_tokens`. Nothing is generated that would have a limit.
+pub(crate) fn count_tokens() -> RouteShape {
     let count = ObjectShape::new().with([("input_tokens", size())]);
-    route("count_tokens", "Counts the tokens of a conversation", body(limits))
+    route("count_tokens", "Counts the tokens of a conversation", body(&Limits::default()))
         .answers("The tokens.", count)
 }
 

@@ -40,11 +40,12 @@ pub(crate) fn create(limits: &Limits) -> RouteShape {
     )
 }
 
-/// `POST /v1/responses/input_tokens`.
-pub(crate) fn input_tokens(limits: &Limits) -> RouteShape {
+/// `POST /v1/responses/input_tokens`. Nothing is generated that would have a limit.
+pub(crate) fn input_tokens() -> RouteShape {
+    let limits = Limits::default();
     let count = ObjectShape::new()
         .with([("object", one_of(&["response.input_tokens"])), ("input_tokens", size())]);
-    route("response_input_tokens", "Counts the tokens of a conversation", limits)
+    route("response_input_tokens", "Counts the tokens of a conversation", &limits)
         .answers("The tokens.", count)
 }
 
