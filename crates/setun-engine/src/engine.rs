@@ -161,6 +161,15 @@ impl Engine {
         self.encode(text, true, false)
     }
 
+    /// Tokens of a text without those that the post-processor adds, such as a begin-of-text token.
+    ///
+    /// # Errors
+    ///
+    /// As [`tokenize`](Self::tokenize).
+    pub fn tokenize_plain(&self, text: &str) -> Result<Vec<u32>, Error> {
+        self.encode(text, false, false)
+    }
+
     /// What grammars need of the tokenizer, for a module that compiles them elsewhere.
     ///
     /// # Errors

@@ -56,6 +56,11 @@ impl ApiKeys {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = hashes;
     }
 
+    /// Whether requests need no key.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.read().is_empty()
+    }
+
     /// Checks the key of a request; its hash. Without keys every request is taken.
     pub(crate) fn check(&self, headers: &HeaderMap) -> Result<Option<KeyHash>, ApiError> {
         let hashes = self.read();

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Most texts of a request, as `OpenAI` has it.
-const MAX_INPUTS: usize = 2048;
+pub(crate) const MAX_INPUTS: usize = 2048;
 
 /// Texts to embed, and how.
 pub(crate) struct Inputs {

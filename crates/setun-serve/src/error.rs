@@ -189,6 +189,12 @@ impl ApiError {
         Self { status, code: Some(code), param, ..of_run }
     }
 
+    /// Options that make a logit infinite.
+    pub(crate) fn overflow(reason: &str) -> Self {
+        let message = format!("sampling overflows: {reason}");
+        Self::new(StatusCode::BAD_REQUEST, "invalid_value", message)
+    }
+
     /// The error of a generation that had begun.
     pub(crate) fn of_run(error: &EngineError) -> Self {
         let (status, code) = match error.code() {

@@ -34,6 +34,8 @@ impl Fields {
     }
 
     pub(crate) fn take(&mut self, field: &str) -> Option<Value> {
+        #[cfg(test)]
+        taken::record(self.name(field));
         self.map.shift_remove(field).filter(|value| !value.is_null())
     }
 
@@ -136,5 +138,24 @@ impl Fields {
 
     pub(crate) fn wrong_type(&self, field: &str, expected: &str, found: &Value) -> ApiError {
         ApiError::wrong_type(&self.name(field), expected, found)
+    }
+}
+
+/// The names of all fields that this thread has taken, or looked for.
+#[cfg(test)]
+pub(crate) mod taken {
+    use std::{cell::RefCell, collections::BTreeSet};
+
+    thread_local! {
+        static NAMES: RefCell<BTreeSet<String>> = RefCell::default();
+    }
+
+    pub(super) fn record(name: String) {
+        NAMES.with_borrow_mut(|names| names.insert(name));
+    }
+
+    /// Those since the last call.
+    pub(crate) fn names() -> BTreeSet<String> {
+        NAMES.take()
     }
 }

@@ -1,6 +1,6 @@
 //! Generations of a request: the one form that every API's request becomes.
 
-use std::{convert::Infallible, sync::Arc, time::Instant};
+use std::{convert::Infallible, iter, sync::Arc, time::Instant};
 
 use axum::{body::Bytes, response::Response};
 use futures::{
@@ -10,6 +10,7 @@ use futures::{
 };
 use setun::{
     Completion, EngineError, Event, GenerateOptions, GenerationStream, GrammarSpec, Prompt,
+    text::TextError,
 };
 
 use crate::{
@@ -33,6 +34,8 @@ pub(crate) struct GenerationRequest {
     /// Texts of each prompt.
     pub(crate) samples: usize,
     pub(crate) options: GenerateOptions,
+    /// Whether the prompts are computed and nothing follows them.
+    pub(crate) is_prompt_only: bool,
     pub(crate) format: Option<GrammarSpec>,
     /// The field that has the prompt, for errors.
     pub(crate) prompt_field: &'static str,
@@ -43,6 +46,7 @@ pub(crate) struct Running {
     model: ServedModel,
     streams: Vec<GenerationStream>,
     samples: usize,
+    changes_logits: bool,
     begun: Instant,
     guard: RequestGuard,
 }
@@ -74,10 +78,11 @@ impl GenerationRequest {
     ) -> Result<Running, ApiError> {
         let begun = Instant::now();
         let (samples, task_model) = (self.samples, model.clone());
+        let changes_logits = sampling::changes_logits(&self.options);
         let limiter = Arc::clone(&guard.limiter);
         let streams = beside(move || self.streams(&task_model, &limiter)).await?;
         guard.list(&model.name, &streams);
-        Ok(Running { model, streams, samples, begun, guard })
+        Ok(Running { model, streams, samples, changes_logits, begun, guard })
     }
 
     /// Tokens of the first prompt, with the tools that the options offer.
@@ -92,13 +97,18 @@ impl GenerationRequest {
         model: &ServedModel,
         limiter: &Limiter,
     ) -> Result<Vec<GenerationStream>, ApiError> {
-        let Self { prompts, samples, options, format, prompt_field } = self;
+        let Self { prompts, samples, options, is_prompt_only, format, prompt_field } = self;
         let options = limiter.within(options)?;
         let check = |prompt| limiter.check_prompt(&model.engine, prompt, &options, prompt_field);
         prompts.iter().try_for_each(check)?;
         let refused = |error: EngineError| ApiError::of_request(&error, prompt_field);
         if options.logprobs == Some(true) || options.prompt_logprobs == Some(true) {
             model.token_words.load(&model.engine).map_err(refused)?;
+        }
+        if is_prompt_only {
+            let prompts = prompts.iter().flat_map(|prompt| iter::repeat_n(prompt, samples));
+            let start = |prompt: &Prompt| model.engine.prefill(prompt.clone(), options.clone());
+            return prompts.map(start).collect::<Result<_, _>>().map_err(refused);
         }
         let compile = |spec| response_format::compile(&model.engine, &spec, options.timeout);
         let constraint = format.map(compile).transpose().map_err(refused)?;
@@ -112,9 +122,9 @@ impl GenerationRequest {
 impl Running {
     /// All texts, each at its end.
     pub(crate) async fn finish(self) -> Result<Vec<Completion>, ApiError> {
-        let Self { model, streams, samples, begun, guard } = self;
+        let Self { model, streams, samples, changes_logits, begun, guard } = self;
         let all = try_join_all(streams.into_iter().map(GenerationStream::finish)).await;
-        let all = all.map_err(|error| ApiError::of_run(&error))?;
+        let all = all.map_err(|error| of_run(&error, changes_logits))?;
         if all.iter().any(|completion| guard.was_cut_off(&completion.done)) {
             return Err(ApiError::draining());
         }
@@ -130,10 +140,11 @@ impl Running {
     /// Events are written as the client reads them. One that does not read stops its generations
     /// alone, as their queues are bounded.
     pub(crate) async fn respond<E: Encoder>(self, encoder: E) -> Result<Response, ApiError> {
-        let Self { model, streams, samples, begun, guard } = self;
+        let Self { model, streams, samples, changes_logits, begun, guard } = self;
         let opened = guard.limiter.open_stream()?;
         let streams = numbered(streams);
-        let mut events = Events { model, streams, samples, begun, guard, _opened: opened };
+        let mut events =
+            Events { model, streams, samples, changes_logits, begun, guard, _opened: opened };
         let Some(first) = events.next().await else {
             return Err(ApiError::internal("there is no text"));
         };
@@ -157,6 +168,7 @@ struct Events {
     model: ServedModel,
     streams: SelectAll<BoxStream<'static, NumberedEvent>>,
     samples: usize,
+    changes_logits: bool,
     begun: Instant,
     guard: RequestGuard,
     _opened: StreamGuard,
@@ -172,7 +184,20 @@ impl Events {
             let is_first = index % self.samples == 0;
             self.model.metrics.add_done(done, is_first, self.begun.elapsed());
         }
-        Some(event.map(|event| (index, event)).map_err(|error| ApiError::of_run(&error)))
+        Some(event.map(|event| (index, event)).map_err(|error| of_run(&error, self.changes_logits)))
+    }
+}
+
+/// The error of a generation. A logit that options have made infinite is a fault of the request.
+fn of_run(error: &EngineError, changes_logits: bool) -> ApiError {
+    match error {
+        EngineError::Step(cause) => of_run(cause, changes_logits),
+        EngineError::Text(TextError::LogitNotFinite { found, .. })
+            if changes_logits && found.is_infinite() =>
+        {
+            ApiError::overflow(&error.to_string())
+        }
+        error => ApiError::of_run(error),
     }
 }
 

@@ -17,6 +17,14 @@ pub(crate) fn read(fields: &mut Fields) -> Result<Vec<Message>, ApiError> {
     read_list(list, |_, message| Ok(message))
 }
 
+/// Refuses messages beside another prompt.
+pub(crate) fn refuse_beside(fields: &Fields, prompt: &str) -> Result<(), ApiError> {
+    match fields.get(FIELD).and(fields.get(prompt)) {
+        Some(_) => Err(ApiError::invalid(FIELD, format!("expected none beside {prompt}"))),
+        None => Ok(()),
+    }
+}
+
 /// Reads messages, each of which is first brought into the shape of the `OpenAI` API.
 pub(crate) fn read_list(
     list: Vec<Value>,
@@ -76,7 +84,9 @@ pub(crate) fn read_tools(
     }
     if let Some(choice) = fields.take("tool_choice") {
         let expected = "none, auto, required or a function by its name";
+        let is_known = choice.is_string() || choice["type"] == "function";
         let choice = ToolChoice::from_json(&choice)
+            .filter(|_| is_known)
             .ok_or_else(|| ApiError::invalid("tool_choice", format!("expected {expected}")))?;
         options.tool_choice = Some(choice);
     }

@@ -58,8 +58,9 @@ fn schema(format: &mut Fields, required: &str) -> Result<Value, ApiError> {
     let described = format.object("json_schema")?;
     let is_described = described.is_some();
     let mut fields = described.unwrap_or_else(|| std::mem::take(format));
+    fields.text("name")?;
     match fields.take("schema") {
-        Some(schema @ (Value::Object(_) | Value::Bool(_))) => Ok(schema),
+        Some(schema @ (Value::Object(_) | Value::Bool(true))) => Ok(schema),
         Some(other) => Err(fields.wrong_type("schema", "an object", &other)),
         None if is_described => Ok(json!({"type": "object"})),
         None => Err(ApiError::missing(&name, "an object")),
@@ -82,6 +83,9 @@ fn choices(format: &mut Fields) -> Result<Vec<String>, ApiError> {
     let name = format.name("choices");
     let list = format.list("choices")?;
     let list = list.ok_or_else(|| ApiError::missing(&name, "a list of strings"))?;
+    if list.is_empty() {
+        return Err(ApiError::invalid(&name, "expected one or more strings, found none"));
+    }
     let text = |value| match value {
         Value::String(text) => Ok(text),
         other => Err(ApiError::wrong_type(&name, "a list of strings", &other)),

@@ -8,7 +8,6 @@ use axum::{
     http::{HeaderValue, Method},
     middleware::{Next, from_fn, from_fn_with_state},
     response::{IntoResponse, Response},
-    routing::{any, delete, get, post},
 };
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 
@@ -16,25 +15,30 @@ use crate::{
     access::{Hosts, check_origin},
     anthropic::{self, messages},
     api_keys::ApiKeys,
-    app::{App, AppState},
+    app::AppState,
+    description::routes::DescribedRoutes,
     error::ApiError,
-    limits::Limiter,
+    limits::{Limiter, Limits},
     ollama,
-    openai::{chat, completions, embeddings, models},
+    openai::{answer_description, chat, completions, embeddings, models},
     options::ServeOptions,
+    own_description as own,
     registry::ModelRegistry,
     request_log::identify,
     responses::create,
     score::score,
     server_metrics::ServerMetrics,
     status,
-    tokenize::{detokenize, tokenize},
+    tokenize::{detokenize, tokenize, tokenizer_info},
     ui,
 };
 
 /// Routes that need no key: those that tell whether the server runs, and the page, which asks for a
 /// key where one is needed.
 const OPEN: [&str; 4] = ["/", "/health", "/ready", "/ui"];
+
+/// A part of a model in Ollama's API.
+const BLOB: &str = "/api/blobs/{digest}";
 
 /// Who may send requests.
 struct Access {
@@ -61,27 +65,8 @@ fn routes(models: ModelRegistry, options: ServeOptions) -> Router {
     let app = Arc::new(app);
     let cors = cors(&origins);
     let access = Arc::new(Access { api_keys, hosts, is_loopback, origins, limiter });
-    let routes = Router::new()
-        .route("/v1/chat/completions", post(chat::create))
-        .route("/v1/completions", post(completions::create))
-        .route("/v1/embeddings", post(embeddings::create))
-        .route("/v1/responses", post(create::create))
-        .route("/v1/responses/input_tokens", post(create::input_tokens))
-        .route("/v1/messages", post(messages::create))
-        .route("/v1/messages/count_tokens", post(messages::count_tokens))
-        .route("/v1/models", get(models::list))
-        .route("/v1/models/{*id}", get(models::retrieve))
-        .merge(ollama_routes())
-        .route("/score", post(score))
-        .route("/tokenize", post(tokenize))
-        .route("/detokenize", post(detokenize))
-        .route("/health", get(status::health))
-        .route("/ready", get(status::ready))
-        .route("/version", get(status::version))
-        .route("/metrics", get(status::metrics))
-        .route("/ui", get(ui::page))
-        .route("/ui/requests", get(ui::requests))
-        .route("/ui/requests/{id}", delete(ui::cancel))
+    let routes = described_routes(&access.limiter.limits)
+        .build(!access.api_keys.is_empty())
         .fallback(no_route)
         .method_not_allowed_fallback(wrong_method)
         .with_state(Arc::clone(&app))
@@ -97,23 +82,66 @@ fn routes(models: ModelRegistry, options: ServeOptions) -> Router {
         .layer(from_fn_with_state(app, identify))
 }
 
-fn ollama_routes() -> Router<App> {
-    use ollama::{chat, embed, generate, models, root};
+fn described_routes(limits: &Limits) -> DescribedRoutes {
+    use crate::{
+        anthropic::description as anthropic, openai::description as openai,
+        responses::description as responses,
+    };
 
-    let refused = ["pull", "push", "create", "copy", "delete", "blobs/{digest}"];
-    let routes = Router::new()
-        .route("/", get(root::root))
-        .route("/api/generate", post(generate::create))
-        .route("/api/chat", post(chat::create))
-        .route("/api/embed", post(embed::create))
-        .route("/api/embeddings", post(embed::create_one))
-        .route("/api/tags", get(models::tags))
-        .route("/api/ps", get(models::loaded))
-        .route("/api/show", post(models::show))
-        .route("/api/version", get(root::version));
-    refused
-        .iter()
-        .fold(routes, |routes, path| routes.route(&format!("/api/{path}"), any(root::refuse)))
+    let routes = DescribedRoutes::default()
+        .schemas(openai::schemas())
+        .schemas(answer_description::schemas())
+        .schemas(responses::schemas())
+        .schemas(anthropic::schemas())
+        .schemas(ollama::description::schemas())
+        .schemas(own::schemas())
+        .post("/v1/chat/completions", chat::create, openai::chat(limits))
+        .post("/v1/completions", completions::create, openai::completions(limits))
+        .post("/v1/embeddings", embeddings::create, openai::embeddings())
+        .get("/v1/models", models::list, openai::model_list())
+        .get("/v1/models/{*id}", models::retrieve, openai::model())
+        .post("/v1/responses", create::create, responses::create(limits))
+        .post("/v1/responses/input_tokens", create::input_tokens, responses::input_tokens())
+        .post("/v1/messages", messages::create, anthropic::messages(limits))
+        .post("/v1/messages/count_tokens", messages::count_tokens, anthropic::count_tokens());
+    own_routes(ollama_routes(routes, limits))
+}
+
+fn own_routes(routes: DescribedRoutes) -> DescribedRoutes {
+    routes
+        .post("/score", score, own::score())
+        .post("/tokenize", tokenize, own::tokenize())
+        .post("/detokenize", detokenize, own::detokenize())
+        .get("/tokenizer_info", tokenizer_info, own::tokenizer_info())
+        .get("/health", status::health, own::health())
+        .get("/ready", status::ready, own::ready())
+        .get("/version", status::version, own::version())
+        .get("/metrics", status::metrics, own::metrics())
+        .get("/ui", ui::page, own::page())
+        .get("/ui/requests", ui::requests, own::requests())
+        .delete("/ui/requests/{id}", ui::cancel, own::cancel())
+}
+
+fn ollama_routes(routes: DescribedRoutes, limits: &Limits) -> DescribedRoutes {
+    use ollama::{chat, description, embed, generate, models, root};
+
+    let routes = routes
+        .get("/", root::root, description::root())
+        .post("/api/generate", generate::create, description::generate(limits))
+        .post("/api/chat", chat::create, description::chat(limits))
+        .post("/api/embed", embed::create, description::embed())
+        .post("/api/embeddings", embed::create_one, description::embed_one())
+        .get("/api/tags", models::tags, description::tags())
+        .get("/api/ps", models::loaded, description::running())
+        .post("/api/show", models::show, description::show())
+        .get("/api/version", root::version, description::version())
+        .delete("/api/delete", root::refuse, description::refusal("ollama_delete"))
+        .head(BLOB, root::refuse, description::blob_refusal("ollama_has_blob"))
+        .post(BLOB, root::refuse, description::blob_refusal("ollama_blob"));
+    ["pull", "push", "create", "copy"].iter().fold(routes, |routes, name| {
+        let shape = description::refusal(&format!("ollama_{name}"));
+        routes.post(&format!("/api/{name}"), root::refuse, shape)
+    })
 }
 
 /// Leave for the pages of some origins; none by default.

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use setun::{
     GenerateOptions, SharedConstraint,
-    text::{OptionError, OptionKind, OptionSpec, OptionValue},
+    text::{NumberRange, OptionError, OptionKind, OptionSpec, OptionValue},
 };
 
 use crate::{error::ApiError, fields::Fields};
@@ -30,13 +30,19 @@ const OTHER_NAMES: [(&str, &str); 13] = [
 /// Options that each codec reads itself, or that change nothing that it writes.
 const NOT_READ: [&str; 4] = ["logprobs", "top_logprobs", "prompt_logprobs", "prompt_progress"];
 
-/// Numbers that stand for the default elsewhere: no limit, a random seed.
-const DEFAULTS: [&str; 3] = ["max_tokens", "seed", "top_k"];
+/// The option that limits how long a text gets.
+pub(crate) const MAX_TOKENS: &str = "max_tokens";
+
+/// Options that −1 stands for the default of elsewhere: no limit, a random seed.
+pub(crate) const DEFAULTS: [&str; 3] = [MAX_TOKENS, "seed", "top_k"];
+
+/// The field of variables for the chat template.
+pub(crate) const TEMPLATE_VARIABLES: &str = "chat_template_kwargs";
 
 /// Takes every option of a generation from the fields of a request.
 pub(crate) fn read(fields: &mut Fields) -> Result<GenerateOptions, ApiError> {
     let mut options = GenerateOptions::new();
-    for spec in GenerateOptions::SPECS.iter().filter(|spec| is_read(spec)) {
+    for spec in specs() {
         let mut given: Option<String> = None;
         for name in names(spec.name) {
             let Some(value) = fields.take(name) else { continue };
@@ -52,7 +58,7 @@ pub(crate) fn read(fields: &mut Fields) -> Result<GenerateOptions, ApiError> {
             }
         }
     }
-    if let Some(variables) = fields.object("chat_template_kwargs")? {
+    if let Some(variables) = fields.object(TEMPLATE_VARIABLES)? {
         options = options.chat_template_kwargs(variables.into_map());
     }
     Ok(options)
@@ -69,12 +75,26 @@ pub(crate) fn constrained(
     }
 }
 
-fn is_read(spec: &OptionSpec) -> bool {
-    !matches!(spec.kind, OptionKind::Structured(_)) && !NOT_READ.contains(&spec.name)
+/// The options that requests have by their names in the table.
+pub(crate) fn specs() -> impl Iterator<Item = &'static OptionSpec> {
+    let is_read = |spec: &&OptionSpec| {
+        !matches!(spec.kind, OptionKind::Structured(_)) && !NOT_READ.contains(&spec.name)
+    };
+    GenerateOptions::SPECS.iter().filter(is_read)
+}
+
+/// Whether options change logits, which may become infinite by it.
+pub(crate) fn changes_logits(options: &GenerateOptions) -> bool {
+    options.repetition_penalty.is_some() || !options.logit_bias.is_empty()
+}
+
+/// Whether these names are those of a flag.
+pub(crate) fn is_flag(names: &[&str]) -> bool {
+    names == ["true", "false"]
 }
 
 /// The names of an option in a request.
-fn names(option: &'static str) -> impl Iterator<Item = &'static str> {
+pub(crate) fn names(option: &'static str) -> impl Iterator<Item = &'static str> {
     let others = OTHER_NAMES.iter().filter(move |(_, of)| *of == option);
     std::iter::once(option).chain(others.map(|(name, _)| *name))
 }
@@ -84,7 +104,7 @@ fn value_of(spec: &OptionSpec, name: &str, value: Value) -> Result<Option<Option
     // Ollama's −2 is all that fits the context, which is the default.
     let is_default = match value.as_i64() {
         Some(-1) => DEFAULTS.contains(&spec.name),
-        Some(-2) => spec.name == "max_tokens",
+        Some(-2) => spec.name == MAX_TOKENS,
         _ => false,
     };
     if is_default {
@@ -96,8 +116,30 @@ fn value_of(spec: &OptionSpec, name: &str, value: Value) -> Result<Option<Option
     // One string where several may be given.
     let is_list = matches!(spec.kind, OptionKind::Strings | OptionKind::Steps);
     let value = if is_list && value.is_string() { Value::Array(vec![value]) } else { value };
-    let wrong = |_| ApiError::wrong_type(name, &spec.kind.to_string(), &value);
-    OptionValue::deserialize(&value).map(Some).map_err(wrong)
+    let wrong = || ApiError::wrong_type(name, &spec.kind.to_string(), &value);
+    let is_flag = matches!(spec.kind, OptionKind::Choice(names) if is_flag(names));
+    if is_flag && !value.is_boolean() {
+        return Err(wrong());
+    }
+    check_range(spec, name, &value)?;
+    OptionValue::deserialize(&value).map(Some).map_err(|_| wrong())
+}
+
+/// Refuses a number beyond a range that it would only be in once it is rounded.
+fn check_range(spec: &OptionSpec, name: &str, value: &Value) -> Result<(), ApiError> {
+    let (OptionKind::Number(range) | OptionKind::Time(range)) = spec.kind else { return Ok(()) };
+    let [min, max] = bounds(range);
+    match value.as_f64() {
+        Some(number) if number > max || (number < min && number != 0.0) => {
+            Err(ApiError::invalid(name, format!("expected {}, found {value}", spec.kind)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The ends of a range as they are written in decimals: 0.1, not the nearest number of 32 bits.
+pub(crate) fn bounds(range: NumberRange) -> [f64; 2] {
+    [range.min, range.max].map(|end| end.to_string().parse().unwrap_or_else(|_| f64::from(end)))
 }
 
 /// The refusal of a value, by the name that the request has for the option.

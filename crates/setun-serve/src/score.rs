@@ -28,7 +28,7 @@ use crate::{
 const CONTINUATIONS: &str = "continuations";
 
 /// Most continuations of a prompt.
-const MAX_CONTINUATIONS: usize = 128;
+pub(crate) const MAX_CONTINUATIONS: usize = 128;
 
 #[derive(Serialize)]
 struct Scores<'a> {
@@ -71,6 +71,7 @@ impl<'a> Scored<'a> {
 
 fn read_prompt(fields: &mut Fields) -> Result<(Prompt, &'static str), ApiError> {
     const PROMPT: &str = "prompt";
+    messages::refuse_beside(fields, PROMPT)?;
     match fields.take(PROMPT) {
         Some(Value::String(text)) => Ok((Prompt::Text(text), PROMPT)),
         Some(Value::Array(list)) => Ok((Prompt::Tokens(tokens_of(PROMPT, &list)?), PROMPT)),

@@ -5,7 +5,7 @@ use axum::{
     response::Response,
 };
 use serde::Serialize;
-use setun::{GenerateOptions, Prompt};
+use setun::{Engine, EngineError, GenerateOptions, Message};
 
 use crate::{
     app::App,
@@ -14,6 +14,7 @@ use crate::{
     fields::Fields,
     messages,
     openai::prompts::tokens_of,
+    served_model::ServedModel,
 };
 
 /// Tokens, as vLLM answers them.
@@ -30,6 +31,20 @@ struct Detokenized {
     prompt: String,
 }
 
+/// The tokenizer, by the names that `tokenizer_config.json` has.
+#[derive(Serialize)]
+struct TokenizerInfo {
+    bos_token: Option<String>,
+    eos_token: Option<String>,
+    model_max_length: usize,
+}
+
+/// What is to be tokenized.
+enum TokenizeRequest {
+    Text { text: String, adds_special_tokens: bool },
+    Chat(Vec<Message>, Box<GenerateOptions>),
+}
+
 /// `POST /tokenize`: a `prompt`, or `messages` through the chat template.
 pub(crate) async fn tokenize(
     State(app): State<App>,
@@ -37,21 +52,20 @@ pub(crate) async fn tokenize(
 ) -> Result<Response, ApiError> {
     let (mut fields, _guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
-    let (prompt, options) = read(&mut fields)?;
+    let request = TokenizeRequest::read(&mut fields)?;
     fields.report_unknown();
     let engine = model.engine.clone();
-    let tokens = move || match prompt {
-        Prompt::Chat(messages) => engine
-            .tokenize_chat(&messages, &options)
-            .map_err(|error| ApiError::of_request(&error, "messages")),
-        Prompt::Text(text) => {
-            engine.tokenize(&text).map_err(|error| ApiError::of_request(&error, "prompt"))
-        }
-        Prompt::Tokens(tokens) => Ok(tokens),
-    };
-    let tokens = beside(tokens).await?;
+    let tokens = beside(move || request.tokens(&engine)).await?;
     let max_model_len = model.engine.context_length();
     Ok(json(&Tokenized { count: tokens.len(), max_model_len, tokens }))
+}
+
+/// `GET /tokenizer_info`: the special tokens of the first model.
+pub(crate) async fn tokenizer_info(State(app): State<App>) -> Result<Response, ApiError> {
+    let model = app.model(&mut Fields::default()).await?;
+    let info =
+        move || TokenizerInfo::new(&model).map_err(|error| ApiError::of_request(&error, "prompt"));
+    Ok(json(&beside(info).await?))
 }
 
 /// `POST /detokenize`: the text of `tokens`.
@@ -71,19 +85,57 @@ pub(crate) async fn detokenize(
     Ok(json(&Detokenized { prompt: beside(text).await? }))
 }
 
-fn read(fields: &mut Fields) -> Result<(Prompt, GenerateOptions), ApiError> {
-    let mut options = GenerateOptions::new();
-    if let Some(text) = fields.text("prompt")? {
-        if fields.flag("add_special_tokens")? == Some(false) {
-            let reason = "the tokenizer adds its own special tokens";
+impl TokenizeRequest {
+    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        const PROMPT: &str = "prompt";
+        messages::refuse_beside(fields, PROMPT)?;
+        let adds_special_tokens = fields.flag("add_special_tokens")?;
+        let mut options = messages::read_tools(fields, GenerateOptions::new())?;
+        options.continue_final_message = fields.flag("continue_final_message")?;
+        if let Some(text) = fields.text(PROMPT)? {
+            let adds_special_tokens = adds_special_tokens.unwrap_or(true);
+            return Ok(Self::Text { text, adds_special_tokens });
+        }
+        let messages = messages::read(fields)?;
+        if adds_special_tokens == Some(true) {
+            let reason = "a chat template has its own special tokens";
             return Err(ApiError::unsupported("add_special_tokens", reason));
         }
-        return Ok((Prompt::Text(text), options));
+        Ok(Self::Chat(messages, Box::new(options)))
     }
-    let messages = messages::read(fields)?;
-    options = messages::read_tools(fields, options)?;
-    if let Some(continues) = fields.flag("continue_final_message")? {
-        options = options.continue_final_message(continues);
+
+    fn tokens(self, engine: &Engine) -> Result<Vec<u32>, ApiError> {
+        match self {
+            Self::Chat(messages, options) => engine
+                .tokenize_chat(&messages, &options)
+                .map_err(|error| ApiError::of_request(&error, "messages")),
+            Self::Text { text, adds_special_tokens } => {
+                let tokens = if adds_special_tokens {
+                    engine.tokenize(&text)
+                } else {
+                    engine.tokenize_plain(&text)
+                };
+                tokens.map_err(|error| ApiError::of_request(&error, "prompt"))
+            }
+        }
     }
-    Ok((Prompt::Chat(messages), options))
+}
+
+impl TokenizerInfo {
+    fn new(model: &ServedModel) -> Result<Self, EngineError> {
+        let ServedModel { engine, token_words, .. } = model;
+        token_words.load(engine)?;
+        let name = |token: &u32| String::from_utf8_lossy(token_words.bytes(*token)).into_owned();
+        let plain = engine.tokenize_plain("")?;
+        // What comes before an empty text comes before every text.
+        let first = engine.tokenize("")?.into_iter().find(|token| !plain.contains(token));
+        // Some models end a text at the token that begins one, too.
+        let ends = engine.token_table()?;
+        let mut ends = ends.end_tokens().iter();
+        Ok(Self {
+            bos_token: first.as_ref().map(name),
+            eos_token: ends.find(|end| Some(**end) != first).map(name),
+            model_max_length: engine.context_length(),
+        })
+    }
 }

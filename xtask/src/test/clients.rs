@@ -1,4 +1,5 @@
-//! Official clients of the APIs that `setun serve` has, in Python, against the command.
+//! Official clients of the APIs that `setun serve` has, in Python, against the command, and requests
+//! that schemathesis makes of its description.
 
 use std::env;
 use std::fs::{self, File};
@@ -19,7 +20,7 @@ const FOLDER: &str = "crates/setun-serve/tests/clients";
 /// What the clients' wheels are named in, with their hashes.
 const REQUIREMENTS: &str = "requirements.txt";
 
-/// Weights are drawn, shapes and tokenizer are this model's.
+/// A model with recorded logits. That of most scripts has its shapes and tokenizer, and drawn weights.
 const FIXTURE: &str = "tests/fixtures/golden/real-tinystories-1m";
 
 const SCRIPTS: [&str; 5] = [
@@ -29,6 +30,16 @@ const SCRIPTS: [&str; 5] = [
     "ollama_client.py",
     "langchain_client.py",
 ];
+
+/// Log-likelihoods by lm-evaluation-harness.
+const EVALUATION: &str = "lm_eval_client.py";
+
+/// Cases that schemathesis makes of the description, and the variable for another number.
+const DESCRIPTION: &str = "description.py";
+const CASES: (&str, &str) = ("SETUN_CASES", "10000");
+
+/// Texts of these cases are short.
+const SHORT: [&str; 2] = ["--max-output-tokens", "4"];
 
 /// Variables that are arguments of each script: how many requests and calls are drawn, and the seed.
 const ARGUMENTS: [(&str, &str); 3] =
@@ -52,13 +63,13 @@ fn test(totals: &mut Totals) -> Result<()> {
     let command = built_with_tests()?.join("setun");
     let Some(packages) = packages()? else {
         say("the clients cannot be had from PyPI: their tests are skipped");
-        totals.skipped += SCRIPTS.len() as u64;
+        totals.skipped += SCRIPTS.len() as u64 + 2; // the description and the evaluation
         return Ok(());
     };
     let model = target().join("clients").join("model");
     run(python(&packages).arg(script("make_model.py")).arg(FIXTURE).arg(&model))?;
     for folder in [None, Some(&*model)] {
-        let server = Server::start(&command, folder)?;
+        let server = Server::start(&command, folder, &[])?;
         for name in SCRIPTS {
             let mut script = python(&packages);
             script.arg(self::script(name)).args([&server.url, &server.model]);
@@ -72,7 +83,35 @@ fn test(totals: &mut Totals) -> Result<()> {
             count(&mut script, totals)?;
         }
     }
-    Ok(())
+    test_evaluation(&command, &packages, totals)?;
+    test_description(&command, &model, &packages, totals)
+}
+
+/// Texts of a model with recorded logits, with the cache that they were made with.
+fn test_evaluation(command: &Path, packages: &Path, totals: &mut Totals) -> Result<()> {
+    let folder = root().join(FIXTURE);
+    let server = Server::start(command, Some(&folder), &["--kv", "f32"])?;
+    let mut script = python(packages);
+    script.env("TQDM_DISABLE", "1"); // it draws progress
+    script.arg(self::script(EVALUATION)).args([&server.url, &server.model]);
+    script.arg("--command").arg(command).arg("--folder").arg(folder);
+    count(&mut script, totals)
+}
+
+/// Drawn requests of the server's description.
+fn test_description(
+    command: &Path,
+    model: &Path,
+    packages: &Path,
+    totals: &mut Totals,
+) -> Result<()> {
+    let server = Server::start(command, Some(model), &SHORT)?;
+    let cases = env::var(CASES.0).unwrap_or_else(|_| CASES.1.to_owned());
+    let mut script = python(packages);
+    script.current_dir(target().join("clients")); // it keeps examples
+    script.arg(self::script(DESCRIPTION)).args([&server.url, &server.model, "--cases", &cases]);
+    script.args(env::var("SETUN_SEED").map(|seed| format!("--seed={seed}")));
+    count(&mut script, totals)
 }
 
 fn script(name: &str) -> PathBuf {
@@ -127,9 +166,10 @@ struct Server {
 
 impl Server {
     /// Serves the embedded model, or that of a folder.
-    fn start(command: &Path, folder: Option<&Path>) -> Result<Self> {
+    fn start(command: &Path, folder: Option<&Path>, options: &[&str]) -> Result<Self> {
         let mut serve = program(command);
-        serve.args(["serve", "--port", "0"]).stdout(Stdio::null()).stderr(Stdio::piped());
+        serve.args(["serve", "--port", "0"]).args(options);
+        serve.stdout(Stdio::null()).stderr(Stdio::piped());
         if let Some(folder) = folder {
             serve.arg("--model").arg(folder);
         }

@@ -33,9 +33,11 @@ functions! {
     Engine::beams(any(), "", any(), any());
     Engine::complete(any(), "", any());
     Engine::tokenize(any(), any());
+    Engine::tokenize_plain(any(), any());
     Engine::tokenize_chat(any(), any(), any());
     Engine::detokenize(any(), any());
     Engine::count_tokens(any(), "", any());
+    Engine::prefill(any(), "", any());
     Engine::score(any(), "", &[""]);
     Engine::classify(any(), "", &[""]);
     Engine::embed(any(), [""], any(), any());

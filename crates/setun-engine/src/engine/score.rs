@@ -3,12 +3,13 @@
 use futures::{StreamExt, stream};
 use web_time::Instant;
 
-use super::{Engine, generate::RequestInput};
+use super::{Engine, chat_prompt::Reading, generate::RequestInput};
 use crate::{
     error::Error,
     event::TextDelta,
-    options::Prompt,
+    options::{GenerateOptions, Prompt},
     sequence::{PromptRange, TaskRequest},
+    stream::GenerationStream,
 };
 
 /// How likely a continuation is after its prompt.
@@ -114,22 +115,46 @@ impl Engine {
         Ok((joined, from))
     }
 
+    /// Computes a prompt and generates no token. The events are those of
+    /// [`generate`](Self::generate) without texts: with `prompt_logprobs` the prompt, then the end.
+    /// Of the options those of the prompt and of scheduling count, and `top_logprobs`.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Self::generate), but a prompt may fill the context.
+    pub fn prefill(
+        &self,
+        prompt: impl Into<Prompt>,
+        options: GenerateOptions,
+    ) -> Result<GenerationStream, Error> {
+        let (prompt, arrival_time) = (prompt.into(), Instant::now());
+        let options = self.with_defaults(&prompt, options);
+        options.check()?;
+        let prompt = self.read_prompt(prompt, Reading::of(&options, arrival_time))?;
+        let (tokens, context) = (prompt.len(), self.context_length());
+        if tokens > context {
+            return Err(Error::ContextFull { tokens, context });
+        }
+        let GenerateOptions { top_logprobs, prompt_progress, timeout, priority, .. } = options;
+        let from = (options.prompt_logprobs == Some(true)).then_some(0);
+        let input = scored(prompt, from, arrival_time);
+        let given = GenerateOptions { top_logprobs, prompt_progress, ..self.prompt_only() };
+        self.submit_one(input, GenerateOptions { timeout, priority, ..given })
+    }
+
     /// Runs tokens and chooses none; what the model thought of them from one on.
     async fn run(&self, prompt: Vec<u32>, from: Option<usize>) -> Result<Vec<TextDelta>, Error> {
-        let arrival_time = Instant::now();
-        let range = from.map(|from| PromptRange { from, decoder: None });
-        let task = TaskRequest::Score(range);
-        let input = RequestInput {
-            arrival_time,
-            prompt,
-            shortened: None,
-            max_tokens: 0,
-            task,
-            tool_use: None,
-        };
+        let input = scored(prompt, from, Instant::now());
         let stream = self.submit_one(input, self.prompt_only())?;
         Ok(stream.finish().await?.prompt)
     }
+}
+
+/// A prompt that is computed, with log-probabilities from one of its tokens on.
+fn scored(prompt: Vec<u32>, from: Option<usize>, arrival_time: Instant) -> RequestInput {
+    let range = from.map(|from| PromptRange { from, decoder: None });
+    let (task, shortened, tool_use) = (TaskRequest::Score(range), None, None);
+    RequestInput { arrival_time, prompt, shortened, max_tokens: 0, task, tool_use }
 }
 
 impl Score {

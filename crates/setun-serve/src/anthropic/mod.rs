@@ -2,6 +2,7 @@
 
 mod answer;
 mod blocks;
+pub(crate) mod description;
 mod encoder;
 pub(crate) mod errors;
 pub(crate) mod messages;

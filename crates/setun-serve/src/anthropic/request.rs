@@ -49,6 +49,7 @@ pub(super) fn read_generation(fields: &mut Fields) -> Result<GenerationRequest, 
         prompts: vec![Prompt::Chat(conversation.into_messages())],
         samples: 1,
         options,
+        is_prompt_only: false,
         format,
         prompt_field: MESSAGES,
     })

@@ -11,6 +11,7 @@ use setun::{Completion, Done, Event, FinishReason, TextDelta, ToolCall};
 
 use super::{
     calls,
+    description::LINES,
     error_shape::ErrorBody,
     time::{nanoseconds, rfc3339},
 };
@@ -196,7 +197,7 @@ impl AnswerEncoder {
 }
 
 impl Encoder for AnswerEncoder {
-    const CONTENT_TYPE: &'static str = "application/x-ndjson";
+    const CONTENT_TYPE: &'static str = LINES;
 
     fn event(&mut self, _: usize, event: &Event, events: &mut Vec<u8>) {
         match event {

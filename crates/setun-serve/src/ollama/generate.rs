@@ -43,8 +43,9 @@ pub(super) async fn answer(
     if options.logprobs == Some(true) {
         encoder.words = Some(Arc::clone(&model.token_words));
     }
-    let prompts = vec![prompt];
-    let generation = GenerationRequest { prompts, samples: 1, options, format, prompt_field };
+    let (prompts, samples, is_prompt_only) = (vec![prompt], 1, false);
+    let generation =
+        GenerationRequest { prompts, samples, options, is_prompt_only, format, prompt_field };
     let running = generation.start(model, guard).await?;
     if is_streamed {
         return running.respond(encoder).await;

@@ -3,6 +3,7 @@
 mod answer;
 mod calls;
 pub(crate) mod chat;
+pub(crate) mod description;
 pub(crate) mod embed;
 pub(crate) mod error_shape;
 pub(crate) mod generate;

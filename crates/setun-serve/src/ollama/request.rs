@@ -72,16 +72,19 @@ impl TextRequest {
 
 fn read_options(fields: &mut Fields) -> Result<GenerateOptions, ApiError> {
     let mut given = fields.object("options")?.unwrap_or_default();
-    match given.count("mirostat", 0, 2)? {
+    let version = given.count("mirostat", 0, 2)?;
+    match version {
         Some(2) => given.set_default("mirostat_tau", MIROSTAT_TAU),
         Some(1) => {
             let name = given.name("mirostat");
             return Err(ApiError::unsupported(&name, "use version 2 of Mirostat"));
         }
-        // Its other options say nothing then.
-        _ => drop([given.take("mirostat_tau"), given.take("mirostat_eta")]),
+        _ => {}
     }
-    let options = sampling::read(&mut given)?;
+    let mut options = sampling::read(&mut given)?;
+    if version != Some(2) {
+        (options.mirostat_tau, options.mirostat_eta) = (None, None); // they say nothing then
+    }
     given.report_unknown();
     Ok(options)
 }

@@ -59,6 +59,7 @@ impl ChatRequest {
             prompts: vec![Prompt::Chat(messages)],
             samples: fields.count("n", 1, MAX_CHOICES)?.unwrap_or(1),
             options,
+            is_prompt_only: false,
             format: response_format::read(fields)?,
             prompt_field: "messages",
         };

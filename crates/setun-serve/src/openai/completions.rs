@@ -20,7 +20,8 @@ use crate::{
     error::{ApiError, json},
     fields::Fields,
     generation::{GenerationRequest, MAX_CHOICES},
-    response_format, sampling,
+    response_format,
+    sampling::{self, MAX_TOKENS},
 };
 
 /// The field of the prompts.
@@ -33,6 +34,8 @@ struct CompletionRequest {
     has_logprobs: bool,
     /// Whether the prompts are part of the answer.
     echo: bool,
+    /// Whether texts get what the tokenizer puts before a prompt.
+    adds_special_tokens: bool,
 }
 
 /// Continues prompts, whole or in events.
@@ -41,10 +44,13 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
     let model = app.model(&mut fields).await?;
     let request = CompletionRequest::read(&mut fields)?;
     fields.report_unknown();
-    let CompletionRequest { generation, streaming, has_logprobs, echo } = request;
+    let CompletionRequest { mut generation, streaming, has_logprobs, echo, .. } = request;
     let head = Head::new("cmpl-", model.name.clone());
     let words = Arc::clone(&model.token_words);
     let echoed = if echo { echoed(&model.engine, &generation.prompts).await? } else { vec![] };
+    if !request.adds_special_tokens {
+        generation.prompts = plain(&model.engine, generation.prompts).await?;
+    }
     let samples = generation.samples;
     let running = generation.start(model, guard).await?;
     let words = has_logprobs.then_some(words);
@@ -58,6 +64,11 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
 impl CompletionRequest {
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         let prompts = prompts::read(fields, PROMPT)?;
+        // No tokens: an answer of the prompt alone.
+        let is_prompt_only = fields.get(MAX_TOKENS).is_some_and(|count| *count == 0);
+        if is_prompt_only {
+            fields.take(MAX_TOKENS);
+        }
         let mut options = sampling::read(fields)?;
         let echo = fields.flag("echo")?.unwrap_or_default();
         let top_logprobs = fields.count("logprobs", 0, MAX_TOP_LOGPROBS)?;
@@ -80,10 +91,29 @@ impl CompletionRequest {
             return Err(ApiError::invalid(PROMPT, reason));
         }
         let format = response_format::read(fields)?;
-        let generation =
-            GenerationRequest { prompts, samples, options, format, prompt_field: PROMPT };
-        Ok(Self { generation, streaming: Streaming::read(fields)?, has_logprobs, echo })
+        let generation = GenerationRequest {
+            prompts,
+            samples,
+            options,
+            is_prompt_only,
+            format,
+            prompt_field: PROMPT,
+        };
+        let adds_special_tokens = fields.flag("add_special_tokens")?.unwrap_or(true);
+        let streaming = Streaming::read(fields)?;
+        Ok(Self { generation, streaming, has_logprobs, echo, adds_special_tokens })
     }
+}
+
+/// Prompts as tokens, without those that the tokenizer puts before a text.
+async fn plain(engine: &Engine, prompts: Vec<Prompt>) -> Result<Vec<Prompt>, ApiError> {
+    let engine = engine.clone();
+    let tokens = move |prompt| match prompt {
+        Prompt::Text(text) => engine.tokenize_plain(&text).map(Prompt::Tokens),
+        other => Ok(other),
+    };
+    let refused = |error| ApiError::of_request(&error, PROMPT);
+    beside(move || prompts.into_iter().map(tokens).collect::<Result<_, _>>().map_err(refused)).await
 }
 
 /// The texts of prompts.

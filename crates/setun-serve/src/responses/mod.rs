@@ -2,6 +2,7 @@
 
 mod answer;
 pub(crate) mod create;
+pub(crate) mod description;
 mod encoder;
 mod input;
 mod request;

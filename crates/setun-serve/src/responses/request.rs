@@ -14,7 +14,7 @@ use crate::{
 const LOGPROBS: &str = "message.output_text.logprobs";
 
 /// Fields of a server that keeps responses.
-const REFUSED: [(&str, &str); 4] = [
+pub(super) const REFUSED: [(&str, &str); 4] = [
     ("previous_response_id", "the server keeps no responses: send the whole conversation as input"),
     ("conversation", "the server keeps no conversations: send the whole conversation as input"),
     ("prompt", "the server keeps no prompts: send instructions and input"),
@@ -72,6 +72,7 @@ impl ResponseRequest {
             prompts: vec![Prompt::Chat(messages)],
             samples: 1,
             options,
+            is_prompt_only: false,
             format: grammar,
             prompt_field: input::INPUT,
         };
@@ -81,7 +82,8 @@ impl ResponseRequest {
 
 fn refuse_state(fields: &mut Fields) -> Result<(), ApiError> {
     for (field, reason) in REFUSED {
-        if fields.take(field).is_some_and(|value| value != Value::Bool(false)) {
+        let is_default = |value| field == "background" && value == Value::Bool(false);
+        if fields.take(field).is_some_and(|value| !is_default(value)) {
             return Err(ApiError::unsupported(field, reason));
         }
     }
@@ -130,7 +132,9 @@ fn read_choice(value: &Value, tools: &mut Vec<Tool>) -> Result<ToolChoice, ApiEr
         }
         Some("allowed_tools") => {
             let allowed = value["tools"].as_array().ok_or_else(unknown)?;
-            tools.retain(|tool| allowed.iter().any(|one| one["name"] == *tool.name));
+            let names = allowed.iter().map(|one| one["name"].as_str().ok_or_else(unknown));
+            let names: Vec<_> = names.collect::<Result<_, _>>()?;
+            tools.retain(|tool| names.contains(&&*tool.name));
             ToolChoice::from_json(&value["mode"]).ok_or_else(unknown)
         }
         Some(_) => Err(unknown()),

@@ -98,6 +98,49 @@ async fn completions_are_the_engines_for_texts_tokens_and_lists() {
     }
 }
 
+/// No tokens after a prompt: as scores of texts are asked for.
+#[tokio::test]
+async fn a_prompt_alone_has_the_log_probabilities_that_it_has_before_a_text() {
+    let (router, path) = (shared_router(), "/v1/completions");
+    let tokenized = async |adds: bool| {
+        let body = json!({"prompt": PROMPT, "add_special_tokens": adds});
+        post(&router, "/tokenize", &body).await.json()["tokens"].clone()
+    };
+    let (with_first, plain) = (tokenized(true).await, tokenized(false).await);
+    assert_eq!(with_first.as_array().expect("tokens")[1..], plain.as_array().expect("tokens")[..]);
+    let base = json!({"echo": true, "logprobs": 1, "n": 2});
+    for (prompt, tokens, adds) in [(json!(PROMPT), with_first, true), (json!(PROMPT), plain, false)]
+    {
+        let request = with(&base, &json!({"prompt": prompt, "add_special_tokens": adds}));
+        let longer = post(&router, path, &with(&request, &json!({"max_tokens": 1}))).await.json();
+        let none = with(&request, &json!({"max_tokens": 0}));
+        let whole = post(&router, path, &none).await.json();
+        let count = tokens.as_array().expect("tokens").len();
+        let usage = json!({"prompt_tokens": count, "completion_tokens": 0, "total_tokens": count});
+        assert_eq!(without_details(whole["usage"].clone()), usage);
+        let choices = whole["choices"].as_array().expect("choices");
+        assert_eq!(choices.len(), 2);
+        for choice in choices {
+            assert_eq!((&choice["text"], &choice["finish_reason"]), (&prompt, &json!("length")));
+            for (list, values) in longer["choices"][0]["logprobs"].as_object().expect("lists") {
+                let values = values.as_array().expect(list);
+                let (_, before) = values.split_last().expect("a token of the text");
+                assert_eq!(choice["logprobs"][list], json!(before), "{list}");
+                assert_eq!(before.len(), count, "{list}");
+            }
+        }
+        let given = with(&with(&none, &json!({"prompt": tokens})), &json!({"stream": true}));
+        let chunks = post(&router, path, &given).await.chunks();
+        let texts = joined(&chunks, 2, |choice| choice["text"].as_str());
+        assert_eq!(texts, [PROMPT, PROMPT]);
+    }
+    let full = vec![7; shared().context_length()];
+    let request = json!({"prompt": full, "max_tokens": 0});
+    assert_eq!(post(&router, path, &request).await.json()["choices"][0]["text"], "");
+    let info = get(&router, "/tokenizer_info").await.json();
+    assert_eq!(info, json!({"bos_token": "<s>", "eos_token": "</s>", "model_max_length": 512}));
+}
+
 #[tokio::test]
 async fn log_probabilities_are_the_engines_with_those_of_an_echoed_prompt() {
     let (router, path) = (shared_router(), "/v1/completions");

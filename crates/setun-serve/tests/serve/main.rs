@@ -7,6 +7,7 @@ mod cancellation;
 mod counters;
 mod crowds;
 mod deploy;
+mod description;
 mod errors;
 mod lifecycle;
 mod limits;
