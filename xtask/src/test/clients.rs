@@ -1,4 +1,7 @@
-//! Official clients of the APIs that `setun serve` has, in Python, against the command.
+//! Official clients of the APIs that `setun serve` has, in Python and Node, against the command.
+
+mod metrics;
+mod node;
 
 use std::env;
 use std::fs::{self, File};
@@ -55,22 +58,17 @@ fn test(totals: &mut Totals) -> Result<()> {
         totals.skipped += SCRIPTS.len() as u64;
         return Ok(());
     };
+    metrics::test(&command, totals)?;
     let model = target().join("clients").join("model");
     run(python(&packages).arg(script("make_model.py")).arg(FIXTURE).arg(&model))?;
     for folder in [None, Some(&*model)] {
-        let server = Server::start(&command, folder)?;
+        let server = Server::start(&command, folder, &[])?;
         for name in SCRIPTS {
             let mut script = python(&packages);
-            script.arg(self::script(name)).args([&server.url, &server.model]);
-            script.arg("--command").arg(&command);
-            if let Some(folder) = folder {
-                script.arg("--folder").arg(folder);
-            }
-            for (variable, argument) in ARGUMENTS {
-                script.args(env::var(variable).map(|value| format!("{argument}={value}")));
-            }
-            count(&mut script, totals)?;
+            script.arg(self::script(name));
+            count(server.given_to(&mut script, &command, folder), totals)?;
         }
+        node::test(&server, &command, folder, totals)?;
     }
     Ok(())
 }
@@ -127,9 +125,10 @@ struct Server {
 
 impl Server {
     /// Serves the embedded model, or that of a folder.
-    fn start(command: &Path, folder: Option<&Path>) -> Result<Self> {
+    fn start(command: &Path, folder: Option<&Path>, options: &[&str]) -> Result<Self> {
         let mut serve = program(command);
-        serve.args(["serve", "--port", "0"]).stdout(Stdio::null()).stderr(Stdio::piped());
+        serve.args(["serve", "--port", "0"]).args(options);
+        serve.stdout(Stdio::null()).stderr(Stdio::piped());
         if let Some(folder) = folder {
             serve.arg("--model").arg(folder);
         }
@@ -157,6 +156,23 @@ impl Server {
             return Ok(());
         }
         bail!("`setun serve` ended:\n{all}")
+    }
+
+    /// The arguments of a script: this server, the command with its folder, and what is drawn.
+    fn given_to<'a>(
+        &self,
+        script: &'a mut Command,
+        command: &Path,
+        folder: Option<&Path>,
+    ) -> &'a mut Command {
+        script.args([&self.url, &self.model]).arg("--command").arg(command);
+        if let Some(folder) = folder {
+            script.arg("--folder").arg(folder);
+        }
+        for (variable, argument) in ARGUMENTS {
+            script.args(env::var(variable).map(|value| format!("{argument}={value}")));
+        }
+        script
     }
 }
 
