@@ -2,6 +2,7 @@
 
 mod metrics;
 mod node;
+pub(super) mod rust;
 
 use std::env;
 use std::fs::{self, File};

@@ -5,9 +5,7 @@
  */
 
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { basename } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
 import { drawRequests, randomNumbers } from "../../../../../npm/test-support/draw-requests.js";
@@ -45,10 +43,11 @@ function snake(name) {
 }
 
 /** What a subcommand prints for the options of a request. */
-function byCommand(subcommand, options, rest) {
+function byCommand(subcommand, options, rest, input = "") {
   const flags = Object.entries(options).map(([name, value]) => `--${name.replaceAll("_", "-")}=${value}`);
   const source = given.folder === undefined ? [] : ["--model", given.folder];
-  return execFileSync(given.command, [subcommand, ...source, ...flags, ...rest], { encoding: "utf8" });
+  const words = [subcommand, ...source, ...flags, ...rest];
+  return execFileSync(given.command, words, { encoding: "utf8", input });
 }
 
 /** The text of `setun run`, and why it ended. */
@@ -61,14 +60,7 @@ export function run({ prompt, options }) {
 
 /** The text of `setun chat`. */
 export function chat({ options }, messages) {
-  const folder = mkdtempSync(join(tmpdir(), "setun-clients-"));
-  try {
-    const file = join(folder, "messages.json");
-    writeFileSync(file, JSON.stringify(messages));
-    return byCommand("chat", options, ["--messages", file]).replace(/\n$/, "");
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+  return byCommand("chat", options, ["--messages", "-"], JSON.stringify(messages)).replace(/\n$/, "");
 }
 
 /** The text of a request as a user's message. */
