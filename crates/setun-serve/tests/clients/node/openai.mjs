@@ -3,7 +3,19 @@
 import assert from "node:assert/strict";
 import OpenAI, { BadRequestError, NotFoundError } from "openai";
 import { zodFunction, zodResponseFormat } from "openai/helpers/zod";
-import { baseUrl, below, calls, chat, conversation, drawObject, drawTools, main, model, requests, run } from "./common.mjs";
+import {
+  baseUrl,
+  below,
+  calls,
+  chat,
+  conversation,
+  drawObject,
+  drawTools,
+  main,
+  model,
+  requests,
+  run,
+} from "./common.mjs";
 
 const client = new OpenAI({ baseURL: `${baseUrl}/v1`, apiKey: "none", maxRetries: 0 });
 
@@ -49,7 +61,10 @@ async function refusals() {
   const absent = client.completions.create({ model: "absent", prompt: "a" });
   await assert.rejects(absent, (error) => error instanceof NotFoundError && error.code === "model_not_found");
   const negative = client.completions.create({ model, prompt: "a", temperature: -1 });
-  await assert.rejects(negative, (error) => error instanceof BadRequestError && error.param === "temperature");
+  await assert.rejects(
+    negative,
+    (error) => error instanceof BadRequestError && error.param === "temperature",
+  );
 }
 
 async function chats() {
@@ -85,9 +100,23 @@ async function tools() {
     const offered = drawTools().map(({ name, parameters }) =>
       zodFunction({ name, parameters, function: (input) => String(executed.push(input)) }),
     );
-    const options = { model, messages: conversation({ prompt: "Rain?" }), tools: offered, seed: below(2 ** 31) };
-    const called = { ...options, temperature: 1, max_tokens: 1000, tool_choice: "required", parallel_tool_calls: false };
-    const runner = client.chat.completions.runTools({ ...called, stream: index % 2 === 1 }, { maxChatCompletions: 3 });
+    const options = {
+      model,
+      messages: conversation({ prompt: "Rain?" }),
+      tools: offered,
+      seed: below(2 ** 31),
+    };
+    const called = {
+      ...options,
+      temperature: 1,
+      max_tokens: 1000,
+      tool_choice: "required",
+      parallel_tool_calls: false,
+    };
+    const runner = client.chat.completions.runTools(
+      { ...called, stream: index % 2 === 1 },
+      { maxChatCompletions: 3 },
+    );
     await runner.done();
     const made = runner.messages.flatMap(({ tool_calls }) => tool_calls ?? []);
     // What a schema refuses is told to the model, and is not executed.
@@ -98,7 +127,13 @@ async function tools() {
 async function formats() {
   for (const _ of requests) {
     const [schema, seed] = [drawObject(), below(2 ** 31)];
-    const options = { model, messages: conversation({ prompt: "A cat" }), temperature: 1, max_tokens: 1000, seed };
+    const options = {
+      model,
+      messages: conversation({ prompt: "A cat" }),
+      temperature: 1,
+      max_tokens: 1000,
+      seed,
+    };
     const format = { response_format: zodResponseFormat(schema, "answer") };
     const parsed = await client.chat.completions.parse({ ...options, ...format });
     assert.deepEqual(schema.parse(parsed.choices[0].message.parsed), parsed.choices[0].message.parsed);
