@@ -9,10 +9,10 @@ use async_openai::{
     error::OpenAIError,
     types::{
         chat::{
-            ChatCompletionMessageToolCalls, CreateChatCompletionResponse,
+            ChatCompletionMessageToolCalls, CompletionFinishReason, CreateChatCompletionResponse,
             CreateChatCompletionStreamResponse, FinishReason,
         },
-        completions::{CompletionFinishReason, CreateCompletionResponse},
+        completions::CreateCompletionResponse,
         embeddings::CreateEmbeddingResponse,
     },
 };
@@ -81,7 +81,7 @@ async fn refusals(client: &Client<OpenAIConfig>) -> Result<()> {
     let Err(OpenAIError::ApiError(error)) = answer else {
         anyhow::bail!("there is no such model: {answer:?}")
     };
-    ensure!(error.code.as_deref() == Some("model_not_found"), "{error:?}");
+    ensure!(error.api_error.code.as_deref() == Some("model_not_found"), "{error:?}");
     Ok(())
 }
 
