@@ -105,8 +105,7 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
 
 fn format() -> Result<()> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
-    let manifests =
-        [bindgen::MANIFEST, fuzz::MANIFEST, loom::MANIFEST, clients::rust::MANIFEST];
+    let manifests = [bindgen::MANIFEST, fuzz::MANIFEST, loom::MANIFEST, clients::rust::MANIFEST];
     for manifest in manifests {
         let mut command = cargo();
         command.args(["fmt", "--check", "--manifest-path", manifest]);

@@ -77,6 +77,16 @@ impl Server {
 pub(crate) struct Connection(TcpStream);
 
 impl Connection {
+    /// Reads until the first event has come, which proxies must not keep.
+    fn read_event(&mut self) {
+        let mut bytes = vec![];
+        while !bytes.ends_with(b"data: {") {
+            let mut byte = [0];
+            self.0.read_exact(&mut byte).expect("a byte of the answer");
+            bytes.extend(byte);
+        }
+    }
+
     /// All that comes until the server closes the connection.
     pub(crate) fn text(&mut self) -> String {
         let mut text = String::new();
@@ -123,7 +133,7 @@ pub(crate) fn leave_held(proxy: Option<Program>) {
         let mut client = server.send(&request("/v1/completions", &body));
         gate.wait();
         if is_streamed {
-            client.0.read_exact(&mut [0; 1]).expect("a byte of the answer");
+            client.read_event();
         }
         if is_half {
             client.0.shutdown(Shutdown::Write).expect("an open connection");

@@ -3,7 +3,7 @@
 use std::{
     fs,
     net::{SocketAddr, TcpListener, TcpStream},
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
     time::Duration,
@@ -20,6 +20,7 @@ pub(crate) enum Program {
 /// A proxy that ends when it is dropped.
 pub(crate) struct ReverseProxy {
     process: Child,
+    folder: PathBuf,
     pub(crate) address: SocketAddr,
 }
 
@@ -34,7 +35,7 @@ impl ReverseProxy {
         fs::write(&file, configuration).expect("a file");
         let process = program.command(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let process = process.unwrap_or_else(|error| panic!("{program:?}: {error}"));
-        let mut proxy = Self { process, address };
+        let mut proxy = Self { process, folder, address };
         while TcpStream::connect(address).is_err() {
             let ended = proxy.process.try_wait().expect("its state");
             assert!(ended.is_none(), "{program:?} ended, see {}: {ended:?}", file.display());
@@ -46,9 +47,10 @@ impl ReverseProxy {
 
 impl Drop for ReverseProxy {
     fn drop(&mut self) {
-        // One that has ended by itself needs neither.
+        // One that has ended by itself needs no end.
         let _ = self.process.kill();
         let _ = self.process.wait();
+        let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
@@ -78,7 +80,7 @@ impl Program {
             }
             Self::Nginx => format!(
                 "daemon off; master_process off; pid {folder}/pid; events {{ worker_connections 8192; }}\n\
-                 http {{ access_log off; server {{ listen {address};\n{text}}} }}\n",
+                 http {{ access_log off; server {{ listen {address};\n{text}\n}} }}\n",
                 folder = folder.display()
             ),
             Self::Caddy => {
@@ -99,7 +101,7 @@ fn documented(heading: &str) -> String {
     };
     let below = text.lines().skip_while(|line| !is_heading(line)).skip(1);
     let lines = below.take_while(|line| line.is_empty() || line.starts_with("    "));
-    lines.map(|line| format!("{line}\n")).collect()
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// An address that nobody listens at.

@@ -24,7 +24,7 @@ pub(crate) struct Given {
     state: u64,
 }
 
-/// A prompt, and options by the names of OpenAI's API and vLLM.
+/// A prompt, and options by the names of the API and vLLM.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) prompt: String,
@@ -74,22 +74,22 @@ impl Given {
         (mixed ^ (mixed >> 31)) % bound
     }
 
+    fn one<T: Copy>(&mut self, values: &[T]) -> T {
+        values[usize::try_from(self.below(values.len() as u64)).unwrap_or(0)]
+    }
+
     pub(crate) fn draw(&mut self) -> Request {
-        let mut prompt = vec![];
-        for _ in 0..=self.below(12) {
-            let at = usize::try_from(self.below(WORDS.len() as u64)).unwrap_or(0);
-            prompt.push(WORDS[at]);
-        }
-        let options = json!({
-            "max_tokens": 4 + self.below(21),
-            "temperature": [0.0, 0.5, 1.0, 1.25][usize::try_from(self.below(4)).unwrap_or(0)],
-            "top_p": [1.0, 0.75][usize::try_from(self.below(2)).unwrap_or(0)],
-            "top_k": 2 + self.below(60),
-            "min_p": [0.0, 0.0625][usize::try_from(self.below(2)).unwrap_or(0)],
-            "frequency_penalty": [0.0, 0.5][usize::try_from(self.below(2)).unwrap_or(0)],
-            "seed": self.below(1 << 31),
-        });
-        let Value::Object(options) = options else { unreachable!("it is an object") };
+        let prompt: Vec<&str> = (0..=self.below(12)).map(|_| self.one(&WORDS)).collect();
+        let options = [
+            ("max_tokens", json!(4 + self.below(21))),
+            ("temperature", json!(self.one(&[0.0, 0.5, 1.0, 1.25]))),
+            ("top_p", json!(self.one(&[1.0, 0.75]))),
+            ("top_k", json!(2 + self.below(60))),
+            ("min_p", json!(self.one(&[0.0, 0.0625]))),
+            ("frequency_penalty", json!(self.one(&[0.0, 0.5]))),
+            ("seed", json!(self.below(1 << 31))),
+        ];
+        let options = options.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
         Request { prompt: prompt.join(" "), options }
     }
 
@@ -102,8 +102,7 @@ impl Given {
         for (name, value) in &request.options {
             command.arg(format!("--{}={value}", name.replace('_', "-")));
         }
-        let mut child =
-            command.args(rest).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut child = command.args(rest).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let messages = json!([{"role": "user", "content": request.prompt}]).to_string();
         // `run` reads nothing.
         drop(child.stdin.take().context("a pipe")?.write_all(messages.as_bytes()));
@@ -121,7 +120,7 @@ impl Given {
             if event["type"] == "text" {
                 text += event["text"].as_str().context("a text")?;
             }
-            reason = event["finish_reason"].as_str().unwrap_or_default().to_owned();
+            event["finish_reason"].as_str().unwrap_or_default().clone_into(&mut reason);
         }
         Ok((text, reason))
     }

@@ -17,7 +17,7 @@ use async_openai::{
     },
 };
 use futures::{Stream, TryStreamExt};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::given::Given;
@@ -27,10 +27,7 @@ type Streamed<T> = std::pin::Pin<Box<dyn Stream<Item = Result<T, OpenAIError>> +
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let mut given = Given::read(std::env::args().skip(1))?;
-    println!(
-        "async-openai: {} draws, {} calls, --seed {}",
-        given.draws, given.calls, given.seed
-    );
+    println!("async-openai: {} draws, {} calls, --seed {}", given.draws, given.calls, given.seed);
     let config = OpenAIConfig::new().with_api_base(format!("{}/v1", given.base_url));
     let client = Client::with_config(config.with_api_key("none"));
     completions(&mut given, &client).await?;
@@ -110,7 +107,7 @@ async fn chats(given: &mut Given, client: &Client<OpenAIConfig>) -> Result<()> {
 }
 
 /// The arguments of the tool; what else there is would be an error.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Weather {
     city: City,
@@ -119,7 +116,7 @@ struct Weather {
     notes: Vec<City>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 enum City {
     Oslo,
     #[serde(rename = "a \"b\"")]
@@ -148,7 +145,9 @@ async fn tools(given: &mut Given, client: &Client<OpenAIConfig>) -> Result<()> {
             "tools": [{"type": "function", "function": {"name": "weather", "parameters": parameters}}],
         }));
         let mut asked = body.clone();
-        asked.extend(fields(json!({"messages": messages, "max_tokens": 1000, "tool_choice": "required"})));
+        asked.extend(fields(
+            json!({"messages": messages, "max_tokens": 1000, "tool_choice": "required"}),
+        ));
         let (id, arguments) = match index % 2 {
             0 => whole_call(client, &asked).await,
             _ => streamed_call(client, &mut asked).await,
@@ -156,6 +155,7 @@ async fn tools(given: &mut Given, client: &Client<OpenAIConfig>) -> Result<()> {
         .with_context(|| format!("seed {seed}"))?;
         let weather: Weather = serde_json::from_str(&arguments).context(arguments.clone())?;
         ensure!((1..=days).contains(&weather.days) && weather.notes.len() <= 2, "{weather:?}");
+        ensure!(serde_json::to_value(&weather)? == serde_json::from_str::<Value>(&arguments)?);
         let function = json!({"name": "weather", "arguments": arguments});
         let call = json!({"id": id, "type": "function", "function": function});
         messages.push(json!({"role": "assistant", "tool_calls": [call]}));
