@@ -1,5 +1,5 @@
 /**
- * What the scripts share: arguments, drawn requests, the command's own answers, and drawn tools.
+ * Shared parts of the scripts: arguments, drawn requests, the command's own answers, and drawn tools.
  *
  * Each script is run as `SCRIPT BASE_URL MODEL --command PATH`, and exits with another status than 0 on failure.
  */
