@@ -3,19 +3,8 @@
 import assert from "node:assert/strict";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { APICallError, embedMany, generateText, isStepCount, Output, streamText, tool } from "ai";
-import {
-  baseUrl,
-  below,
-  calls,
-  chat,
-  conversation,
-  drawObject,
-  drawTools,
-  main,
-  model,
-  requests,
-  run,
-} from "./common.mjs";
+import { baseUrl, below, calls, drawObject, drawTools, main, model } from "./common.mjs";
+import { chat, conversation, requests, run } from "./common.mjs";
 
 globalThis.AI_SDK_LOG_WARNINGS = false; // those of chats are compared
 

@@ -3,19 +3,8 @@
 import assert from "node:assert/strict";
 import OpenAI, { BadRequestError, NotFoundError } from "openai";
 import { zodFunction, zodResponseFormat } from "openai/helpers/zod";
-import {
-  baseUrl,
-  below,
-  calls,
-  chat,
-  conversation,
-  drawObject,
-  drawTools,
-  main,
-  model,
-  requests,
-  run,
-} from "./common.mjs";
+import { baseUrl, below, calls, drawObject, drawTools, main, model } from "./common.mjs";
+import { chat, conversation, requests, run } from "./common.mjs";
 
 const client = new OpenAI({ baseURL: `${baseUrl}/v1`, apiKey: "none", maxRetries: 0 });
 
