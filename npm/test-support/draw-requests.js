@@ -43,7 +43,7 @@ export function drawNumbers(count, seed, end) {
 }
 
 /** Numbers below a bound: a linear congruential generator. @param {number} seed @returns {(end: number) => number} */
-function randomNumbers(seed) {
+export function randomNumbers(seed) {
   let state = seed >>> 0;
   return (end) => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;

@@ -1,5 +1,9 @@
-//! Official clients of the APIs that `setun serve` has, in Python, against the command, and requests
-//! that schemathesis makes of its description.
+//! Official clients of the APIs that `setun serve` has, in Python and Node, against the command, and
+//! requests that schemathesis makes of its description.
+
+mod metrics;
+mod node;
+pub(super) mod rust;
 
 use std::env;
 use std::fs::{self, File};
@@ -66,22 +70,17 @@ fn test(totals: &mut Totals) -> Result<()> {
         totals.skipped += SCRIPTS.len() as u64 + 2; // the description and the evaluation
         return Ok(());
     };
+    metrics::test(&command, totals)?;
     let model = target().join("clients").join("model");
     run(python(&packages).arg(script("make_model.py")).arg(FIXTURE).arg(&model))?;
     for folder in [None, Some(&*model)] {
         let server = Server::start(&command, folder, &[])?;
         for name in SCRIPTS {
             let mut script = python(&packages);
-            script.arg(self::script(name)).args([&server.url, &server.model]);
-            script.arg("--command").arg(&command);
-            if let Some(folder) = folder {
-                script.arg("--folder").arg(folder);
-            }
-            for (variable, argument) in ARGUMENTS {
-                script.args(env::var(variable).map(|value| format!("{argument}={value}")));
-            }
-            count(&mut script, totals)?;
+            script.arg(self::script(name));
+            count(server.given_to(&mut script, &command, folder), totals)?;
         }
+        node::test(&server, &command, folder, totals)?;
     }
     test_evaluation(&command, &packages, totals)?;
     test_description(&command, &model, &packages, totals)
@@ -197,6 +196,23 @@ impl Server {
             return Ok(());
         }
         bail!("`setun serve` ended:\n{all}")
+    }
+
+    /// The arguments of a script: this server, the command with its folder, and what is drawn.
+    fn given_to<'a>(
+        &self,
+        script: &'a mut Command,
+        command: &Path,
+        folder: Option<&Path>,
+    ) -> &'a mut Command {
+        script.args([&self.url, &self.model]).arg("--command").arg(command);
+        if let Some(folder) = folder {
+            script.arg("--folder").arg(folder);
+        }
+        for (variable, argument) in ARGUMENTS {
+            script.args(env::var(variable).map(|value| format!("{argument}={value}")));
+        }
+        script
     }
 }
 

@@ -80,6 +80,7 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
         }));
         stages.extend(memory::stages()?);
         stages.push(loom::stage());
+        stages.push(clients::rust::stage());
         stages.push(dependencies::advisories());
         stages.extend(releases::long_stages());
     }
@@ -104,7 +105,8 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
 
 fn format() -> Result<()> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
-    for manifest in [bindgen::MANIFEST, fuzz::MANIFEST, loom::MANIFEST] {
+    let manifests = [bindgen::MANIFEST, fuzz::MANIFEST, loom::MANIFEST, clients::rust::MANIFEST];
+    for manifest in manifests {
         let mut command = cargo();
         command.args(["fmt", "--check", "--manifest-path", manifest]);
         run(command.args(["--", "--config-path", "rustfmt.toml"]))?;

@@ -12,7 +12,10 @@ use setun::{Engine, EngineMetrics};
 use setun_serve::{Lifecycle, Limits, ServeOptions, router, serve_with};
 use tokio::{net::TcpListener, runtime::Runtime, task::JoinHandle};
 
-use crate::support::Gate;
+use crate::{
+    reverse_proxy::{Program, ReverseProxy},
+    support::Gate,
+};
 
 /// A server on a port of its own.
 pub(crate) struct Server {
@@ -20,6 +23,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) lifecycle: Lifecycle,
     served: JoinHandle<std::io::Result<bool>>,
+    proxy: Option<ReverseProxy>,
 }
 
 impl Server {
@@ -47,7 +51,14 @@ impl Server {
         let router = router(engine, options.limits(limits));
         let served = serve_with(listener, router, lifecycle.clone(), grace, limits);
         let served = runtime.spawn(served);
-        Self { runtime, address, lifecycle, served }
+        Self { runtime, address, lifecycle, served, proxy: None }
+    }
+
+    /// Puts a proxy before it, which has the address from now on.
+    pub(crate) fn behind(mut self, program: Option<Program>) -> Self {
+        self.proxy = program.map(|program| ReverseProxy::start(program, self.address));
+        self.address = self.proxy.as_ref().map_or(self.address, |proxy| proxy.address);
+        self
     }
 
     /// Sends a request over a connection of its own.
@@ -87,6 +98,16 @@ impl Connection {
         String::from_utf8(bytes).expect("UTF-8")
     }
 
+    /// Reads until the first event has come, which proxies must not keep.
+    fn read_event(&mut self) {
+        let mut bytes = vec![];
+        while !bytes.ends_with(b"data: {") {
+            let mut byte = [0];
+            self.0.read_exact(&mut byte).expect("a byte of the answer");
+            bytes.extend(byte);
+        }
+    }
+
     /// All that comes until the server closes the connection.
     pub(crate) fn text(&mut self) -> String {
         let mut text = String::new();
@@ -117,19 +138,23 @@ pub(crate) fn idle_metrics(runtime: &Runtime, engine: &Engine) -> EngineMetrics 
     }
 }
 
-/// The generation would run for 400 tokens: it is held at its third until the client has left.
 #[test]
 fn a_client_that_leaves_ends_its_generation_and_frees_its_blocks() {
+    leave_held(None);
+}
+
+/// The generation would run for 400 tokens: it is held at its third until the client has left.
+pub(crate) fn leave_held(proxy: Option<Program>) {
     for (is_streamed, is_half) in [(true, false), (false, false), (false, true)] {
         let gate = Gate::default();
         let engine = gate.engine();
-        let server = Server::start(engine.clone());
+        let server = Server::start(engine.clone()).behind(proxy);
         let options = json!({"prompt": "A cat", "min_tokens": 400, "max_tokens": 400});
         let body = crate::support::with(&options, &json!({"stream": is_streamed}));
         let mut client = server.send(&request("/v1/completions", &body));
         gate.wait();
         if is_streamed {
-            client.0.read_exact(&mut [0; 1]).expect("a byte of the answer");
+            client.read_event();
         }
         if is_half {
             client.0.shutdown(Shutdown::Write).expect("an open connection");

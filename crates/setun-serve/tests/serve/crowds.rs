@@ -13,7 +13,8 @@ use tokio::{
 };
 
 use crate::{
-    cancellation::{Server, idle_metrics},
+    cancellation::{Server, idle_metrics, leave_held},
+    reverse_proxy::Program,
     support::engine,
 };
 
@@ -39,13 +40,37 @@ struct Client {
 
 #[test]
 fn clients_that_leave_at_random_moments_leave_nothing() {
-    leave(CLIENTS);
+    leave(CLIENTS, None);
 }
 
 #[test]
 #[ignore = "1,000 clients"]
 fn a_thousand_clients_that_leave_leave_nothing() {
-    leave(1000);
+    leave(1000, None);
+}
+
+#[test]
+#[ignore = "needs haproxy"]
+fn clients_leave_through_haproxy() {
+    leave_through(Program::Haproxy);
+}
+
+#[test]
+#[ignore = "needs nginx"]
+fn clients_leave_through_nginx() {
+    leave_through(Program::Nginx);
+}
+
+#[test]
+#[ignore = "needs caddy"]
+fn clients_leave_through_caddy() {
+    leave_through(Program::Caddy);
+}
+
+/// Single clients, of which each must be noticed, and a thousand.
+fn leave_through(program: Program) {
+    leave_held(Some(program));
+    leave(1000, Some(program));
 }
 
 #[test]
@@ -60,12 +85,13 @@ fn bad_clients_change_none_of_a_thousand_texts() {
 }
 
 /// Most leave, one in ten stays.
-fn leave(clients: usize) {
+fn leave(clients: usize, proxy: Option<Program>) {
     let engine = engine(|config| {
         config.engine.max_concurrent = CONCURRENT;
         config.engine.queue = clients;
     });
-    let (server, seed, texts) = (Server::start(engine.clone()), random_seed(), texts(&engine));
+    let server = Server::start(engine.clone()).behind(proxy);
+    let (seed, texts) = (random_seed(), texts(&engine));
     let (address, texts) = (server.address, &texts);
     server.runtime.block_on(join_all((0..clients).map(|number| async move {
         let client = Client { seed, number };
@@ -255,7 +281,7 @@ impl Connection {
     fn text(&self) -> String {
         let answer = self.answer();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
-        assert!(head.starts_with("HTTP/1.0 200 "), "{answer}");
+        assert_eq!(head.split(' ').nth(1), Some("200"), "{answer}");
         let text = |json: &str| {
             let value: Value = serde_json::from_str(json).expect(json);
             value["choices"][0]["text"].as_str().unwrap_or_default().to_owned()

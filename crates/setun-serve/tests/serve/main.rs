@@ -14,6 +14,7 @@ mod limits;
 mod models;
 mod ollama;
 mod responses;
+mod reverse_proxy;
 mod sockets;
 mod structured;
 mod support;
