@@ -14,7 +14,7 @@ use crate::{
     fields::Fields,
     lifecycle::{Lifecycle, RequestGuard},
     limits::Limiter,
-    registry::{ModelRegistry, ModelView},
+    registry::{KeepAlive, ModelRegistry, ModelView},
     request_id::RequestId,
     request_list::RequestOrigin,
     served_model::ServedModel,
@@ -83,6 +83,15 @@ impl AppState {
     /// The model of a name. It is loaded if it is not.
     pub(crate) async fn find(&self, name: String) -> Result<ServedModel, ApiError> {
         Ok(self.registry.acquire(Some(name)).await?)
+    }
+
+    /// How long a model stays that is loaded; its name.
+    pub(crate) fn keep_model(
+        &self,
+        name: Option<String>,
+        keep_alive: KeepAlive,
+    ) -> Result<String, ApiError> {
+        Ok(self.registry.keep(name, keep_alive)?)
     }
 
     /// The models that are loaded, to look at.

@@ -73,9 +73,11 @@ impl GenerationRequest {
         mut guard: RequestGuard,
     ) -> Result<Running, ApiError> {
         let begun = Instant::now();
-        let (samples, task_model) = (self.samples, model.clone());
+        let mut request = self;
+        request.options.cache_salt = guard.cache_salt(request.options.cache_salt);
+        let (samples, task_model) = (request.samples, model.clone());
         let limiter = Arc::clone(&guard.limiter);
-        let streams = beside(move || self.streams(&task_model, &limiter)).await?;
+        let streams = beside(move || request.streams(&task_model, &limiter)).await?;
         guard.list(&model.name, &streams);
         Ok(Running { model, streams, samples, begun, guard })
     }

@@ -28,6 +28,7 @@ mod api_keys;
 mod app;
 mod blocking;
 mod bucket_counts;
+mod cache_salt;
 mod contents;
 mod conversation;
 mod embedding;

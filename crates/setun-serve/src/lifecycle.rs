@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch::Sender;
 
-use setun::GenerationStream;
+use setun::{Engine, GenerationStream};
 
 use crate::{
     error::ApiError,
@@ -90,6 +90,23 @@ impl RequestGuard {
     pub(crate) fn list(&mut self, model: &str, streams: &[GenerationStream]) {
         let texts = streams.iter().map(GenerationStream::cancel_handle).collect();
         self.listed = Some(self.state.under_way.add(model, self.origin.clone(), texts));
+    }
+
+    /// Its salt in the prefix cache, by its own one and by its key.
+    pub(crate) fn cache_salt(&self, own: Option<String>) -> Option<String> {
+        match &self.key {
+            Some(key) => key.cache_salt(own),
+            None => own,
+        }
+    }
+
+    /// The engine for its texts, with its own salt or that of its key.
+    pub(crate) fn salted(&self, engine: &Engine, own: Option<String>) -> Engine {
+        let engine = engine.clone();
+        match self.cache_salt(own) {
+            Some(salt) => engine.with_cache_salt(salt),
+            None => engine,
+        }
     }
 
     /// Holds it to limits, of which its key has a part.

@@ -19,6 +19,7 @@ pub struct ServeOptions {
     pub(crate) max_body_bytes: usize,
     pub(crate) origins: Vec<String>,
     pub(crate) has_vllm_metrics: bool,
+    pub(crate) isolates_keys: bool,
 }
 
 impl Default for ServeOptions {
@@ -33,6 +34,7 @@ impl Default for ServeOptions {
             max_body_bytes: MAX_BODY_BYTES,
             origins: vec![],
             has_vllm_metrics: false,
+            isolates_keys: false,
         }
     }
 }
@@ -97,6 +99,14 @@ impl ServeOptions {
     #[must_use]
     pub fn vllm_metrics(mut self, has_vllm_names: bool) -> Self {
         self.has_vllm_metrics = has_vllm_names;
+        self
+    }
+
+    /// Whether each key has a part of the prefix cache of its own, so that nobody learns from the time
+    /// of an answer how the prompts of other keys begin. Default: false.
+    #[must_use]
+    pub fn isolate_keys(mut self, isolates_keys: bool) -> Self {
+        self.isolates_keys = isolates_keys;
         self
     }
 

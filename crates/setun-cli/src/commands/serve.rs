@@ -168,8 +168,7 @@ impl Args {
         serve: &ServeSettings,
         registry: &ModelRegistry,
     ) -> Result<Option<String>, CliError> {
-        let folder = serve.models.as_deref();
-        let (mut specs, first) = models::specs(self, &serve.tables, folder, serve.store)?;
+        let (mut specs, first) = models::specs(self, serve)?;
         if let Some(spec) = specs.first_mut() {
             *spec = self.alias.iter().fold(spec.clone(), setun_serve::ModelSpec::alias);
         }
@@ -226,7 +225,7 @@ fn options(serve: &ServeSettings, address: SocketAddr, keys: ApiKeys) -> ServeOp
     if let Some(bytes) = serve.max_body_bytes {
         options = options.max_body_bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
-    options = options.limits(serve.limits());
+    options = options.limits(serve.limits()).isolate_keys(serve.isolate_keys);
     options = serve.allow_origin.iter().fold(options, ServeOptions::allow_origin);
     serve.allow_host.iter().fold(options, ServeOptions::allow_host)
 }
@@ -246,6 +245,10 @@ fn api_keys(serve: &ServeSettings) -> Result<ApiKeys, CliError> {
         let keys = ApiKeys::parse(&text);
         keys.map_err(|error| CliError::Usage(format!("{name}: {error}")))?;
         all = all + &text + "\n";
+    }
+    if serve.isolate_keys && all.is_empty() {
+        let message = format!("--isolate-keys needs keys, expected --api-keys or {KEYS}");
+        return Err(CliError::Usage(message));
     }
     Ok(ApiKeys::parse(&all).unwrap_or_default())
 }

@@ -85,6 +85,7 @@ fn models_of_a_folder_and_a_configuration_are_served_and_read_again() {
     let write = |name: &str| {
         let tables = format!(
             "[serve]\nmodels_folder = {golden:?}\nmemory_budget = '64MiB'\nkeep_alive = 300\n\
+             queue_timeout = 60.5\n\
              [[serve.models]]\nmodel = {story:?}\nname = '{name}'\naliases = ['small']\n\
              [batch]\nmax_concurrent = 4\n"
         );
@@ -125,4 +126,5 @@ fn keys_that_protect_nothing_are_refused() {
     std::fs::write(&file, "# none\n").expect("a file");
     let file = file.to_string_lossy();
     setun(&["serve", "--api-keys", &file]).wrong_usage("--api-keys: there is no key, expected");
+    setun(&["serve", "--isolate-keys"]).wrong_usage("--isolate-keys needs keys, expected --api-keys");
 }

@@ -12,6 +12,7 @@ mod limits;
 mod models;
 mod ollama;
 mod responses;
+mod salts;
 mod structured;
 mod support;
 mod ui;

@@ -5,7 +5,10 @@ use std::{fs, path::Path};
 use setun::{Engine, EngineConfig, checkpoint::Options, locate};
 use setun_serve::{KeepAlive, LoadProgress, ModelSpec, OpenError, OpenModel};
 
-use super::{Args, settings::ModelTable};
+use super::{
+    Args,
+    settings::{ModelTable, ServeSettings},
+};
 use crate::{
     args::start,
     error::CliError,
@@ -26,11 +29,11 @@ struct Opener {
 /// start beside those that are pinned.
 pub(super) fn specs(
     args: &Args,
-    tables: &[ModelTable],
-    folder: Option<&Path>,
-    has_store: bool,
+    serve: &ServeSettings,
 ) -> Result<(Vec<ModelSpec>, usize), CliError> {
-    let config = args.settings.engine_config(None)?;
+    let (folder, has_store) = (serve.models.as_deref(), serve.store);
+    let mut config = args.settings.engine_config(None)?;
+    config.generation.queue_timeout = serve.queue_timeout.or(config.generation.queue_timeout);
     let opener = |model: Option<&str>, draft: Option<&str>| Opener {
         model: model.map(str::to_owned),
         draft: draft.map(str::to_owned),
@@ -46,7 +49,7 @@ pub(super) fn specs(
         let opener = Opener { options, is_verified, ..opener(Some(model), draft) };
         specs.push(opener.spec(None)?);
     }
-    for table in tables {
+    for table in &serve.tables {
         specs.push(of_table(table, opener(Some(&table.model), table.draft.as_deref()))?);
     }
     let first = specs.len().min(1);

@@ -83,6 +83,17 @@ pub(super) struct ServeSettings {
     #[arg(long, value_name = "N")]
     pub(super) max_output_tokens: Option<NonZeroUsize>,
 
+    /// Each key has a part of the prefix cache of its own, so that nobody learns from times how the
+    /// prompts of others begin
+    #[arg(long)]
+    pub(super) isolate_keys: bool,
+
+    /// Seconds that a request may wait for its place in the batch, unless it says otherwise
+    /// (`queue_timeout`) [default: no limit]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[serde(deserialize_with = "read_seconds")]
+    pub(super) queue_timeout: Option<Duration>,
+
     /// Connections that are open at once; further ones wait [default: no limit]
     #[arg(long, value_name = "N")]
     pub(super) max_connections: Option<NonZeroUsize>,
@@ -144,6 +155,8 @@ impl ServeSettings {
             max_streams: given.max_streams.or(serve.max_streams),
             max_prompt_tokens: given.max_prompt_tokens.or(serve.max_prompt_tokens),
             max_output_tokens: given.max_output_tokens.or(serve.max_output_tokens),
+            isolate_keys: given.isolate_keys || serve.isolate_keys,
+            queue_timeout: given.queue_timeout.or(serve.queue_timeout),
             max_connections: given.max_connections.or(serve.max_connections),
             header_timeout: given.header_timeout.or(serve.header_timeout),
             body_timeout: given.body_timeout.or(serve.body_timeout),
