@@ -63,6 +63,10 @@ impl Inputs {
     ) -> Result<Vec<Embedding>, ApiError> {
         let Self { prompts, field, pooling, salt, is_normalised, is_cut } = self;
         let salted = guard.salted(&model.engine, salt);
+        if let Some(span) = &guard.span {
+            span.record_request(&model.name, &GenerateOptions::new(), 1);
+            span.record_texts(prompts.len());
+        }
         let refused = move |error: EngineError| ApiError::of_request(&error, field);
         let (engine, limiter) = (salted.clone(), Arc::clone(&guard.limiter));
         let tokens = move || {
@@ -71,10 +75,13 @@ impl Inputs {
             let check = |prompt| limiter.check_prompt(&engine, prompt, &options, field);
             tokens.iter().try_for_each(check).map(|()| tokens)
         };
-        let tokens = beside(tokens).await?;
+        let tokens = beside(tokens).await.map_err(|error| guard.failed(error))?;
         let embeddings = salted.embed(tokens, pooling, is_normalised).await;
         let embeddings = embeddings.into_iter().collect::<Result<Vec<_>, _>>();
-        let embeddings = embeddings.map_err(refused)?;
+        let embeddings = embeddings.map_err(|error| guard.failed(refused(error)))?;
+        if let Some(span) = &guard.span {
+            span.record_prompts(embeddings.iter().map(|embedding| embedding.tokens).sum());
+        }
         for embedding in &embeddings {
             model.metrics.add_prompt(embedding.tokens);
         }

@@ -76,8 +76,12 @@ impl GenerationRequest {
         let mut request = self;
         request.options.cache_salt = guard.cache_salt(request.options.cache_salt);
         let (samples, task_model) = (request.samples, model.clone());
+        if let Some(span) = &guard.span {
+            span.record_request(&model.name, &request.options, samples);
+        }
         let limiter = Arc::clone(&guard.limiter);
-        let streams = beside(move || request.streams(&task_model, &limiter)).await?;
+        let streams = beside(move || request.streams(&task_model, &limiter)).await;
+        let streams = streams.map_err(|error| guard.failed(error))?;
         guard.list(&model.name, &streams);
         Ok(Running { model, streams, samples, begun, guard })
     }
@@ -116,9 +120,13 @@ impl Running {
     pub(crate) async fn finish(self) -> Result<Vec<Completion>, ApiError> {
         let Self { model, streams, samples, begun, guard } = self;
         let all = try_join_all(streams.into_iter().map(GenerationStream::finish)).await;
-        let all = all.map_err(|error| ApiError::of_run(&error))?;
-        for (index, completion) in all.iter().enumerate() {
-            model.metrics.add_done(&completion.done, index % samples == 0, begun.elapsed());
+        let all = all.map_err(|error| guard.failed(ApiError::of_run(&error)))?;
+        for (index, Completion { done, .. }) in all.iter().enumerate() {
+            let is_first = index % samples == 0;
+            model.metrics.add_done(done, is_first, begun.elapsed());
+            if let Some(span) = &guard.span {
+                span.record_done(done, is_first);
+            }
         }
         drop(guard);
         Ok(all)
@@ -130,9 +138,12 @@ impl Running {
     /// alone, as their queues are bounded.
     pub(crate) async fn respond<E: Encoder>(self, encoder: E) -> Result<Response, ApiError> {
         let Self { model, streams, samples, begun, guard } = self;
-        let guards = (guard.limiter.open_stream()?, guard);
+        if let Some(span) = &guard.span {
+            span.record_stream();
+        }
+        let opened = guard.limiter.open_stream().map_err(|error| guard.failed(error))?;
         let streams = numbered(streams);
-        let mut events = Events { model, streams, samples, begun, _guards: guards };
+        let mut events = Events { model, streams, samples, begun, guard, _opened: opened };
         let Some(first) = events.next().await else {
             return Err(ApiError::internal("there is no text"));
         };
@@ -157,7 +168,8 @@ struct Events {
     streams: SelectAll<BoxStream<'static, NumberedEvent>>,
     samples: usize,
     begun: Instant,
-    _guards: (StreamGuard, RequestGuard),
+    guard: RequestGuard,
+    _opened: StreamGuard,
 }
 
 impl Events {
@@ -166,8 +178,12 @@ impl Events {
         if let Ok(Event::Done(done)) = &event {
             let is_first = index % self.samples == 0;
             self.model.metrics.add_done(done, is_first, self.begun.elapsed());
+            if let Some(span) = &self.guard.span {
+                span.record_done(done, is_first);
+            }
         }
-        Some(event.map(|event| (index, event)).map_err(|error| ApiError::of_run(&error)))
+        let failed = |error| self.guard.failed(ApiError::of_run(&error));
+        Some(event.map(|event| (index, event)).map_err(failed))
     }
 }
 

@@ -56,6 +56,7 @@ mod score;
 mod served_model;
 mod server;
 mod server_metrics;
+mod spans;
 mod sse;
 mod status;
 mod streamed;
@@ -74,3 +75,4 @@ pub use registry::{
 };
 pub use router::router;
 pub use server::{serve, serve_with};
+pub use spans::{ExportError, SpanExporter};

@@ -10,6 +10,7 @@ use crate::{
     error::ApiError,
     limits::{KeyGuard, Limiter},
     request_list::{RequestList, RequestOrigin},
+    spans::RequestSpan,
 };
 
 /// Counts the requests under way and ends a server gracefully. Clones share their state.
@@ -32,6 +33,8 @@ pub(crate) struct RequestGuard {
     listed: Option<String>,
     pub(crate) limiter: Arc<Limiter>,
     key: Option<KeyGuard>,
+    /// Its span, where spans are exported.
+    pub(crate) span: Option<RequestSpan>,
 }
 
 impl Lifecycle {
@@ -69,7 +72,7 @@ impl Lifecycle {
         self.0.requests.send_modify(|requests| *requests += 1);
         let state = Arc::clone(&self.0);
         let limiter = Arc::default();
-        let guard = RequestGuard { state, origin, listed: None, limiter, key: None };
+        let guard = RequestGuard { state, origin, listed: None, limiter, key: None, span: None };
         // After it was counted, so that none is taken that the end does not wait for.
         if self.is_draining() { Err(ApiError::draining()) } else { Ok(guard) }
     }
@@ -88,6 +91,9 @@ impl Lifecycle {
 impl RequestGuard {
     /// Lists the generations of the request until its end.
     pub(crate) fn list(&mut self, model: &str, streams: &[GenerationStream]) {
+        if let Some(span) = &self.span {
+            span.record_texts(streams.len());
+        }
         let texts = streams.iter().map(GenerationStream::cancel_handle).collect();
         self.listed = Some(self.state.under_way.add(model, self.origin.clone(), texts));
     }
@@ -107,6 +113,14 @@ impl RequestGuard {
             Some(salt) => engine.with_cache_salt(salt),
             None => engine,
         }
+    }
+
+    /// Adds an error to its span.
+    pub(crate) fn failed(&self, error: ApiError) -> ApiError {
+        if let Some(span) = &self.span {
+            span.record_error(&error);
+        }
+        error
     }
 
     /// Holds it to limits, of which its key has a part.

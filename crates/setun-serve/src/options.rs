@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::{access::Hosts, api_keys::ApiKeys, lifecycle::Lifecycle, limits::Limits};
+use crate::{
+    access::Hosts, api_keys::ApiKeys, lifecycle::Lifecycle, limits::Limits, spans::SpanExporter,
+};
 
 /// Largest body of a request by default, in bytes.
 const MAX_BODY_BYTES: usize = 8 << 20;
@@ -20,6 +22,7 @@ pub struct ServeOptions {
     pub(crate) origins: Vec<String>,
     pub(crate) has_vllm_metrics: bool,
     pub(crate) isolates_keys: bool,
+    pub(crate) spans: Option<SpanExporter>,
 }
 
 impl Default for ServeOptions {
@@ -35,6 +38,7 @@ impl Default for ServeOptions {
             origins: vec![],
             has_vllm_metrics: false,
             isolates_keys: false,
+            spans: None,
         }
     }
 }
@@ -107,6 +111,13 @@ impl ServeOptions {
     #[must_use]
     pub fn isolate_keys(mut self, isolates_keys: bool) -> Self {
         self.isolates_keys = isolates_keys;
+        self
+    }
+
+    /// What exports a span of each request that runs a model. Default: nothing.
+    #[must_use]
+    pub fn spans(mut self, exporter: SpanExporter) -> Self {
+        self.spans = Some(exporter);
         self
     }
 

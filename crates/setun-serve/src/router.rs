@@ -58,7 +58,7 @@ fn routes(models: ModelRegistry, options: ServeOptions) -> Router {
     let limiter = Limiter::new(options.limits, options.isolates_keys);
     let metrics = ServerMetrics::new(options.has_vllm_metrics);
     let app = AppState::new(models, lifecycle, Arc::clone(&limiter), max_body_bytes, metrics);
-    let app = Arc::new(app);
+    let app = Arc::new(app.with_spans(options.spans));
     let cors = cors(&origins);
     let access = Arc::new(Access { api_keys, hosts, is_loopback, origins, limiter });
     let routes = Router::new()

@@ -83,6 +83,7 @@ functions! {
     ModelRegistry::keep_alive(any(), any());
     ServeOptions::limits(any(), any());
     ServeOptions::isolate_keys(any(), any());
+    ServeOptions::spans(any(), any());
 }
 
 fn compiled<T>(_: T) {}

@@ -1,6 +1,7 @@
 //! `setun serve`: an HTTP server with the APIs of `OpenAI` and Ollama.
 
 mod models;
+mod otlp;
 mod service;
 mod settings;
 
@@ -109,6 +110,8 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         .vllm_metrics(args.metrics_compat == MetricNames::Vllm)
         .lifecycle(lifecycle.clone());
     let limits = serve.limits();
+    let spans = serve.otlp_endpoint.as_deref().map(otlp::exporter).transpose()?;
+    let options = spans.iter().cloned().fold(options, ServeOptions::spans);
     let router = router(registry.clone(), options);
     let _guard = interrupt::on_signal({
         let lifecycle = lifecycle.clone();
@@ -135,6 +138,9 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         }
     });
     runtime.shutdown_background(); // which drops what has not ended
+    if let Some(spans) = spans {
+        spans.close();
+    }
     let ended = ended.map_err(|error: LoadError| CliError::Load(error.reason()))?;
     match ended.map_err(io::Error::other).flatten() {
         Ok(true) => registry.close(),

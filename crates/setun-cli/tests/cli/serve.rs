@@ -2,8 +2,9 @@
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     process::{Child, ChildStderr},
+    thread,
 };
 
 use crate::{
@@ -63,15 +64,39 @@ impl Drop for Server {
     }
 }
 
-/// Without a model it is the embedded one, whose text is that of `setun run`.
+/// A request that a collector gets: its head and its body.
+fn received(collector: &TcpListener) -> (String, Vec<u8>) {
+    let (socket, _) = collector.accept().expect("a connection");
+    let (mut socket, mut head) = (BufReader::new(socket), String::new());
+    while !head.ends_with("\r\n\r\n") && socket.read_line(&mut head).expect("a line") > 0 {}
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    let mut body = vec![0; length.unwrap_or_default()];
+    socket.read_exact(&mut body).expect("a body");
+    let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
+    let _ = socket.get_mut().write_all(answer); // of a request that there was
+    (head, body)
+}
+
+/// Without a model it is the embedded one, whose text is that of `setun run`. A collector gets the span
+/// of the request before the end.
 #[test]
 fn a_completion_is_the_text_of_run_and_a_signal_ends_the_server() {
-    let server = Server::start(&[], "setun-stories");
+    let collector = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = collector.local_addr().expect("an address");
+    let received = thread::spawn(move || received(&collector));
+    let server =
+        Server::start(&["--otlp-endpoint", &format!("http://{address}")], "setun-stories");
     let body = r#"{"prompt": "Once upon a time", "seed": 5, "max_tokens": 12}"#;
     let json = server.ask("POST /v1/completions", body);
     let run = setun(&["run", "--seed", "5", "--max-tokens", "12", "Once upon a time"]).text();
     assert_eq!(json["choices"][0]["text"].as_str(), run.strip_suffix('\n'));
     server.end();
+    drop(TcpStream::connect(address)); // so that the collector does not wait where nothing has come
+    let (head, body) = received.join().expect("no panic");
+    assert!(head.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{head}");
+    let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+    let span = &body["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
+    assert_eq!(span["name"], "text_completion setun-stories");
 }
 
 /// A folder's models and those of a table are loaded when they are requested; SIGHUP reads the tables
@@ -126,5 +151,6 @@ fn keys_that_protect_nothing_are_refused() {
     std::fs::write(&file, "# none\n").expect("a file");
     let file = file.to_string_lossy();
     setun(&["serve", "--api-keys", &file]).wrong_usage("--api-keys: there is no key, expected");
+    setun(&["serve", "--otlp-endpoint", "localhost:4318"]).wrong_usage("--otlp-endpoint: expected");
     setun(&["serve", "--isolate-keys"]).wrong_usage("--isolate-keys needs keys, expected --api-keys");
 }

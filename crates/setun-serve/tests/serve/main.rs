@@ -13,6 +13,7 @@ mod models;
 mod ollama;
 mod responses;
 mod salts;
+mod spans;
 mod structured;
 mod support;
 mod ui;

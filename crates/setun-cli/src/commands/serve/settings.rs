@@ -94,6 +94,11 @@ pub(super) struct ServeSettings {
     #[serde(deserialize_with = "read_seconds")]
     pub(super) queue_timeout: Option<Duration>,
 
+    /// Collector of OpenTelemetry that gets a span of each request, such as `http://127.0.0.1:4318`
+    /// [default: none]
+    #[arg(long, value_name = "URL")]
+    pub(super) otlp_endpoint: Option<String>,
+
     /// Connections that are open at once; further ones wait [default: no limit]
     #[arg(long, value_name = "N")]
     pub(super) max_connections: Option<NonZeroUsize>,
@@ -157,6 +162,7 @@ impl ServeSettings {
             max_output_tokens: given.max_output_tokens.or(serve.max_output_tokens),
             isolate_keys: given.isolate_keys || serve.isolate_keys,
             queue_timeout: given.queue_timeout.or(serve.queue_timeout),
+            otlp_endpoint: given.otlp_endpoint.or(serve.otlp_endpoint),
             max_connections: given.max_connections.or(serve.max_connections),
             header_timeout: given.header_timeout.or(serve.header_timeout),
             body_timeout: given.body_timeout.or(serve.body_timeout),
