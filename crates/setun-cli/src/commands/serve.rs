@@ -101,6 +101,7 @@ enum MetricNames {
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let serve = args.serve.with_file(args.settings.config.as_ref())?;
     let keys = api_keys(&serve)?;
+    let spans = serve.otlp_endpoint.as_deref().map(otlp::exporter).transpose()?;
     let runtime = runtime()?;
     // Before the work of loading: a port that is taken is no use.
     let (listener, address) = args.listen(&runtime)?;
@@ -110,7 +111,6 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         .vllm_metrics(args.metrics_compat == MetricNames::Vllm)
         .lifecycle(lifecycle.clone());
     let limits = serve.limits();
-    let spans = serve.otlp_endpoint.as_deref().map(otlp::exporter).transpose()?;
     let options = spans.iter().cloned().fold(options, ServeOptions::spans);
     let router = router(registry.clone(), options);
     let _guard = interrupt::on_signal({

@@ -53,7 +53,7 @@ struct Record {
 impl RequestSpan {
     /// Of a request that runs a model, unless its client samples it out.
     pub(crate) fn begin(exporter: &SpanExporter, path: &str, headers: &HeaderMap) -> Option<Self> {
-        let (_, operation) = OPERATIONS.iter().find(|(route, _)| *route == path)?;
+        let &(_, operation) = OPERATIONS.iter().find(|(route, _)| *route == path)?;
         let trace = TraceContext::of(headers);
         if trace.as_ref().is_some_and(|trace| !trace.is_sampled()) {
             return None;
