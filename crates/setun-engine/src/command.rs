@@ -41,11 +41,7 @@ pub(crate) enum MaintenanceTask {
     /// Report the metrics, without sequences that have left.
     Metrics(oneshot::Sender<EngineMetrics>),
     /// Give what the cache has of these tokens with this salt.
-    Save {
-        salt: Option<CacheSalt>,
-        tokens: Vec<u32>,
-        reply: oneshot::Sender<Result<Saved, Error>>,
-    },
+    Save { salt: Option<CacheSalt>, tokens: Vec<u32>, reply: oneshot::Sender<Result<Saved, Error>> },
     /// Take what was saved into the cache with this salt, if it is of this model.
     Restore {
         salt: Option<CacheSalt>,

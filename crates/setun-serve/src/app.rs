@@ -18,8 +18,8 @@ use crate::{
     request_id::RequestId,
     request_list::RequestOrigin,
     served_model::ServedModel,
-    spans::{RequestSpan, SpanExporter},
     server_metrics::ServerMetrics,
+    spans::{RequestSpan, SpanExporter},
 };
 
 /// A handle to the state.

@@ -6,7 +6,9 @@ use setun_tests::fixture;
 
 use super::{MODEL, greedy};
 
-const PROMPT: &str = "Once upon a time there was a little dog who liked to play in the park. He ran.";
+/// Longer than a block of the cache.
+const PROMPT: &str = "Once upon a time there was a little dog who liked to play in the park. He ran and ran, \
+    and then he saw a big red ball. He wanted to play with the ball, but the ball was too big for him.";
 
 fn engine() -> Engine {
     let model = Model::open(fixture(MODEL)).expect("the story model");

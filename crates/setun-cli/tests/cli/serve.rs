@@ -84,8 +84,7 @@ fn a_completion_is_the_text_of_run_and_a_signal_ends_the_server() {
     let collector = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = collector.local_addr().expect("an address");
     let received = thread::spawn(move || received(&collector));
-    let server =
-        Server::start(&["--otlp-endpoint", &format!("http://{address}")], "setun-stories");
+    let server = Server::start(&["--otlp-endpoint", &format!("http://{address}")], "setun-stories");
     let body = r#"{"prompt": "Once upon a time", "seed": 5, "max_tokens": 12}"#;
     let json = server.ask("POST /v1/completions", body);
     let run = setun(&["run", "--seed", "5", "--max-tokens", "12", "Once upon a time"]).text();
@@ -152,5 +151,6 @@ fn keys_that_protect_nothing_are_refused() {
     let file = file.to_string_lossy();
     setun(&["serve", "--api-keys", &file]).wrong_usage("--api-keys: there is no key, expected");
     setun(&["serve", "--otlp-endpoint", "localhost:4318"]).wrong_usage("--otlp-endpoint: expected");
-    setun(&["serve", "--isolate-keys"]).wrong_usage("--isolate-keys needs keys, expected --api-keys");
+    setun(&["serve", "--isolate-keys"])
+        .wrong_usage("--isolate-keys needs keys, expected --api-keys");
 }

@@ -72,7 +72,8 @@ impl Engine {
     /// Options of a request that generates no token.
     pub(crate) fn prompt_only(&self) -> GenerateOptions {
         let GenerateOptions { timeout, queue_timeout, priority, .. } = self.shared.defaults;
-        let options = GenerateOptions { timeout, queue_timeout, priority, ..GenerateOptions::new() };
+        let options =
+            GenerateOptions { timeout, queue_timeout, priority, ..GenerateOptions::new() };
         options.lookahead(0)
     }
 

@@ -42,11 +42,7 @@ impl Scheduler {
         self.poll_monitor().await
     }
 
-    async fn save(
-        &mut self,
-        salt: Option<&CacheSalt>,
-        tokens: Vec<u32>,
-    ) -> Result<Saved, Error> {
+    async fn save(&mut self, salt: Option<&CacheSalt>, tokens: Vec<u32>) -> Result<Saved, Error> {
         let fingerprint = self.fingerprint().await?;
         // Held, so that they stay while they are read.
         let kv_slot = self.kv.pool.create_from(salt, &tokens);

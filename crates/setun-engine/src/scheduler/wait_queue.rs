@@ -187,7 +187,8 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_waits_for_its_first_place_as_long_as_it_may_and_for_another_as_long_as_it_takes() {
+    fn a_sequence_waits_for_its_first_place_as_long_as_it_may_and_for_another_as_long_as_it_takes()
+    {
         let mut queue = queue(&[0]);
         for seconds in [5, 3, 3] {
             let mut request = request(vec![1], 1);

@@ -66,7 +66,8 @@ fn keep_alive(fields: &Fields, value: &Value) -> Result<KeepAlive, ApiError> {
 /// The seconds of a duration as Go writes it, such as `1h30m`; without a unit they are seconds.
 fn duration(text: &str) -> Option<f64> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let sum = if unsigned.chars().all(is_of_number) { unsigned.parse().ok()? } else { sum(unsigned)? };
+    let sum =
+        if unsigned.chars().all(is_of_number) { unsigned.parse().ok()? } else { sum(unsigned)? };
     Some(if text.starts_with('-') { -sum } else { sum })
 }
 

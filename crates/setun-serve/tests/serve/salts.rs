@@ -6,7 +6,9 @@ use setun_serve::{ApiKeys, ServeOptions, router};
 
 use crate::support::{Answer, engine, send, with};
 
-const TEXT: &str = "Once upon a time there was a little dog who liked to play in the park. He ran.";
+/// Longer than a block of the cache.
+const TEXT: &str = "Once upon a time there was a little dog who liked to play in the park. He ran and ran, \
+    and then he saw a big red ball. He wanted to play with the ball, but the ball was too big for him.";
 
 async fn ask(router: &Router, key: &str, path: &str, body: &Value) -> Answer {
     let request = Request::post(path).header("authorization", format!("Bearer {key}"));
@@ -58,7 +60,8 @@ async fn every_api_takes_a_salt() {
         assert_eq!(cached(&router, "first", path, &body).await, 0, "without a salt");
     }
     for path in [completions, "/v1/embeddings", "/score"] {
-        let empty = json!({"prompt": TEXT, "input": TEXT, "continuations": ["a"], "cache_salt": ""});
+        let empty =
+            json!({"prompt": TEXT, "input": TEXT, "continuations": ["a"], "cache_salt": ""});
         let error = ask(&router, "first", path, &empty).await.error();
         assert_eq!([&error["param"], &error["code"]], ["cache_salt", "invalid_value"], "{error}");
     }
