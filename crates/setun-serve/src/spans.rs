@@ -44,7 +44,7 @@ struct Exporting {
 #[derive(Debug)]
 struct Span {
     trace_id: String,
-    span_id: String,
+    id: String,
     /// That of the client's span, if there is one.
     parent_id: Option<String>,
     name: String,
@@ -92,9 +92,9 @@ impl SpanExporter {
 
     fn export(&self, span: Span) {
         let exporting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let sent = exporting.as_ref().map(|exporting| exporting.spans.try_send(span));
-        if !matches!(sent, Some(Ok(()))) {
-            debug!(target: "setun_serve", "a span is dropped: too many wait for the collector");
+        let has_room = |exporting: &Exporting| exporting.spans.try_send(span).is_ok();
+        if !exporting.as_ref().is_some_and(has_room) {
+            debug!(target: "setun_serve", "a span is dropped: too many wait, or the end has come");
         }
     }
 }

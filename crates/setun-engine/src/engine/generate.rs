@@ -71,9 +71,9 @@ impl Engine {
 
     /// Options of a request that generates no token.
     pub(crate) fn prompt_only(&self) -> GenerateOptions {
-        let GenerateOptions { timeout, queue_timeout, priority, .. } = self.shared.defaults;
+        let GenerateOptions { timeout, priority, queue_timeout, .. } = self.shared.defaults;
         let options =
-            GenerateOptions { timeout, queue_timeout, priority, ..GenerateOptions::new() };
+            GenerateOptions { timeout, priority, queue_timeout, ..GenerateOptions::new() };
         options.lookahead(0)
     }
 

@@ -116,12 +116,12 @@ impl Prefixes {
         let paths = self
             .paths
             .drain()
-            .map(|((parent, tokens), block)| ((parent.map(&moved), tokens), moved(block)));
+            .map(|((parent, tokens), block)| ((parent.map(moved), tokens), moved(block)));
         self.paths = paths.collect();
         let nodes = self
             .nodes
             .drain()
-            .map(|(block, node)| (moved(block), Node { parent: node.parent.map(&moved), ..node }));
+            .map(|(block, node)| (moved(block), Node { parent: node.parent.map(moved), ..node }));
         self.nodes = nodes.collect();
     }
 

@@ -1,4 +1,4 @@
-//! How long a request has its model stay loaded.
+//! The time that a request has its model stay loaded.
 
 use std::time::Duration;
 

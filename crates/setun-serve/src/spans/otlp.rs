@@ -28,7 +28,7 @@ pub(super) fn body(spans: &[Span]) -> Vec<u8> {
 fn span(span: &Span) -> Value {
     let mut value = json!({
         "traceId": span.trace_id,
-        "spanId": span.span_id,
+        "spanId": span.id,
         "name": span.name,
         "kind": KIND_SERVER,
         "startTimeUnixNano": nanoseconds(span.begin),

@@ -128,7 +128,7 @@ impl Drop for RequestSpan {
         let ids = self.trace.as_ref().map(|trace| (trace.trace_id(), trace.parent_id()));
         self.exporter.export(Span {
             trace_id: ids.map_or_else(|| new_id("") + &new_id("")[..8], |(id, _)| id.to_owned()),
-            span_id: new_id("")[8..].to_owned(),
+            id: new_id("")[8..].to_owned(),
             parent_id: ids.map(|(_, id)| id.to_owned()),
             name: format!("{} {model}", self.operation),
             begin: self.begin,
