@@ -3,8 +3,8 @@
 //! A sequence is a list of blocks and a length. Blocks are counted by reference, so that a
 //! fork shares them; a shared block is copied when one of its owners is about to write to it.
 //! Full blocks whose tokens are recorded are found again by these tokens (`prefixes`), for as long
-//! as their memory is not needed; a [`CacheSalt`] hides those of one sequence from others. This is bookkeeping only: the memory belongs to a backend, which
-//! makes the copies.
+//! as their memory is not needed; those of a [`CacheSalt`] are found with it alone. This is
+//! bookkeeping only: the memory belongs to a backend, which makes the copies.
 
 mod compact;
 mod prefixes;
@@ -94,9 +94,9 @@ impl PagedCache {
         (blocks.len(), idle)
     }
 
-    /// Records what the full blocks of a sequence hold, so that others of its salt find them by it. A block
-    /// whose equal is recorded already gives way to that one. `tokens` are those of its positions;
-    /// all of them have been computed, and no copy is pending.
+    /// Records what the full blocks of a sequence hold, so that others of its salt find them by it.
+    /// A block whose equal is recorded already gives way to that one. `tokens` are those of its
+    /// positions; all of them have been computed, and no copy is pending.
     ///
     /// # Errors
     ///

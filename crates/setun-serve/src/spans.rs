@@ -9,13 +9,14 @@ use std::{
     fmt, io,
     sync::{
         Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant, SystemTime},
 };
 
-use tracing::{debug, warn};
+use tracing::warn;
 
 pub(crate) use request::RequestSpan;
 
@@ -33,11 +34,21 @@ pub type ExportError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Exports spans of requests on a thread of its own. Clones share it.
 #[derive(Clone)]
-pub struct SpanExporter(Arc<Mutex<Option<Exporting>>>);
+pub struct SpanExporter {
+    exporting: Arc<Mutex<Option<Exporting>>>,
+    progress: Arc<Progress>,
+}
 
 struct Exporting {
     spans: SyncSender<Span>,
     thread: JoinHandle<()>,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    /// Spans that found no room since the last batch.
+    dropped: AtomicUsize,
+    is_closing: AtomicBool,
 }
 
 /// A span that has ended.
@@ -76,25 +87,31 @@ impl SpanExporter {
         send: impl FnMut(Vec<u8>) -> Result<(), ExportError> + Send + 'static,
     ) -> io::Result<Self> {
         let (spans, receiver) = sync_channel(MAX_WAITING);
+        let progress = Arc::<Progress>::default();
         let thread = thread::Builder::new().name("setun-spans".to_owned());
-        let thread = thread.spawn(move || export_all(&receiver, send))?;
-        Ok(Self(Arc::new(Mutex::new(Some(Exporting { spans, thread })))))
+        let thread = thread.spawn({
+            let progress = Arc::clone(&progress);
+            move || export_all(&receiver, &progress, send)
+        })?;
+        Ok(Self { exporting: Arc::new(Mutex::new(Some(Exporting { spans, thread }))), progress })
     }
 
-    /// Sends what waits, and ends. Later spans are dropped.
+    /// Sends what waits, up to the first failure, and ends. Later spans are dropped.
     pub fn close(&self) {
-        let exporting = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.progress.is_closing.store(true, Ordering::Relaxed);
+        let exporting = self.exporting.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Exporting { spans, thread }) = exporting {
             drop(spans);
             let _ = thread.join(); // one that panicked has ended, too
         }
     }
 
+    /// Never waits.
     fn export(&self, span: Span) {
-        let exporting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let exporting = self.exporting.lock().unwrap_or_else(PoisonError::into_inner);
         let has_room = |exporting: &Exporting| exporting.spans.try_send(span).is_ok();
         if !exporting.as_ref().is_some_and(has_room) {
-            debug!(target: "setun_serve", "a span is dropped: too many wait, or the end has come");
+            self.progress.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -105,7 +122,11 @@ impl fmt::Debug for SpanExporter {
     }
 }
 
-fn export_all(spans: &Receiver<Span>, mut send: impl FnMut(Vec<u8>) -> Result<(), ExportError>) {
+fn export_all(
+    spans: &Receiver<Span>,
+    progress: &Progress,
+    mut send: impl FnMut(Vec<u8>) -> Result<(), ExportError>,
+) {
     while let Ok(first) = spans.recv() {
         let (mut batch, begun) = (vec![first], Instant::now());
         while batch.len() < MAX_BATCH {
@@ -116,6 +137,52 @@ fn export_all(spans: &Receiver<Span>, mut send: impl FnMut(Vec<u8>) -> Result<()
         if let Err(error) = send(otlp::body(&batch)) {
             let spans = batch.len();
             warn!(target: "setun_serve", spans, %error, "spans are lost: the collector did not take them");
+            if progress.is_closing.load(Ordering::Relaxed) {
+                return; // it does not hold up the end
+            }
         }
+        let spans = progress.dropped.swap(0, Ordering::Relaxed);
+        if spans > 0 {
+            warn!(target: "setun_serve", spans, "spans are lost: too many waited for the collector");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    fn span() -> Span {
+        let (id, name) = (String::new(), String::new());
+        let time = SystemTime::UNIX_EPOCH;
+        let (parent_id, error, attributes) = (None, None, vec![]);
+        let trace_id = String::new();
+        Span { trace_id, id, parent_id, name, begin: time, end: time, attributes, error }
+    }
+
+    #[test]
+    fn a_collector_that_does_not_answer_holds_up_neither_requests_nor_the_end() {
+        let (answer, answers) = channel::<()>();
+        let (sent, bodies) = channel();
+        let exporter = SpanExporter::new(move |body| {
+            let spans = serde_json::from_slice::<serde_json::Value>(&body)?;
+            sent.send(spans["resourceSpans"][0]["scopeSpans"][0]["spans"].clone())?;
+            answers.recv().map_err(Into::into)
+        });
+        let exporter = exporter.expect("a thread");
+        (0..MAX_BATCH).for_each(|_| exporter.export(span()));
+        let first = bodies.recv().expect("a batch");
+        let rest = MAX_WAITING + 3;
+        (0..rest).for_each(|_| exporter.export(span()));
+        let dropped = exporter.progress.dropped.load(Ordering::Relaxed);
+        exporter.progress.is_closing.store(true, Ordering::Relaxed);
+        drop(answer); // which fails
+        exporter.close();
+        let count = |spans: serde_json::Value| spans.as_array().map_or(0, Vec::len);
+        let first = count(first);
+        assert_eq!(first + MAX_WAITING + dropped, MAX_BATCH + rest);
+        assert_eq!(bodies.iter().count(), 0, "the end tries no further batch");
     }
 }

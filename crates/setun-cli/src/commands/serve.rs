@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use clap::{ValueEnum, builder::NonEmptyStringValueParser};
+use clap::builder::NonEmptyStringValueParser;
 use futures::future::{Either, select};
 use setun_serve::{ApiKeys, Lifecycle, LoadError, ModelRegistry, ServeOptions, router, serve_with};
 use tokio::{
@@ -27,7 +27,7 @@ use crate::{
     logging::LogFormat,
     output::{counted, report},
 };
-use settings::ServeSettings;
+use settings::{MetricNames, ServeSettings};
 
 /// The environment variable with keys of clients, one a line.
 const KEYS: &str = "SETUN_API_KEYS";
@@ -74,10 +74,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     serve: ServeSettings,
 
-    /// Names of the metrics at `/metrics`
-    #[arg(long, value_name = "NAMES", value_enum, default_value_t)]
-    metrics_compat: MetricNames,
-
     /// How the log is written that `RUST_LOG` asks for, such as `setun_serve=info`
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub(super) log_format: LogFormat,
@@ -85,16 +81,6 @@ pub(crate) struct Args {
     /// Seconds in which requests under way may end after a signal
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     grace_time: u32,
-}
-
-/// Prefixes of metrics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum MetricNames {
-    /// `setun_`
-    #[default]
-    Setun,
-    /// `vllm:` for metrics that vLLM has too, for its dashboards
-    Vllm,
 }
 
 /// See [`Args`].
@@ -107,9 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let (listener, address) = args.listen(&runtime)?;
     let (registry, at_start) = args.registry(&serve)?;
     let lifecycle = Lifecycle::new();
-    let options = options(&serve, address, keys.clone())
-        .vllm_metrics(args.metrics_compat == MetricNames::Vllm)
-        .lifecycle(lifecycle.clone());
+    let options = options(&serve, address, keys.clone()).lifecycle(lifecycle.clone());
     let limits = serve.limits();
     let options = spans.iter().cloned().fold(options, ServeOptions::spans);
     let router = router(registry.clone(), options);
@@ -232,6 +216,7 @@ fn options(serve: &ServeSettings, address: SocketAddr, keys: ApiKeys) -> ServeOp
         options = options.max_body_bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
     options = options.limits(serve.limits()).isolate_keys(serve.isolate_keys);
+    options = options.vllm_metrics(serve.metrics_compat == Some(MetricNames::Vllm));
     options = serve.allow_origin.iter().fold(options, ServeOptions::allow_origin);
     serve.allow_host.iter().fold(options, ServeOptions::allow_host)
 }

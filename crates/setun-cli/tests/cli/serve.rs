@@ -7,13 +7,17 @@ use std::{
     thread,
 };
 
+use tempfile::TempDir;
+
 use crate::{
+    models::{in_store, outcome, with_model},
     signals::send,
-    support::{command, model, setun},
+    support::{model, setun},
 };
 
 /// A server, and what it reports.
 struct Server {
+    _home: TempDir,
     child: Child,
     stderr: BufReader<ChildStderr>,
     address: String,
@@ -22,14 +26,19 @@ struct Server {
 impl Server {
     /// Waits until it says that it serves this.
     fn start(args: &[&str], served: &str) -> Self {
+        Self::with_store(tempfile::tempdir().expect("a folder"), args, served)
+    }
+
+    /// One with this store and nothing of the user's environment.
+    fn with_store(home: TempDir, args: &[&str], served: &str) -> Self {
         let args = [&["serve", "--port", "0"], args].concat();
-        let mut child = command(&args).spawn().expect("the command is built");
+        let mut child = in_store(&home, &args).spawn().expect("the command is built");
         let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
         let mut line = String::new();
         stderr.read_line(&mut line).expect("a line");
         let address = line.trim_end().strip_prefix(&format!("serving {served} at http://"));
         let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
-        Self { child, stderr, address }
+        Self { _home: home, child, stderr, address }
     }
 
     fn line(&mut self) -> String {
@@ -38,16 +47,20 @@ impl Server {
         line
     }
 
-    /// The body of an answer.
+    /// The body of an answer, in JSON.
     fn ask(&self, head: &str, body: &str) -> serde_json::Value {
+        serde_json::from_str(&self.body(head, body)).expect("JSON")
+    }
+
+    fn body(&self, head: &str, body: &str) -> String {
         let mut socket = TcpStream::connect(&self.address).expect("a connection");
         let head = format!("{head} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
         let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
         socket.write_all(request.as_bytes()).expect("it is taken");
         let mut answer = String::new();
         socket.read_to_string(&mut answer).expect("an answer");
-        let (_, json) = answer.split_once("\r\n\r\n").expect("a body");
-        serde_json::from_str(json).expect("JSON")
+        let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+        body.to_owned()
     }
 
     fn end(mut self) {
@@ -99,7 +112,7 @@ fn a_completion_is_the_text_of_run_and_a_signal_ends_the_server() {
 }
 
 /// A folder's models and those of a table are loaded when they are requested; SIGHUP reads the tables
-/// again, and what is wrong in them changes nothing.
+/// again, and what is wrong in them changes nothing. A collector that is away disturbs nothing.
 #[test]
 fn models_of_a_folder_and_a_configuration_are_served_and_read_again() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -109,7 +122,7 @@ fn models_of_a_folder_and_a_configuration_are_served_and_read_again() {
     let write = |name: &str| {
         let tables = format!(
             "[serve]\nmodels_folder = {golden:?}\nmemory_budget = '64MiB'\nkeep_alive = 300\n\
-             queue_timeout = 60.5\n\
+             queue_timeout = 60.5\nmetrics_compat = 'vllm'\notlp_endpoint = 'http://127.0.0.1:1'\n\
              [[serve.models]]\nmodel = {story:?}\nname = '{name}'\naliases = ['small']\n\
              [batch]\nmax_concurrent = 4\n"
         );
@@ -130,6 +143,8 @@ fn models_of_a_folder_and_a_configuration_are_served_and_read_again() {
             (&name.into(), &2.into())
         );
     }
+    let metrics = server.body("GET /metrics", "");
+    assert!(metrics.contains("\nvllm:generation_tokens_total{"), "{metrics}");
     write("tale");
     send("-HUP", &server.child);
     assert!(server.line().starts_with("reloaded: "));
@@ -140,6 +155,24 @@ fn models_of_a_folder_and_a_configuration_are_served_and_read_again() {
     let refused = server.line();
     assert!(refused.starts_with("not reloaded: ") && refused.contains("line 2"), "{refused}");
     assert_eq!(complete(&server, "small")["model"], "small");
+    server.end();
+}
+
+/// A pulled model is loaded by the first request, under its name and its alias.
+#[test]
+fn models_of_the_store_are_served_by_their_names() {
+    let (_server, name) = with_model();
+    let home = tempfile::tempdir().expect("a folder");
+    for args in [["pull", &name].as_slice(), &["alias", "small", &name]] {
+        outcome(in_store(&home, &[&["models"], args].concat())).text();
+    }
+    let server = Server::with_store(home, &["--store"], "1 model");
+    for asked in ["small", &name] {
+        let body = format!(r#"{{"model": "{asked}", "prompt": [1, 2], "max_tokens": 2}}"#);
+        let answer = server.ask("POST /v1/completions", &body);
+        assert_eq!((&answer["model"], &answer["object"]), (&asked.into(), &"text_completion".into()));
+    }
+    assert_eq!(server.ask("GET /ready", "")["status"], "ready");
     server.end();
 }
 

@@ -48,7 +48,7 @@ impl Scheduler {
         }
         let mut next = 0;
         while let Some(sequence) = self.queue.get(next) {
-            let Some(reason) = self.wait_reason(sequence) else {
+            let Some(reason) = self.wait_reason(sequence, now) else {
                 let sequence = self.queue.remove(next);
                 self.start(sequence);
                 continue;
@@ -79,11 +79,12 @@ impl Scheduler {
         }
     }
 
-    /// Why a sequence cannot run now, whatever waits before it.
-    fn wait_reason(&self, sequence: &Sequence) -> Option<WaitReason> {
+    /// Why a sequence cannot run now, whatever waits before it. One that may wait no longer computes
+    /// again what another does.
+    fn wait_reason(&self, sequence: &Sequence, now: Instant) -> Option<WaitReason> {
         if !sequence.demands() {
             Some(WaitReason::StreamFull)
-        } else if self.is_being_computed(sequence) {
+        } else if !sequence.is_overdue(now) && self.is_being_computed(sequence) {
             Some(WaitReason::SharedPrefix)
         } else {
             self.missing_room(sequence)

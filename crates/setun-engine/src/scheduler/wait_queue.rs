@@ -76,20 +76,19 @@ impl WaitQueue {
 
     /// Takes out those that have waited too long for a place.
     pub(super) fn take_overdue(&mut self, now: Instant) -> Vec<Sequence> {
-        let is_overdue = |sequence: &mut Sequence| {
-            sequence.queue_deadline().is_some_and(|deadline| deadline <= now)
-        };
-        self.sequences.extract_if(.., is_overdue).collect()
+        self.sequences.extract_if(.., |sequence| sequence.is_overdue(now)).collect()
     }
 
     /// How much longer to wait for more requests, from the first one on; none where there is none,
-    /// the time is over, or enough are there for a batch.
+    /// the time is over, one may wait no longer, or enough are there for a batch.
     pub(super) fn gathering(&self, wait: Duration, batch: usize, now: Instant) -> Option<Duration> {
         if self.count() >= batch {
             return None;
         }
         let first = self.sequences.iter().map(Sequence::arrival_time).min()?;
-        (first + wait).checked_duration_since(now).filter(|left| !left.is_zero())
+        let places = self.sequences.iter().filter_map(Sequence::queue_deadline);
+        let end = places.fold(first + wait, Instant::min);
+        end.checked_duration_since(now).filter(|left| !left.is_zero())
     }
 
     /// Takes out sequences that are interrupted, and keeps in their places what `end` leaves of
@@ -202,6 +201,7 @@ mod tests {
         let (first, last) =
             (queue.sequences[2].arrival_time(), queue.sequences[1].arrival_time() + 5 * second);
         assert_eq!(queue.deadline(), Some(first + 3 * second));
+        assert_eq!(queue.gathering(9 * second, 9, first + second), Some(2 * second));
         assert!(queue.take_overdue(first + 2 * second).is_empty());
         let mut overdue = |now| {
             let taken = queue.take_overdue(now);

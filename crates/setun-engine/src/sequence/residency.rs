@@ -59,6 +59,10 @@ impl Sequence {
         self.request.arrival_time.checked_add(limit)
     }
 
+    pub(crate) fn is_overdue(&self, now: Instant) -> bool {
+        self.queue_deadline().is_some_and(|deadline| deadline <= now)
+    }
+
     /// Ends it for that, with its samples.
     pub(crate) fn fail_in_queue(&mut self) {
         let limit = self.request.queue_timeout.unwrap_or_default();

@@ -1,9 +1,10 @@
 //! Which full blocks hold which tokens.
 //!
 //! A block is known by its tokens and by the block before it, so that a path from the first block
-//! on spells a prefix; the first block is known by a salt. Prefixes of two salts share nothing. Tokens are compared, not hashes of them: a prefix that is found is the one
-//! that was requested. What is computed for a position depends on the tokens up to it alone, so a
-//! block that is found holds the bits that would be computed again.
+//! on spells a prefix. The first block is known by a salt as well, so that prefixes of two salts
+//! share nothing. Tokens are compared, not hashes of them: a prefix that is found is the one that
+//! was requested. What is computed for a position depends on the tokens up to it alone, so a block
+//! that is found holds the bits that would be computed again.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -60,7 +61,7 @@ impl Prefixes {
         self.nodes.contains_key(&block)
     }
 
-    /// The blocks of the longest known prefix of `tokens` after a root, each of this many positions.
+    /// The blocks of the longest known prefix of `tokens` with a salt, each of this many positions.
     pub(super) fn find(
         &self,
         salt: Option<&CacheSalt>,

@@ -68,10 +68,11 @@ impl RequestSpan {
         })
     }
 
-    /// A model is to run for this many texts of each prompt.
+    /// A model is to run for this many texts of each prompt. None of them has ended.
     pub(crate) fn record_request(&self, model: &str, options: &GenerateOptions, samples: usize) {
         let mut record = self.lock();
         record.model = Some(model.to_owned());
+        record.open = samples;
         record.attributes = request_attributes(options);
         if samples != 1 {
             let samples = Attribute::count(samples);

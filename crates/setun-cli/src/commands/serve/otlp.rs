@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use setun_serve::SpanExporter;
-use ureq::Agent;
+use ureq::{Agent, http::Uri};
 
 use crate::error::CliError;
 
@@ -15,8 +15,8 @@ const PATH: &str = "/v1/traces";
 
 /// Exports spans to the collector at an address such as `http://127.0.0.1:4318`.
 pub(super) fn exporter(endpoint: &str) -> Result<SpanExporter, CliError> {
-    let is_http = ["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme));
-    if !is_http {
+    let is_http = |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https"));
+    if !endpoint.parse().is_ok_and(|uri| is_http(&uri)) {
         let message = format!(
             "--otlp-endpoint: expected an address such as http://127.0.0.1:4318, found {endpoint:?}"
         );
