@@ -161,18 +161,18 @@ fn models_of_a_folder_and_a_configuration_are_served_and_read_again() {
 /// A pulled model is loaded by the first request, under its name and its alias.
 #[test]
 fn models_of_the_store_are_served_by_their_names() {
-    let (_server, name) = with_model();
+    let (_server, address) = with_model();
     let home = tempfile::tempdir().expect("a folder");
-    for args in [["pull", &name].as_slice(), &["alias", "small", &name]] {
+    for args in [["pull", &address].as_slice(), &["alias", "small", &address]] {
         outcome(in_store(&home, &[&["models"], args].concat())).text();
     }
     let server = Server::with_store(home, &["--store"], "1 model");
-    for asked in ["small", &name] {
+    let listed = server.ask("GET /v1/models", "")["data"][0]["id"].clone();
+    for asked in ["small", listed.as_str().expect("a name")] {
         let body = format!(r#"{{"model": "{asked}", "prompt": [1, 2], "max_tokens": 2}}"#);
         let answer = server.ask("POST /v1/completions", &body);
-        assert_eq!((&answer["model"], &answer["object"]), (&asked.into(), &"text_completion".into()));
+        assert_eq!(answer["model"], asked, "{answer}");
     }
-    assert_eq!(server.ask("GET /ready", "")["status"], "ready");
     server.end();
 }
 
