@@ -177,6 +177,24 @@ export interface GenerateOptions extends SamplingOptions, PenaltyOptions {
    * @defaultValue 0
    */
   priority?: number;
+  /**
+   * Time limit from the call until it begins to run, after which it fails with `busy`. Takes a number of
+   * milliseconds from 0 to 1000000000000.
+   *
+   * One that is preempted later has begun.
+   *
+   * @defaultValue none
+   */
+  queueTimeout?: number;
+  /**
+   * Salt of the prefix cache: prompts of different salts share nothing in it. Takes a non-empty string.
+   *
+   * So nobody learns from the time of an answer how another's prompts begin. The text does not change.
+   * Without a salt prompts share with all others that have none.
+   *
+   * @defaultValue none
+   */
+  cacheSalt?: string;
   /** Speculative decoding: tokens that are proposed, and verified in one step. */
   speculative?: SpeculativeOptions;
   /** Called after each step of the prompt, with how much of it is computed. */

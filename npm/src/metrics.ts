@@ -38,6 +38,10 @@ export interface Metrics {
   readonly queueTime: Summary;
   /** Milliseconds from a request to its first token. */
   readonly timeToFirstToken: Summary;
+  /** Milliseconds from the admission of a generation to its first token. */
+  readonly prefillTime: Summary;
+  /** Milliseconds from the first token of a generation to its last, of those without an error. */
+  readonly decodeTime: Summary;
   /** Milliseconds between tokens of a generation. Tokens of one step come at the same time. */
   readonly interTokenLatency: Summary;
   /** Milliseconds of a step, including sampling. */

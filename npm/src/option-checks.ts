@@ -55,7 +55,8 @@ export const isSignal: Check = (value) => value instanceof AbortSignal;
 export const isSeed: Check = (value) =>
   typeof value === "bigint" ? value >= 0n && value < 1n << 64n : integer(0)(value);
 
-const isText: Check = (text) => typeof text === "string" && text !== "";
+/** Strings that are not empty. */
+export const isText: Check = (text) => typeof text === "string" && text !== "";
 
 export const areStrings = arrayOf(isText);
 

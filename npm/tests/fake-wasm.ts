@@ -96,6 +96,8 @@ const NO_METRICS = {
   failed: 0,
   queueTime: NONE,
   timeToFirstToken: NONE,
+  prefillTime: NONE,
+  decodeTime: NONE,
   interTokenLatency: NONE,
   stepTime: NONE,
   stepRows: NONE,

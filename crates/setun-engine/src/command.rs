@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::channel::oneshot;
-use setun_model::MemoryUse;
+use setun_model::{CacheSalt, MemoryUse};
 use web_time::Instant;
 
 use crate::{
@@ -40,10 +40,14 @@ pub(crate) enum Command {
 pub(crate) enum MaintenanceTask {
     /// Report the metrics, without sequences that have left.
     Metrics(oneshot::Sender<EngineMetrics>),
-    /// Give what the cache has of these tokens.
-    Save { tokens: Vec<u32>, reply: oneshot::Sender<Result<Saved, Error>> },
-    /// Take what was saved into the cache, if it is of this model.
-    Restore { saved: Arc<Saved>, reply: oneshot::Sender<Result<(), Error>> },
+    /// Give what the cache has of these tokens with this salt.
+    Save { salt: Option<CacheSalt>, tokens: Vec<u32>, reply: oneshot::Sender<Result<Saved, Error>> },
+    /// Take what was saved into the cache with this salt, if it is of this model.
+    Restore {
+        salt: Option<CacheSalt>,
+        saved: Arc<Saved>,
+        reply: oneshot::Sender<Result<(), Error>>,
+    },
     /// Give back memory.
     ReleaseMemory { pressure: Pressure, reply: ReleasedReply },
     /// Hold the cache to this many bytes.

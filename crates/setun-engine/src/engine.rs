@@ -24,7 +24,7 @@ mod weak;
 use std::sync::Arc;
 
 use futures::channel::{mpsc::UnboundedSender, oneshot};
-use setun_model::MemoryUse;
+use setun_model::{CacheSalt, MemoryUse};
 use setun_text::{ChatTemplate, SamplerOptions, TokenTable, Tokenizer};
 use web_time::Instant;
 
@@ -54,6 +54,7 @@ use crate::{
 pub struct Engine {
     pub(crate) schedulers: Arc<[Handle]>, // one or more: of equal models
     shared: Arc<Shared>,
+    salt: Option<CacheSalt>, // of requests that have none
 }
 
 /// The way to a scheduler.
@@ -141,7 +142,7 @@ impl Engine {
     /// ended and all memory of the model is free.
     #[cfg(not(target_family = "wasm"))]
     pub fn close(self) {
-        let Self { schedulers, shared } = self;
+        let Self { schedulers, shared, .. } = self;
         let is_last = Arc::strong_count(&schedulers) == 1;
         drop(schedulers);
         if !is_last {
@@ -150,6 +151,14 @@ impl Engine {
         for thread in crate::sync::lock(&shared.running).drain(..) {
             let _ = thread.join(); // one that panicked has let go, too
         }
+    }
+
+    /// The same engine with another default of [`cache_salt`](GenerateOptions::cache_salt), for whatever
+    /// this handle begins: embeddings, scores and saved sessions, too.
+    #[must_use]
+    pub fn with_cache_salt(mut self, salt: impl Into<CacheSalt>) -> Self {
+        self.salt = Some(salt.into());
+        self
     }
 
     /// Tokens of a text, special ones as the tokenizer's post-processor says.

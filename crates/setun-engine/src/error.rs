@@ -1,6 +1,6 @@
 //! The error of this crate, and the code that JavaScript and scripts see.
 
-use std::{fmt, io, sync::Arc};
+use std::{fmt, io, sync::Arc, time::Duration};
 
 use setun_model::ModelError;
 use setun_ops::OpsError;
@@ -77,6 +77,13 @@ pub enum Error {
         taken: usize,
         /// Most that may: `max_concurrent` and `queue`.
         most: usize,
+    },
+
+    /// A generation has not begun to run within its `queue_timeout`.
+    #[error("there was no room for the request within {} s (`queue_timeout`)", .limit.as_secs_f64())]
+    QueueTimeout {
+        /// The longest that it may wait.
+        limit: Duration,
     },
 
     /// Bytes are no session, or damaged.
@@ -261,7 +268,7 @@ impl Error {
                 ErrorCode::ContextFull
             }
             Self::Session { .. } => ErrorCode::BadCheckpoint,
-            Self::Busy { .. } => ErrorCode::Busy,
+            Self::Busy { .. } | Self::QueueTimeout { .. } => ErrorCode::Busy,
             Self::BadOption { .. }
             | Self::Constraint { .. }
             | Self::BatchShape { .. }

@@ -123,6 +123,7 @@ impl Scheduler {
             let was_idle = self.is_idle();
             let now = Instant::now();
             self.admit(now);
+            self.fail_overdue(now);
             if was_idle && self.is_draft_reload_due() {
                 self.reload_draft(&mut commands).await;
             }

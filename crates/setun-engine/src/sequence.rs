@@ -18,6 +18,7 @@ pub(crate) use prompt_logprobs::MAX_PROMPT_LOGPROB_ROWS;
 use request::TextEnd;
 pub(crate) use request::{PromptRange, Request, SearchRequest, TaskRequest};
 pub(crate) use residency::Wait;
+use setun_model::CacheSalt;
 use setun_text::SamplerState;
 use task::Task;
 pub(crate) use tokens::Next;
@@ -89,6 +90,11 @@ impl Sequence {
         self.request.priority
     }
 
+    /// What separates its prefixes in the cache from those of others.
+    pub(crate) fn salt(&self) -> Option<&CacheSalt> {
+        self.request.salt.as_ref()
+    }
+
     pub(crate) fn arrival_time(&self) -> Instant {
         self.request.arrival_time
     }
@@ -117,6 +123,12 @@ impl Sequence {
     pub(crate) fn fail(&mut self, error: &Arc<Error>) {
         self.request.trace.failed(error);
         self.push_last(Err(Error::Step(Arc::clone(error))));
+    }
+
+    /// Ends it and its samples with an error.
+    pub(crate) fn fail_all(&mut self, error: &Arc<Error>) {
+        self.take_samples().iter_mut().for_each(|sample| sample.fail(error));
+        self.fail(error);
     }
 
     /// Emits its last event. Whoever sees it finds its slots free.

@@ -3,8 +3,8 @@
 //! A sequence is a list of blocks and a length. Blocks are counted by reference, so that a
 //! fork shares them; a shared block is copied when one of its owners is about to write to it.
 //! Full blocks whose tokens are recorded are found again by these tokens (`prefixes`), for as long
-//! as their memory is not needed. This is bookkeeping only: the memory belongs to a backend, which
-//! makes the copies.
+//! as their memory is not needed; those of a [`CacheSalt`] are found with it alone. This is
+//! bookkeeping only: the memory belongs to a backend, which makes the copies.
 
 mod compact;
 mod prefixes;
@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use setun_ops::BlockId;
 
 use crate::{batch::SequenceId, error::ModelError};
-use prefixes::Prefixes;
+pub use prefixes::CacheSalt;
+use prefixes::{Parent, Prefixes};
 
 /// Block tables and reference counts. See the [module](self). One belongs to one model: the
 /// blocks of two would be the same memory.
@@ -34,7 +35,8 @@ pub struct PagedCache {
 struct Sequence {
     blocks: Vec<BlockId>,
     len: usize,
-    recorded: usize, // blocks that are found by their tokens
+    recorded: usize,         // blocks that are found by their tokens
+    salt: Option<CacheSalt>, // and by it
 }
 
 impl PagedCache {
@@ -65,35 +67,36 @@ impl PagedCache {
         self.forget_idle(blocks);
     }
 
-    /// A new, empty sequence.
+    /// A new, empty sequence without a salt.
     pub fn create(&mut self) -> SequenceId {
         self.insert(Sequence::default())
     }
 
-    /// A new sequence that begins with all that is here of `tokens`, in full blocks and less
-    /// than all of them, so that one row at least is left to run. Its length says how much.
-    pub fn create_from(&mut self, tokens: &[u32]) -> SequenceId {
-        let blocks = self.prefixes.find(usable(tokens), self.block_positions);
+    /// A new sequence that begins with all that is here of `tokens` with this salt, in full blocks
+    /// and less than all of them, so that one row at least is left to run. Its length says how much.
+    /// What is [recorded](Self::record_prefix) of it is found with its salt alone.
+    pub fn create_from(&mut self, salt: Option<&CacheSalt>, tokens: &[u32]) -> SequenceId {
+        let blocks = self.prefixes.find(salt, usable(tokens), self.block_positions);
         for &block in &blocks {
             self.hold(block);
         }
         self.prefixes.touch(&blocks);
         let (len, recorded) = (blocks.len() * self.block_positions, blocks.len());
-        self.insert(Sequence { blocks, len, recorded })
+        self.insert(Sequence { blocks, len, recorded, salt: salt.cloned() })
     }
 
     /// What [`create_from`](Self::create_from) would find of `tokens`: blocks, and how many of
     /// these no sequence has.
     #[must_use]
-    pub fn found(&self, tokens: &[u32]) -> (usize, usize) {
-        let blocks = self.prefixes.find(usable(tokens), self.block_positions);
+    pub fn found(&self, salt: Option<&CacheSalt>, tokens: &[u32]) -> (usize, usize) {
+        let blocks = self.prefixes.find(salt, usable(tokens), self.block_positions);
         let idle = blocks.iter().filter(|&&block| !self.is_shared(block)).count();
         (blocks.len(), idle)
     }
 
-    /// Records what the full blocks of a sequence hold, so that others find them by it. A block
-    /// whose equal is recorded already gives way to that one. `tokens` are those of its positions;
-    /// all of them have been computed, and no copy is pending.
+    /// Records what the full blocks of a sequence hold, so that others of its salt find them by it.
+    /// A block whose equal is recorded already gives way to that one. `tokens` are those of its
+    /// positions; all of them have been computed, and no copy is pending.
     ///
     /// # Errors
     ///
@@ -103,14 +106,16 @@ impl PagedCache {
         sequence: SequenceId,
         tokens: &[u32],
     ) -> Result<(), ModelError> {
-        let Sequence { blocks, len, recorded } = self.get(sequence)?;
+        let Sequence { blocks, len, recorded, salt } = self.get(sequence)?;
         let full = (*len).min(tokens.len()) / self.block_positions;
         if self.prefixes.max_idle == 0 || *recorded >= full {
             return Ok(());
         }
         let (mut blocks, recorded) = (blocks[..full].to_vec(), *recorded);
+        let root = Parent::Root(salt.clone());
         for index in recorded..full {
-            let parent = index.checked_sub(1).map(|before| blocks[before]);
+            let before = index.checked_sub(1).map(|before| Parent::Block(blocks[before]));
+            let parent = before.unwrap_or_else(|| root.clone());
             let range = index * self.block_positions..(index + 1) * self.block_positions;
             let block = blocks[index];
             match self.prefixes.insert(parent, &tokens[range], block) {

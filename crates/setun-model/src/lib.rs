@@ -28,7 +28,7 @@ pub mod transformer;
 pub mod weights;
 
 pub use batch::{Batch, BatchRow, RequestedOutput, SequenceId};
-pub use cache::PagedCache;
+pub use cache::{CacheSalt, PagedCache};
 pub use error::ModelError;
 pub use layer_range::LayerRange;
 pub use layout::Layout;

@@ -14,11 +14,12 @@ use crate::{
     fields::Fields,
     lifecycle::{Lifecycle, RequestGuard},
     limits::Limiter,
-    registry::{ModelRegistry, ModelView},
+    registry::{KeepAlive, ModelRegistry, ModelView},
     request_id::RequestId,
     request_list::RequestOrigin,
     served_model::ServedModel,
     server_metrics::ServerMetrics,
+    spans::{RequestSpan, SpanExporter},
 };
 
 /// A handle to the state.
@@ -33,6 +34,7 @@ pub(crate) struct AppState {
     pub(crate) metrics: ServerMetrics,
     limiter: Arc<Limiter>,
     max_body_bytes: usize,
+    spans: Option<SpanExporter>,
 }
 
 impl AppState {
@@ -43,7 +45,13 @@ impl AppState {
         max_body_bytes: usize,
         metrics: ServerMetrics,
     ) -> Self {
-        Self { registry, created: unix_seconds(), lifecycle, metrics, limiter, max_body_bytes }
+        let (created, spans) = (unix_seconds(), None);
+        Self { registry, created, lifecycle, metrics, limiter, max_body_bytes, spans }
+    }
+
+    /// With what exports spans of requests.
+    pub(crate) fn with_spans(self, spans: Option<SpanExporter>) -> Self {
+        Self { spans, ..self }
     }
 
     /// Counts a request and reads its body.
@@ -53,6 +61,9 @@ impl AppState {
     ) -> Result<(Fields, RequestGuard), ApiError> {
         let mut guard = self.lifecycle.begin(origin(&request))?;
         guard.limit(&self.limiter, request.extensions_mut().remove());
+        guard.span = self.spans.as_ref().and_then(|exporter| {
+            RequestSpan::begin(exporter, request.uri().path(), request.headers())
+        });
         let limit = self.max_body_bytes;
         let length = request.headers().get(CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
@@ -83,6 +94,15 @@ impl AppState {
     /// The model of a name. It is loaded if it is not.
     pub(crate) async fn find(&self, name: String) -> Result<ServedModel, ApiError> {
         Ok(self.registry.acquire(Some(name)).await?)
+    }
+
+    /// How long a model stays that is loaded; its name.
+    pub(crate) fn keep_model(
+        &self,
+        name: Option<String>,
+        keep_alive: KeepAlive,
+    ) -> Result<String, ApiError> {
+        Ok(self.registry.keep(name, keep_alive)?)
     }
 
     /// The models that are loaded, to look at.

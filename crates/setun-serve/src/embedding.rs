@@ -5,7 +5,8 @@ use std::sync::Arc;
 use setun::{Embedding, Engine, EngineError, GenerateOptions, Pooling, Prompt};
 
 use crate::{
-    blocking::beside, error::ApiError, fields::Fields, limits::Limiter, served_model::ServedModel,
+    blocking::beside, cache_salt, error::ApiError, fields::Fields, lifecycle::RequestGuard,
+    served_model::ServedModel,
 };
 
 /// Most texts of a request, as `OpenAI` has it.
@@ -17,6 +18,8 @@ pub(crate) struct Inputs {
     /// The field that has them, for errors.
     field: &'static str,
     pooling: Pooling,
+    /// Of the prefix cache.
+    salt: Option<String>,
     pub(crate) is_normalised: bool,
     /// Whether texts that are too long are cut to the context.
     pub(crate) is_cut: bool,
@@ -28,8 +31,8 @@ impl Inputs {
             let reason = format!("expected at most {MAX_INPUTS} texts, found {}", prompts.len());
             return Err(ApiError::invalid(field, reason));
         }
-        let (pooling, is_normalised, is_cut) = (Pooling::Last, true, false);
-        Ok(Self { prompts, field, pooling, is_normalised, is_cut })
+        let (pooling, salt, is_normalised, is_cut) = (Pooling::Last, None, true, false);
+        Ok(Self { prompts, field, pooling, salt, is_normalised, is_cut })
     }
 
     /// With what a request says of the vectors, in setun's own fields.
@@ -47,25 +50,38 @@ impl Inputs {
         Ok(Self { pooling, is_normalised, ..self })
     }
 
+    /// With the salt that a request has in the prefix cache.
+    pub(crate) fn read_salt(self, fields: &mut Fields) -> Result<Self, ApiError> {
+        Ok(Self { salt: cache_salt::read(fields)?, ..self })
+    }
+
     /// The vector of each text, in their order.
     pub(crate) async fn embed(
         self,
         model: &ServedModel,
-        limiter: &Arc<Limiter>,
+        guard: &RequestGuard,
     ) -> Result<Vec<Embedding>, ApiError> {
-        let Self { prompts, field, pooling, is_normalised, is_cut } = self;
+        let Self { prompts, field, pooling, salt, is_normalised, is_cut } = self;
+        let salted = guard.salted(&model.engine, salt);
+        if let Some(span) = &guard.span {
+            span.record_request(&model.name, &GenerateOptions::new(), 1);
+            span.record_texts(prompts.len());
+        }
         let refused = move |error: EngineError| ApiError::of_request(&error, field);
-        let (engine, limiter) = (model.engine.clone(), Arc::clone(limiter));
+        let (engine, limiter) = (salted.clone(), Arc::clone(&guard.limiter));
         let tokens = move || {
             let tokens = tokens(&engine, prompts, is_cut).map_err(refused)?;
             let options = GenerateOptions::new();
             let check = |prompt| limiter.check_prompt(&engine, prompt, &options, field);
             tokens.iter().try_for_each(check).map(|()| tokens)
         };
-        let tokens = beside(tokens).await?;
-        let embeddings = model.engine.embed(tokens, pooling, is_normalised).await;
+        let tokens = beside(tokens).await.map_err(|error| guard.failed(error))?;
+        let embeddings = salted.embed(tokens, pooling, is_normalised).await;
         let embeddings = embeddings.into_iter().collect::<Result<Vec<_>, _>>();
-        let embeddings = embeddings.map_err(refused)?;
+        let embeddings = embeddings.map_err(|error| guard.failed(refused(error)))?;
+        if let Some(span) = &guard.span {
+            span.record_prompts(embeddings.iter().map(|embedding| embedding.tokens).sum());
+        }
         for embedding in &embeddings {
             model.metrics.add_prompt(embedding.tokens);
             if pooling == Pooling::Last {

@@ -224,6 +224,11 @@ impl ApiError {
         self.status
     }
 
+    /// Its kind.
+    pub(crate) fn code(&self) -> &'static str {
+        self.code.unwrap_or("error")
+    }
+
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

@@ -77,10 +77,16 @@ impl GenerationRequest {
         mut guard: RequestGuard,
     ) -> Result<Running, ApiError> {
         let begun = Instant::now();
-        let (samples, task_model) = (self.samples, model.clone());
-        let changes_logits = sampling::changes_logits(&self.options);
+        let mut request = self;
+        request.options.cache_salt = guard.cache_salt(request.options.cache_salt);
+        let changes_logits = sampling::changes_logits(&request.options);
+        let (samples, task_model) = (request.samples, model.clone());
+        if let Some(span) = &guard.span {
+            span.record_request(&model.name, &request.options, samples);
+        }
         let limiter = Arc::clone(&guard.limiter);
-        let streams = beside(move || self.streams(&task_model, &limiter)).await?;
+        let streams = beside(move || request.streams(&task_model, &limiter)).await;
+        let streams = streams.map_err(|error| guard.failed(error))?;
         guard.list(&model.name, &streams);
         Ok(Running { model, streams, samples, changes_logits, begun, guard })
     }
@@ -124,12 +130,16 @@ impl Running {
     pub(crate) async fn finish(self) -> Result<Vec<Completion>, ApiError> {
         let Self { model, streams, samples, changes_logits, begun, guard } = self;
         let all = try_join_all(streams.into_iter().map(GenerationStream::finish)).await;
-        let all = all.map_err(|error| of_run(&error, changes_logits))?;
+        let all = all.map_err(|error| guard.failed(of_run(&error, changes_logits)))?;
         if all.iter().any(|completion| guard.was_cut_off(&completion.done)) {
-            return Err(ApiError::draining());
+            return Err(guard.failed(ApiError::draining()));
         }
-        for (index, completion) in all.iter().enumerate() {
-            model.metrics.add_done(&completion.done, index % samples == 0, begun.elapsed());
+        for (index, Completion { done, .. }) in all.iter().enumerate() {
+            let is_first = index % samples == 0;
+            model.metrics.add_done(done, is_first, begun.elapsed());
+            if let Some(span) = &guard.span {
+                span.record_done(done, is_first);
+            }
         }
         drop(guard);
         Ok(all)
@@ -141,7 +151,10 @@ impl Running {
     /// alone, as their queues are bounded.
     pub(crate) async fn respond<E: Encoder>(self, encoder: E) -> Result<Response, ApiError> {
         let Self { model, streams, samples, changes_logits, begun, guard } = self;
-        let opened = guard.limiter.open_stream()?;
+        if let Some(span) = &guard.span {
+            span.record_stream();
+        }
+        let opened = guard.limiter.open_stream().map_err(|error| guard.failed(error))?;
         let streams = numbered(streams);
         let mut events =
             Events { model, streams, samples, changes_logits, begun, guard, _opened: opened };
@@ -179,12 +192,16 @@ impl Events {
         let (index, event) = self.streams.next().await?;
         if let Ok(Event::Done(done)) = &event {
             if self.guard.was_cut_off(done) {
-                return Some(Err(ApiError::draining()));
+                return Some(Err(self.guard.failed(ApiError::draining())));
             }
             let is_first = index % self.samples == 0;
             self.model.metrics.add_done(done, is_first, self.begun.elapsed());
+            if let Some(span) = &self.guard.span {
+                span.record_done(done, is_first);
+            }
         }
-        Some(event.map(|event| (index, event)).map_err(|error| of_run(&error, self.changes_logits)))
+        let failed = |error| self.guard.failed(of_run(&error, self.changes_logits));
+        Some(event.map(|event| (index, event)).map_err(failed))
     }
 }
 

@@ -7,12 +7,13 @@ use std::sync::{
 
 use tokio::sync::watch::Sender;
 
-use setun::{Done, FinishReason, GenerationStream};
+use setun::{Done, Engine, FinishReason, GenerationStream};
 
 use crate::{
     error::ApiError,
     limits::{KeyGuard, Limiter},
     request_list::{RequestList, RequestOrigin},
+    spans::RequestSpan,
 };
 
 /// Counts the requests under way and ends a server gracefully. Clones share their state.
@@ -37,6 +38,8 @@ pub(crate) struct RequestGuard {
     listed: Option<String>,
     pub(crate) limiter: Arc<Limiter>,
     key: Option<KeyGuard>,
+    /// Its span, where spans are exported.
+    pub(crate) span: Option<RequestSpan>,
 }
 
 impl Lifecycle {
@@ -74,7 +77,7 @@ impl Lifecycle {
         self.0.requests.send_modify(|requests| *requests += 1);
         let state = Arc::clone(&self.0);
         let limiter = Arc::default();
-        let guard = RequestGuard { state, origin, listed: None, limiter, key: None };
+        let guard = RequestGuard { state, origin, listed: None, limiter, key: None, span: None };
         // After it was counted, so that none is taken that the end does not wait for.
         if self.is_draining() { Err(ApiError::draining()) } else { Ok(guard) }
     }
@@ -99,6 +102,9 @@ impl Lifecycle {
 impl RequestGuard {
     /// Lists the generations of the request until its end.
     pub(crate) fn list(&mut self, model: &str, streams: &[GenerationStream]) {
+        if let Some(span) = &self.span {
+            span.record_texts(streams.len());
+        }
         let texts = streams.iter().map(GenerationStream::cancel_handle).collect();
         let id = self.state.under_way.add(model, self.origin.clone(), texts);
         if self.state.is_over.load(Ordering::Relaxed) {
@@ -110,6 +116,31 @@ impl RequestGuard {
     /// Whether a text was cut off by the end of the server.
     pub(crate) fn was_cut_off(&self, done: &Done) -> bool {
         done.finish_reason == FinishReason::Aborted && self.state.is_over.load(Ordering::Relaxed)
+    }
+
+    /// Its salt in the prefix cache, by its own one and by its key.
+    pub(crate) fn cache_salt(&self, own: Option<String>) -> Option<String> {
+        match &self.key {
+            Some(key) => key.cache_salt(own),
+            None => own,
+        }
+    }
+
+    /// The engine for its texts, with its own salt or that of its key.
+    pub(crate) fn salted(&self, engine: &Engine, own: Option<String>) -> Engine {
+        let engine = engine.clone();
+        match self.cache_salt(own) {
+            Some(salt) => engine.with_cache_salt(salt),
+            None => engine,
+        }
+    }
+
+    /// Adds an error to its span.
+    pub(crate) fn failed(&self, error: ApiError) -> ApiError {
+        if let Some(span) = &self.span {
+            span.record_error(&error);
+        }
+        error
     }
 
     /// Holds it to limits, of which its key has a part.

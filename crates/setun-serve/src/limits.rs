@@ -11,7 +11,7 @@ use std::{
 
 use setun::{Engine, GenerateOptions, Prompt};
 
-use crate::{api_keys::KeyHash, error::ApiError};
+use crate::{api_keys::KeyHash, cache_salt, error::ApiError};
 
 /// Time in which the headers of a request must come, by default.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -60,6 +60,8 @@ impl Default for Limits {
 #[derive(Debug, Default)]
 pub(crate) struct Limiter {
     pub(crate) limits: Limits,
+    /// Whether keys share no prefixes.
+    isolates_keys: bool,
     keys: Mutex<HashMap<Option<KeyHash>, KeyUse>>,
     streams: AtomicUsize,
 }
@@ -75,9 +77,7 @@ struct KeyUse {
 
 /// A request of a key under way, until it is dropped.
 #[derive(Clone, Debug)]
-pub(crate) struct KeyGuard(
-    #[expect(dead_code, reason = "it counts until it is dropped")] Arc<KeyUsed>,
-);
+pub(crate) struct KeyGuard(Arc<KeyUsed>);
 
 #[derive(Debug)]
 struct KeyUsed {
@@ -90,8 +90,8 @@ struct KeyUsed {
 pub(crate) struct StreamGuard(Arc<Limiter>);
 
 impl Limiter {
-    pub(crate) fn new(limits: Limits) -> Arc<Self> {
-        Arc::new(Self { limits, ..Self::default() })
+    pub(crate) fn new(limits: Limits, isolates_keys: bool) -> Arc<Self> {
+        Arc::new(Self { limits, isolates_keys, ..Self::default() })
     }
 
     /// Counts a request of a key.
@@ -162,6 +162,17 @@ impl Limiter {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Option<KeyHash>, KeyUse>> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KeyGuard {
+    /// The salt of a request in the prefix cache, by its own one and by its key.
+    pub(crate) fn cache_salt(&self, own: Option<String>) -> Option<String> {
+        let KeyUsed { limiter, key } = &*self.0;
+        match key.as_ref().filter(|_| limiter.isolates_keys) {
+            Some(key) => Some(cache_salt::of_key(key, own.as_deref())),
+            None => own,
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::{access::Hosts, api_keys::ApiKeys, lifecycle::Lifecycle, limits::Limits};
+use crate::{
+    access::Hosts, api_keys::ApiKeys, lifecycle::Lifecycle, limits::Limits, spans::SpanExporter,
+};
 
 /// Largest body of a request by default, in bytes.
 const MAX_BODY_BYTES: usize = 8 << 20;
@@ -19,6 +21,8 @@ pub struct ServeOptions {
     pub(crate) max_body_bytes: usize,
     pub(crate) origins: Vec<String>,
     pub(crate) has_vllm_metrics: bool,
+    pub(crate) isolates_keys: bool,
+    pub(crate) spans: Option<SpanExporter>,
 }
 
 impl Default for ServeOptions {
@@ -33,6 +37,8 @@ impl Default for ServeOptions {
             max_body_bytes: MAX_BODY_BYTES,
             origins: vec![],
             has_vllm_metrics: false,
+            isolates_keys: false,
+            spans: None,
         }
     }
 }
@@ -97,6 +103,21 @@ impl ServeOptions {
     #[must_use]
     pub fn vllm_metrics(mut self, has_vllm_names: bool) -> Self {
         self.has_vllm_metrics = has_vllm_names;
+        self
+    }
+
+    /// Whether each key has a part of the prefix cache of its own, so that nobody learns from the time
+    /// of an answer how the prompts of other keys begin. Default: false.
+    #[must_use]
+    pub fn isolate_keys(mut self, isolates_keys: bool) -> Self {
+        self.isolates_keys = isolates_keys;
+        self
+    }
+
+    /// What exports a span of each request that runs a model. Default: nothing.
+    #[must_use]
+    pub fn spans(mut self, exporter: SpanExporter) -> Self {
+        self.spans = Some(exporter);
         self
     }
 

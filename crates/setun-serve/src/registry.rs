@@ -195,6 +195,18 @@ impl ModelRegistry {
         loading.await.map_err(ended)?
     }
 
+    /// How long a model stays from now on without requests, until it is unloaded; its name.
+    pub(crate) fn keep(
+        &self,
+        name: Option<String>,
+        keep_alive: KeepAlive,
+    ) -> Result<String, LoadError> {
+        let mut state = self.lock();
+        let (place, name) = state.find(name)?;
+        state.slots[place].keep(keep_alive);
+        Ok(name)
+    }
+
     /// A use of a model has ended.
     pub(crate) fn release(&self, id: u64) {
         let mut state = self.lock();

@@ -18,6 +18,7 @@ use tokio::runtime::Handle;
 use crate::{
     app::App,
     blocking::beside,
+    cache_salt,
     error::{ApiError, json},
     fields::Fields,
     messages,
@@ -51,12 +52,13 @@ pub(crate) async fn score(State(app): State<App>, request: Request) -> Result<Re
     let model = app.model(&mut fields).await?;
     let (prompt, prompt_field) = read_prompt(&mut fields)?;
     let texts = read_continuations(&mut fields)?;
+    let salt = cache_salt::read(&mut fields)?;
     fields.report_unknown();
     let limiter = Arc::clone(&guard.limiter);
     let check = move |engine: &Engine, prompt: &Prompt| {
         limiter.check_prompt(engine, prompt, &GenerateOptions::new(), prompt_field)
     };
-    let engine = model.engine.clone();
+    let engine = guard.salted(&model.engine, salt);
     let scores = scores(engine, prompt, prompt_field, texts.clone(), check).await?;
     let scores = texts.iter().zip(&scores).map(|(text, score)| Scored::new(text, score));
     Ok(json(&Scores { model: &model.name, scores: scores.collect() }))

@@ -33,6 +33,11 @@ impl TraceContext {
         is_valid.then(|| Self(value.to_owned()))
     }
 
+    /// Whether the client's span is recorded.
+    pub(crate) fn is_sampled(&self) -> bool {
+        u8::from_str_radix(&self.0[53..LENGTH], 16).is_ok_and(|flags| flags & 1 == 1)
+    }
+
     pub(crate) fn trace_id(&self) -> &str {
         &self.0[3..35]
     }
@@ -61,6 +66,8 @@ mod tests {
         let trace = read(&[VALID]).expect("it is valid");
         assert_eq!(trace.trace_id(), "4bf92f3577b34da6a3ce929d0e0e4736");
         assert_eq!(trace.parent_id(), "00f067aa0ba902b7");
+        let unsampled = VALID.replace("b7-01", "b7-02");
+        assert!(trace.is_sampled() && read(&[&unsampled]).is_some_and(|trace| !trace.is_sampled()));
         assert!(read(&[&VALID.replace("00-4", "cc-4")]).is_some());
         assert!(read(&[&(VALID.replace("00-4", "cc-4") + "-more")]).is_some());
     }

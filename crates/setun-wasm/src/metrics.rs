@@ -81,6 +81,8 @@ fn all(metrics: &EngineMetrics) -> Result<JsValue, JsValue> {
     let parts = [
         ("queueTime", times(&metrics.queue_time)?),
         ("timeToFirstToken", times(&metrics.time_to_first_token)?),
+        ("prefillTime", times(&metrics.prefill_time)?),
+        ("decodeTime", times(&metrics.decode_time)?),
         ("interTokenLatency", times(&metrics.inter_token_latency)?),
         ("stepTime", times(&metrics.step_time)?),
         ("stepRows", rows(&metrics.step_rows)?),

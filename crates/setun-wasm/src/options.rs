@@ -26,7 +26,10 @@ pub(crate) fn parse(given: &JsValue, vocabulary: usize) -> Result<GenerateOption
             "contextOverflow" => options.context_overflow = context_strategy::strategy(value)?,
             "logitsProcessors" => options.logits_processors = processors::read(&value, vocabulary)?,
             "chatTemplateKwargs" => options.chat_template_kwargs = Some(read(&key, value)?),
-            "timeout" => options.set("timeout", &seconds(read(&key, value)?)).map_err(to_js)?,
+            "timeout" | "queueTimeout" => {
+                let time = seconds(read(&key, value)?);
+                options.set(&snake_case(&key), &time).map_err(to_js)?;
+            }
             "tools" => {
                 let read = ToolChoice::read_request(&read::<String>(&key, value)?);
                 let (tools, choice, _) = read.map_err(|error| bad_option(&error.to_string()))?;

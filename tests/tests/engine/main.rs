@@ -9,6 +9,7 @@ mod embeddings;
 mod filters;
 mod pressure;
 mod resumed;
+mod salts;
 mod schemas;
 mod scoring;
 mod screened_head;

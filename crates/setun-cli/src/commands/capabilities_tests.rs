@@ -53,6 +53,7 @@ functions! {
     Engine::release_memory(any(), any());
     Engine::limit_cache(any(), any());
     Engine::reset_prefix_cache(any());
+    Engine::with_cache_salt(any(), "");
     Engine::close(any());
     EngineBuilder::draft(any(), any::<Model>());
     EngineBuilder::device(any(), any());
@@ -83,6 +84,8 @@ functions! {
     ModelRegistry::memory_budget(any(), any());
     ModelRegistry::keep_alive(any(), any());
     ServeOptions::limits(any(), any());
+    ServeOptions::isolate_keys(any(), any());
+    ServeOptions::spans(any(), any());
 }
 
 fn compiled<T>(_: T) {}

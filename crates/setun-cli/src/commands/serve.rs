@@ -1,6 +1,7 @@
 //! `setun serve`: an HTTP server with the APIs of `OpenAI` and Ollama.
 
 mod models;
+mod otlp;
 mod service;
 mod settings;
 
@@ -11,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use clap::{ValueEnum, builder::NonEmptyStringValueParser};
+use clap::builder::NonEmptyStringValueParser;
 use futures::future::{Either, select};
 use setun_serve::{ApiKeys, Lifecycle, LoadError, ModelRegistry, ServeOptions, router, serve_with};
 use tokio::{
@@ -26,7 +27,7 @@ use crate::{
     logging::LogFormat,
     output::{counted, report},
 };
-use settings::ServeSettings;
+use settings::{MetricNames, ServeSettings};
 
 /// The environment variable with keys of clients, one a line.
 const KEYS: &str = "SETUN_API_KEYS";
@@ -73,10 +74,6 @@ pub(crate) struct Args {
     #[command(flatten)]
     serve: ServeSettings,
 
-    /// Names of the metrics at `/metrics`
-    #[arg(long, value_name = "NAMES", value_enum, default_value_t)]
-    metrics_compat: MetricNames,
-
     /// How the log is written that `RUST_LOG` asks for, such as `setun_serve=info`
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub(super) log_format: LogFormat,
@@ -86,29 +83,19 @@ pub(crate) struct Args {
     grace_time: u32,
 }
 
-/// Prefixes of metrics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum MetricNames {
-    /// `setun_`
-    #[default]
-    Setun,
-    /// `vllm:` for metrics that vLLM has too, for its dashboards
-    Vllm,
-}
-
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let serve = args.serve.with_file(args.settings.config.as_ref())?;
     let keys = api_keys(&serve)?;
+    let spans = serve.otlp_endpoint.as_deref().map(otlp::exporter).transpose()?;
     let runtime = runtime()?;
     // Before the work of loading: a port that is taken is no use.
     let (listener, address) = args.listen(&runtime)?;
     let (registry, at_start) = args.registry(&serve)?;
     let lifecycle = Lifecycle::new();
-    let options = options(&serve, address, keys.clone())
-        .vllm_metrics(args.metrics_compat == MetricNames::Vllm)
-        .lifecycle(lifecycle.clone());
+    let options = options(&serve, address, keys.clone()).lifecycle(lifecycle.clone());
     let limits = serve.limits();
+    let options = spans.iter().cloned().fold(options, ServeOptions::spans);
     let router = router(registry.clone(), options);
     let _guard = interrupt::on_signal({
         let lifecycle = lifecycle.clone();
@@ -135,6 +122,9 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         }
     });
     runtime.shutdown_background(); // which drops what has not ended
+    if let Some(spans) = spans {
+        spans.close();
+    }
     let ended = ended.map_err(|error: LoadError| CliError::Load(error.reason()))?;
     match ended.map_err(io::Error::other).flatten() {
         Ok(true) => registry.close(),
@@ -168,8 +158,7 @@ impl Args {
         serve: &ServeSettings,
         registry: &ModelRegistry,
     ) -> Result<Option<String>, CliError> {
-        let folder = serve.models.as_deref();
-        let (mut specs, first) = models::specs(self, &serve.tables, folder, serve.store)?;
+        let (mut specs, first) = models::specs(self, serve)?;
         if let Some(spec) = specs.first_mut() {
             *spec = self.alias.iter().fold(spec.clone(), setun_serve::ModelSpec::alias);
         }
@@ -226,7 +215,8 @@ fn options(serve: &ServeSettings, address: SocketAddr, keys: ApiKeys) -> ServeOp
     if let Some(bytes) = serve.max_body_bytes {
         options = options.max_body_bytes(usize::try_from(bytes).unwrap_or(usize::MAX));
     }
-    options = options.limits(serve.limits());
+    options = options.limits(serve.limits()).isolate_keys(serve.isolate_keys);
+    options = options.vllm_metrics(serve.metrics_compat == Some(MetricNames::Vllm));
     options = serve.allow_origin.iter().fold(options, ServeOptions::allow_origin);
     serve.allow_host.iter().fold(options, ServeOptions::allow_host)
 }
@@ -246,6 +236,10 @@ fn api_keys(serve: &ServeSettings) -> Result<ApiKeys, CliError> {
         let keys = ApiKeys::parse(&text);
         keys.map_err(|error| CliError::Usage(format!("{name}: {error}")))?;
         all = all + &text + "\n";
+    }
+    if serve.isolate_keys && all.is_empty() {
+        let message = format!("--isolate-keys needs keys, expected --api-keys or {KEYS}");
+        return Err(CliError::Usage(message));
     }
     Ok(ApiKeys::parse(&all).unwrap_or_default())
 }

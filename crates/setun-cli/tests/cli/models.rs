@@ -182,7 +182,7 @@ fn one_that_waits_for_a_killed_one_takes_over() {
 }
 
 /// A server with a small model that runs.
-fn with_model() -> (Server, String) {
+pub(crate) fn with_model() -> (Server, String) {
     let server = Server::start();
     for entry in std::fs::read_dir(model(TINY)).expect("the model") {
         let entry = entry.expect("a file");

@@ -5,13 +5,16 @@ mod life;
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     process::{Child, ChildStderr},
+    thread,
 };
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::{
+    models::{in_store, outcome, with_model},
     signals::send,
     support::{PROMPT, STORIES, command, model, setun, story},
 };
@@ -24,6 +27,7 @@ const TOKENS: usize = 100;
 
 /// A server, and what it reports.
 struct Server {
+    _home: TempDir,
     child: Child,
     stderr: BufReader<ChildStderr>,
     address: String,
@@ -32,14 +36,19 @@ struct Server {
 impl Server {
     /// Waits until it says that it serves this.
     fn start(args: &[&str], served: &str) -> Self {
+        Self::with_store(tempfile::tempdir().expect("a folder"), args, served)
+    }
+
+    /// One with this store and nothing of the user's environment.
+    fn with_store(home: TempDir, args: &[&str], served: &str) -> Self {
         let args = [&["serve", "--port", "0"], args].concat();
-        let mut child = command(&args).spawn().expect("the command is built");
+        let mut child = in_store(&home, &args).spawn().expect("the command is built");
         let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
         let mut line = String::new();
         stderr.read_line(&mut line).expect("a line");
         let address = line.trim_end().strip_prefix(&format!("serving {served} at http://"));
         let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
-        Self { child, stderr, address }
+        Self { _home: home, child, stderr, address }
     }
 
     fn line(&mut self) -> String {
@@ -125,19 +134,43 @@ fn expected_text() -> String {
     text.strip_suffix('\n').expect("a line").to_owned()
 }
 
-/// Without a model it is the embedded one, whose text is that of `setun run`.
+/// A request that a collector gets: its head and its body.
+fn received(collector: &TcpListener) -> (String, Vec<u8>) {
+    let (socket, _) = collector.accept().expect("a connection");
+    let (mut socket, mut head) = (BufReader::new(socket), String::new());
+    while !head.ends_with("\r\n\r\n") && socket.read_line(&mut head).expect("a line") > 0 {}
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    let mut body = vec![0; length.unwrap_or_default()];
+    socket.read_exact(&mut body).expect("a body");
+    let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
+    let _ = socket.get_mut().write_all(answer); // of a request that there was
+    (head, body)
+}
+
+/// Without a model it is the embedded one, whose text is that of `setun run`. A collector gets the span
+/// of the request before the end.
 #[test]
 fn a_completion_is_the_text_of_run_and_a_signal_ends_the_server() {
-    let server = Server::start(&[], "setun-stories");
+    let collector = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = collector.local_addr().expect("an address");
+    let received = thread::spawn(move || received(&collector));
+    let server = Server::start(&["--otlp-endpoint", &format!("http://{address}")], "setun-stories");
     let body = r#"{"prompt": "Once upon a time", "seed": 5, "max_tokens": 12}"#;
     let json = server.ask("POST /v1/completions", body);
     let run = setun(&["run", "--seed", "5", "--max-tokens", "12", "Once upon a time"]).text();
     assert_eq!(json["choices"][0]["text"].as_str(), run.strip_suffix('\n'));
     server.end();
+    drop(TcpStream::connect(address)); // so that the collector does not wait where nothing has come
+    let (head, body) = received.join().expect("no panic");
+    assert!(head.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{head}");
+    let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+    let span = &body["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
+    assert_eq!(span["name"], "text_completion setun-stories");
 }
 
 /// A folder's models and those of a table are loaded when they are requested; SIGHUP reads the tables
-/// again while streams are open, and what is wrong in them changes nothing.
+/// again while streams are open, and what is wrong in them changes nothing. A collector that is away
+/// disturbs nothing.
 #[test]
 fn models_of_a_folder_and_a_configuration_are_served_and_read_again() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -147,6 +180,7 @@ fn models_of_a_folder_and_a_configuration_are_served_and_read_again() {
     let write = |name: &str| {
         let tables = format!(
             "[serve]\nmodels_folder = {golden:?}\nmemory_budget = '64MiB'\nkeep_alive = 300\n\
+             queue_timeout = 60.5\nmetrics_compat = 'vllm'\notlp_endpoint = 'http://127.0.0.1:1'\n\
              [[serve.models]]\nmodel = {story:?}\nname = '{name}'\naliases = ['small']\n\
              [batch]\nmax_concurrent = {STREAMS}\n"
         );
@@ -167,6 +201,8 @@ fn models_of_a_folder_and_a_configuration_are_served_and_read_again() {
             (&name.into(), &2.into())
         );
     }
+    let metrics = server.body("GET /metrics", "");
+    assert!(metrics.contains("\nvllm:generation_tokens_total{"), "{metrics}");
     let streams = server.streams("story");
     write("tale");
     send("-HUP", &server.child);
@@ -185,6 +221,24 @@ fn models_of_a_folder_and_a_configuration_are_served_and_read_again() {
     server.end();
 }
 
+/// A pulled model is loaded by the first request, under its name and its alias.
+#[test]
+fn models_of_the_store_are_served_by_their_names() {
+    let (_server, address) = with_model();
+    let home = tempfile::tempdir().expect("a folder");
+    for args in [["pull", &address].as_slice(), &["alias", "small", &address]] {
+        outcome(in_store(&home, &[&["models"], args].concat())).text();
+    }
+    let server = Server::with_store(home, &["--store"], "1 model");
+    let listed = server.ask("GET /v1/models", "")["data"][0]["id"].clone();
+    for asked in ["small", listed.as_str().expect("a name")] {
+        let body = format!(r#"{{"model": "{asked}", "prompt": [1, 2], "max_tokens": 2}}"#);
+        let answer = server.ask("POST /v1/completions", &body);
+        assert_eq!(answer["model"], asked, "{answer}");
+    }
+    server.end();
+}
+
 #[test]
 fn keys_that_protect_nothing_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -192,4 +246,7 @@ fn keys_that_protect_nothing_are_refused() {
     std::fs::write(&file, "# none\n").expect("a file");
     let file = file.to_string_lossy();
     setun(&["serve", "--api-keys", &file]).wrong_usage("--api-keys: there is no key, expected");
+    setun(&["serve", "--otlp-endpoint", "localhost:4318"]).wrong_usage("--otlp-endpoint: expected");
+    setun(&["serve", "--isolate-keys"])
+        .wrong_usage("--isolate-keys needs keys, expected --api-keys");
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use setun_model::CacheSalt;
 use setun_text::{Message, SharedFilter, StopStrings, StreamDecoder, TextError};
 use web_time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -70,8 +71,10 @@ impl Engine {
 
     /// Options of a request that generates no token.
     pub(crate) fn prompt_only(&self) -> GenerateOptions {
-        let GenerateOptions { timeout, priority, .. } = self.shared.defaults;
-        GenerateOptions { timeout, priority, ..GenerateOptions::new() }.lookahead(0)
+        let GenerateOptions { timeout, priority, queue_timeout, .. } = self.shared.defaults;
+        let options =
+            GenerateOptions { timeout, priority, queue_timeout, ..GenerateOptions::new() };
+        options.lookahead(0)
     }
 
     fn default_lookahead(&self) -> usize {
@@ -147,6 +150,7 @@ impl Engine {
         }
         let seed = options.seed.unwrap_or_else(random_seed);
         let first_sample = options.sample_index.unwrap_or_default() as u64;
+        let salt = options.cache_salt.map(CacheSalt::from).or_else(|| self.salt.clone());
         let constraint = options.constraint.map(|form| form.after(&options.generated_tokens));
         let calls = |sample| tool_use.as_ref().map(|tools| tools.reader(&prompt, [seed, sample]));
         let request = |sample, task, slot| Request {
@@ -154,6 +158,7 @@ impl Engine {
             ended: None,
             shortened: shortened.clone(),
             max_tokens,
+            salt: salt.clone(),
             context_length: self.shared.context_length,
             context_overflow: options.context_overflow.clone(),
             sampler: sampler.clone(),
@@ -176,6 +181,7 @@ impl Engine {
             arrival_time,
             priority: options.priority.unwrap_or_default(),
             deadline: options.timeout.and_then(|time| arrival_time.checked_add(time)),
+            queue_timeout: options.queue_timeout,
             trace: Trace::begin(prompt.len(), max_tokens, sample),
             slot: Some(slot),
             prompt: prompt.clone(),

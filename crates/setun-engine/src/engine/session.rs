@@ -15,6 +15,9 @@ use crate::{
 /// same beginning, which is computed once and shared in the cache for as long as there is room
 /// (`EngineBuilder::prefix_positions`). What has left
 /// the cache is computed again, to the same bits.
+///
+/// With another `cache_salt` than its engine's it has another place in the cache, which
+/// [`save`](Self::save) does not look at.
 #[derive(Clone, Debug)]
 pub struct Session {
     engine: Engine,
@@ -69,7 +72,8 @@ impl Session {
     /// If the engine has ended, or a device cannot give what it holds.
     pub async fn save(&self) -> Result<Vec<u8>, Error> {
         let tokens = self.tokens.clone();
-        let save = |reply| Command::Maintenance(MaintenanceTask::Save { tokens, reply });
+        let salt = self.engine.salt.clone();
+        let save = |reply| Command::Maintenance(MaintenanceTask::Save { salt, tokens, reply });
         self.engine.least_loaded()?.ask(save).await??.to_bytes()
     }
 }
@@ -96,8 +100,9 @@ impl Engine {
             self.tokens(Prompt::Tokens(tokens.clone()), false)?;
         }
         for scheduler in self.schedulers.iter() {
-            let saved = Arc::clone(&saved);
-            let restore = |reply| Command::Maintenance(MaintenanceTask::Restore { saved, reply });
+            let (salt, saved) = (self.salt.clone(), Arc::clone(&saved));
+            let restore =
+                |reply| Command::Maintenance(MaintenanceTask::Restore { salt, saved, reply });
             scheduler.ask(restore).await??;
         }
         Ok(Session { engine: self.clone(), tokens })

@@ -94,6 +94,7 @@ fn when_due(
 
 fn engine(mut parts: EngineParts, options: &EngineOptions) -> Result<(Engine, Schedulers), Error> {
     let (replicas, monitor) = (std::mem::take(&mut parts.replicas), parts.monitor.take());
+    let salt = parts.defaults.cache_salt.take().map(Into::into);
     let shared = Arc::new(shared(parts, &replicas, options)?);
     let (mut schedulers, mut handles) = (vec![], vec![]);
     let most = options.max_concurrent.saturating_add(options.queue);
@@ -114,7 +115,7 @@ fn engine(mut parts: EngineParts, options: &EngineOptions) -> Result<(Engine, Sc
             handle.send(Command::Profile { profiled: true, timeline, reply })?;
         }
     }
-    Ok((Engine { schedulers: handles.into(), shared }, schedulers))
+    Ok((Engine { schedulers: handles.into(), shared, salt }, schedulers))
 }
 
 /// The scheduler of a replica's model.

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Weak};
 
+use setun_model::CacheSalt;
+
 use super::{Engine, Handle, Shared};
 
 /// A handle to an engine that ends with its last other handle all the same.
@@ -9,6 +11,7 @@ use super::{Engine, Handle, Shared};
 pub struct WeakEngine {
     schedulers: Weak<[Handle]>,
     shared: Weak<Shared>,
+    salt: Option<CacheSalt>,
 }
 
 impl WeakEngine {
@@ -21,8 +24,8 @@ impl WeakEngine {
     /// The engine, unless it has ended.
     #[must_use]
     pub fn upgrade(&self) -> Option<Engine> {
-        let engine =
-            Engine { schedulers: self.schedulers.upgrade()?, shared: self.shared.upgrade()? };
+        let (schedulers, shared) = (self.schedulers.upgrade()?, self.shared.upgrade()?);
+        let engine = Engine { schedulers, shared, salt: self.salt.clone() };
         engine.schedulers.iter().all(|scheduler| !scheduler.commands.is_closed()).then_some(engine)
     }
 }
@@ -32,7 +35,7 @@ impl Engine {
     #[must_use]
     pub fn downgrade(&self) -> WeakEngine {
         let (schedulers, shared) = (Arc::downgrade(&self.schedulers), Arc::downgrade(&self.shared));
-        WeakEngine { schedulers, shared }
+        WeakEngine { schedulers, shared, salt: self.salt.clone() }
     }
 
     /// Whether two handles are of one engine.

@@ -114,6 +114,17 @@ macro_rules! generate_options {
         priority: Option<i32> as integer(-2_147_483_648, 2_147_483_647) = 0, "N", Scheduling,
             with_beams, with_flags("");
 
+        /// Time limit from the call until it begins to run, after which it fails with `busy`.
+        ///
+        /// One that is preempted later has begun.
+        queue_timeout: Option<Duration> as TIME = "none", "SECONDS", Scheduling, with_beams, with_flags("");
+
+        /// Salt of the prefix cache: prompts of different salts share nothing in it.
+        ///
+        /// So nobody learns from the time of an answer how another's prompts begin. The text does not
+        /// change. Without a salt prompts share with all others that have none.
+        cache_salt: Option<String> as Text = "none", "TEXT", Scheduling, with_beams, with_flags("");
+
         /// Stop strings: each ends the text and is not part of it.
         stop: Vec<String> as Strings = "none", "TEXT", Length, with_beams;
 

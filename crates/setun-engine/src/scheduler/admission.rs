@@ -48,7 +48,7 @@ impl Scheduler {
         }
         let mut next = 0;
         while let Some(sequence) = self.queue.get(next) {
-            let Some(reason) = self.wait_reason(sequence) else {
+            let Some(reason) = self.wait_reason(sequence, now) else {
                 let sequence = self.queue.remove(next);
                 self.start(sequence);
                 continue;
@@ -79,11 +79,12 @@ impl Scheduler {
         }
     }
 
-    /// Why a sequence cannot run now, whatever waits before it.
-    fn wait_reason(&self, sequence: &Sequence) -> Option<WaitReason> {
+    /// Why a sequence cannot run now, whatever waits before it. One that may wait no longer computes
+    /// again what another does.
+    fn wait_reason(&self, sequence: &Sequence, now: Instant) -> Option<WaitReason> {
         if !sequence.demands() {
             Some(WaitReason::StreamFull)
-        } else if self.is_being_computed(sequence) {
+        } else if !sequence.is_overdue(now) && self.is_being_computed(sequence) {
             Some(WaitReason::SharedPrefix)
         } else {
             self.missing_room(sequence)
@@ -92,7 +93,7 @@ impl Scheduler {
 
     /// Gives a sequence a slot in the cache, with what is there of its tokens.
     fn start(&mut self, mut sequence: Sequence) {
-        let kv_slot = self.kv.pool.create_from(sequence.reusable());
+        let kv_slot = self.kv.pool.create_from(sequence.salt(), sequence.reusable());
         let cached = self.kv.pool.len(kv_slot).unwrap_or(0);
         let is_first = sequence.enter(cached);
         self.stats.record_admission(&sequence, is_first);
@@ -108,18 +109,19 @@ impl Scheduler {
         if self.kv.limits.prefix_blocks == 0 {
             return false;
         }
-        let tokens = sequence.reusable();
-        let mut prompts = self
-            .running
-            .iter()
-            .filter(|running| running.sequence.pending().len() > 1 && running.sequence.demands());
+        let (salt, tokens) = (sequence.salt(), sequence.reusable());
+        let is_prompt = |running: &&Running| {
+            let other = &running.sequence;
+            other.pending().len() > 1 && other.demands() && other.salt() == salt
+        };
+        let mut prompts = self.running.iter().filter(is_prompt);
         let blocks = |other: &[u32]| {
             let alike = other.iter().zip(tokens).take_while(|(one, other)| one == other);
             // The last token is computed again, as its logits are requested.
             alike.count().min(tokens.len().saturating_sub(1)) / self.kv.pool.block_positions()
         };
         let most = prompts.by_ref().map(|r| blocks(r.sequence.context())).max();
-        most.is_some_and(|most| most > 0 && most > self.kv.pool.found(tokens).0)
+        most.is_some_and(|most| most > 0 && most > self.kv.pool.found(salt, tokens).0)
     }
 
     fn missing_room(&self, sequence: &Sequence) -> Option<WaitReason> {
@@ -128,7 +130,7 @@ impl Scheduler {
             return None; // a whole context fits
         }
         let (pool, tokens) = (&self.kv.pool, sequence.context());
-        let (found, idle) = pool.found(sequence.reusable());
+        let (found, idle) = pool.found(sequence.salt(), sequence.reusable());
         let blocks = (tokens.len() + 1).div_ceil(pool.block_positions());
         // Samples share all but the last, the rows of a search what they have in common.
         let own = blocks - sequence.shared_positions() / pool.block_positions();

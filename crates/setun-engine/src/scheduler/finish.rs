@@ -28,6 +28,18 @@ impl Scheduler {
         }
     }
 
+    /// Ends sequences that have waited too long for their first place in the batch. Those that could
+    /// start have done so before.
+    pub(super) fn fail_overdue(&mut self, now: Instant) {
+        let mut overdue = self.queue.take_overdue(now);
+        if overdue.is_empty() {
+            return;
+        }
+        self.stats.metrics.failed += overdue.iter().map(Sequence::count).sum::<usize>() as u64;
+        self.publish();
+        overdue.iter_mut().for_each(Sequence::fail_in_queue);
+    }
+
     /// Has sequences whose context is full begin again from what they keep of it.
     pub(super) fn shorten_full(&mut self) {
         for index in (0..self.running.len()).rev() {
@@ -79,8 +91,7 @@ impl Scheduler {
         let mut sequence = self.remove(index).sequence;
         self.stats.metrics.failed += sequence.count() as u64;
         self.publish();
-        sequence.take_samples().iter_mut().for_each(|sample| sample.fail(error));
-        sequence.fail(error);
+        sequence.fail_all(error);
     }
 
     fn remove(&mut self, index: usize) -> Running {

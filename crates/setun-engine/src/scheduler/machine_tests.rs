@@ -52,6 +52,8 @@ struct Asked {
     is_warm: bool,
     seed: u64,
     priority: i32,
+    /// Of the prefix cache; 0 is none.
+    salt: u8,
     lookahead: usize,
     /// Of a search; otherwise 0.
     beams: usize,
@@ -184,6 +186,7 @@ impl Machine {
             (request.sampler, request.seed, request.sample) = (asked.sampler(), asked.seed, sample);
             (request.priority, request.eos_tokens) = (asked.priority, vec![EOS]);
             request.lookahead = asked.lookahead;
+            request.salt = (asked.salt > 0).then(|| asked.salt.to_string().into());
             request
         };
         let mut requests: Vec<_> = (0..asked.samples).map(make).collect();
@@ -317,6 +320,7 @@ fn the_higher_priority_goes_first() {
         is_warm: false,
         seed: 0,
         priority,
+        salt: 0,
         lookahead: 0,
         beams: 0,
     };

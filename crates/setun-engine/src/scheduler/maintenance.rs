@@ -1,6 +1,6 @@
 //! Maintenance between steps: metrics, sessions, memory.
 
-use setun_model::{Batch, ModelError, RequestedOutput};
+use setun_model::{Batch, CacheSalt, ModelError, RequestedOutput};
 use setun_ops::BlockId;
 
 use super::{
@@ -25,11 +25,11 @@ impl Scheduler {
                     self.publish();
                     let _ = reply.send(self.stats.metrics.clone());
                 }
-                MaintenanceTask::Save { tokens, reply } => {
-                    let _ = reply.send(self.save(tokens).await);
+                MaintenanceTask::Save { salt, tokens, reply } => {
+                    let _ = reply.send(self.save(salt.as_ref(), tokens).await);
                 }
-                MaintenanceTask::Restore { saved, reply } => {
-                    let _ = reply.send(self.restore(&saved).await);
+                MaintenanceTask::Restore { salt, saved, reply } => {
+                    let _ = reply.send(self.restore(salt.as_ref(), &saved).await);
                 }
                 MaintenanceTask::ReleaseMemory { pressure, reply } => {
                     reply_released(self.release_memory(pressure).await, reply)?;
@@ -42,10 +42,10 @@ impl Scheduler {
         self.poll_monitor().await
     }
 
-    async fn save(&mut self, tokens: Vec<u32>) -> Result<Saved, Error> {
+    async fn save(&mut self, salt: Option<&CacheSalt>, tokens: Vec<u32>) -> Result<Saved, Error> {
         let fingerprint = self.fingerprint().await?;
         // Held, so that they stay while they are read.
-        let kv_slot = self.kv.pool.create_from(&tokens);
+        let kv_slot = self.kv.pool.create_from(salt, &tokens);
         let held = self.kv.pool.blocks(kv_slot)?.to_vec();
         let block_bytes = self.model.target.block_bytes();
         let blocks = self.read_blocks(&held, block_bytes).await;
@@ -70,17 +70,17 @@ impl Scheduler {
     }
 
     /// What is there already, or finds no room, is left out.
-    async fn restore(&mut self, saved: &Saved) -> Result<(), Error> {
+    async fn restore(&mut self, salt: Option<&CacheSalt>, saved: &Saved) -> Result<(), Error> {
         let positions = saved.count() * saved.block_positions;
         let tokens = &saved.tokens[..positions];
         let (block_positions, block_bytes) =
             (self.kv.pool.block_positions(), self.model.target.block_bytes());
         let is_alike = (saved.block_positions, saved.block_bytes) == (block_positions, block_bytes);
-        let is_known = self.kv.pool.found(&saved.tokens).0 >= saved.count();
+        let is_known = self.kv.pool.found(salt, &saved.tokens).0 >= saved.count();
         if !is_alike || is_known || saved.fingerprint != self.fingerprint().await? {
             return Ok(());
         }
-        let kv_slot = self.kv.pool.create();
+        let kv_slot = self.kv.pool.create_from(salt, &[]);
         let restored = self.fill(kv_slot, positions, &saved.blocks);
         if matches!(restored, Ok(true)) {
             self.kv.pool.record_prefix(kv_slot, tokens)?;

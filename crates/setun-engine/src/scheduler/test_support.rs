@@ -60,6 +60,7 @@ pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
         ended: None,
         shortened: None,
         max_tokens,
+        salt: None,
         context_length: usize::MAX,
         context_overflow: None,
         sampler: sampler(SamplerOptions::default()),
@@ -82,6 +83,7 @@ pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
         arrival_time: Instant::now(),
         priority: 0,
         deadline: None,
+        queue_timeout: None,
         trace: Trace::default(),
         slot: None,
     }

@@ -108,3 +108,19 @@ fn a_request_that_gathers_others_starts_or_has_an_alarm() {
     });
     assert_eq!(found, [(0, Some(wait)), (0, Some(Duration::from_millis(1))), (1, None)]);
 }
+
+#[test]
+fn a_request_that_may_wait_no_longer_computes_again_what_another_does() {
+    let found = [None, Some(Duration::ZERO)].map(|queue_timeout| {
+        let limits = Limits { prefix_blocks: BLOCKS, ..limits(BLOCKS) };
+        let mut scheduler = Scheduler::new(Box::new(zeros(|_| Ok(()))), info(), limits);
+        let mut later = request(vec![1; 6], 1);
+        later.queue_timeout = queue_timeout;
+        for request in [request(vec![1; 6], 1), later] {
+            scheduler.queue.enqueue(request, 64);
+        }
+        scheduler.admit(Instant::now());
+        scheduler.running.len()
+    });
+    assert_eq!(found, [1, 2]);
+}

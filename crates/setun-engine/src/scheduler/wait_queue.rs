@@ -68,19 +68,27 @@ impl WaitQueue {
         self.sequences.iter().any(Sequence::has_entered)
     }
 
-    /// The earliest of their deadlines.
+    /// The earliest of their deadlines, for their ends or their places.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.sequences.iter().filter_map(Sequence::deadline).min()
+        let both = |sequence: &Sequence| [sequence.deadline(), sequence.queue_deadline()];
+        self.sequences.iter().flat_map(both).flatten().min()
+    }
+
+    /// Takes out those that have waited too long for a place.
+    pub(super) fn take_overdue(&mut self, now: Instant) -> Vec<Sequence> {
+        self.sequences.extract_if(.., |sequence| sequence.is_overdue(now)).collect()
     }
 
     /// How much longer to wait for more requests, from the first one on; none where there is none,
-    /// the time is over, or enough are there for a batch.
+    /// the time is over, one may wait no longer, or enough are there for a batch.
     pub(super) fn gathering(&self, wait: Duration, batch: usize, now: Instant) -> Option<Duration> {
         if self.count() >= batch {
             return None;
         }
         let first = self.sequences.iter().map(Sequence::arrival_time).min()?;
-        (first + wait).checked_duration_since(now).filter(|left| !left.is_zero())
+        let places = self.sequences.iter().filter_map(Sequence::queue_deadline);
+        let end = places.fold(first + wait, Instant::min);
+        end.checked_duration_since(now).filter(|left| !left.is_zero())
     }
 
     /// Takes out sequences that are interrupted, and keeps in their places what `end` leaves of
@@ -175,6 +183,32 @@ mod tests {
             None
         });
         assert_eq!((ended, order(&queue)), (vec![4, 3], vec![(0, 1), (0, 2)]));
+    }
+
+    #[test]
+    fn a_sequence_waits_for_its_first_place_as_long_as_it_may_and_for_another_as_long_as_it_takes()
+    {
+        let mut queue = queue(&[0]);
+        for seconds in [5, 3, 3] {
+            let mut request = request(vec![1], 1);
+            request.queue_timeout = Some(Duration::from_secs(seconds));
+            queue.enqueue(request, 64);
+        }
+        let mut preempted = queue.remove(3);
+        preempted.enter(0);
+        queue.push(preempted);
+        let second = Duration::from_secs(1);
+        let (first, last) =
+            (queue.sequences[2].arrival_time(), queue.sequences[1].arrival_time() + 5 * second);
+        assert_eq!(queue.deadline(), Some(first + 3 * second));
+        assert_eq!(queue.gathering(9 * second, 9, first + second), Some(2 * second));
+        assert!(queue.take_overdue(first + 2 * second).is_empty());
+        let mut overdue = |now| {
+            let taken = queue.take_overdue(now);
+            taken.iter().map(|sequence| sequence.arrival).collect::<Vec<_>>()
+        };
+        assert_eq!((overdue(first + 3 * second), overdue(last)), (vec![3], vec![2]));
+        assert_eq!((queue.deadline(), order(&queue)), (None, vec![(0, 1), (0, 4)]));
     }
 
     #[test]

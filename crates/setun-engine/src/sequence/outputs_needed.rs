@@ -59,7 +59,8 @@ impl Sequence {
         let prompt_tokens = context.len().saturating_sub(self.generated());
         let step = Step { history: context, prompt_tokens, ..self.step() };
         let sampler = Some(&self.request.sampler).filter(|sampler| !sampler.has_state());
-        DraftRequest { sequence: kv_slot, step, most, sampler }
+        let salt = self.salt();
+        DraftRequest { sequence: kv_slot, salt, step, most, sampler }
     }
 
     /// One comes without a guess.

@@ -1,8 +1,9 @@
 //! Requests to a scheduler.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures::channel::oneshot;
+use setun_model::CacheSalt;
 use setun_text::{FilteredText, Sampler, StopStrings, StreamDecoder, ToolCallReader, ToolStep};
 use web_time::Instant;
 
@@ -81,6 +82,8 @@ pub(crate) struct Request {
     /// What the model is to see of the prompt and these, where that is not all.
     pub(crate) shortened: Option<Vec<u32>>,
     pub(crate) max_tokens: usize,
+    /// What separates its prefixes in the cache from those of others.
+    pub(crate) salt: Option<CacheSalt>,
     /// Positions of the context, and what is done once they are full.
     pub(crate) context_length: usize,
     pub(crate) context_overflow: Option<SharedContextStrategy>,
@@ -113,6 +116,8 @@ pub(crate) struct Request {
     pub(crate) priority: i32,
     /// It ends then, with what it has.
     pub(crate) deadline: Option<Instant>,
+    /// It fails if it waits longer than that for its place in the batch.
+    pub(crate) queue_timeout: Option<Duration>,
     /// Reports its events.
     pub(crate) trace: Trace,
     /// Its slots, until its last event.

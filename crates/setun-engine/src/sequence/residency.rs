@@ -1,11 +1,11 @@
 //! Cache residency of a sequence and its samples, and the latency of its tokens.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use web_time::Instant;
 
 use super::Sequence;
-use crate::telemetry::WaitReason;
+use crate::{error::Error, telemetry::WaitReason};
 
 /// What the consumer of a token has waited for.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,22 @@ impl Sequence {
     pub(crate) fn wait(&mut self, reason: WaitReason) {
         self.request.trace.waiting(reason);
         self.request.samples.iter_mut().for_each(|sample| sample.trace.waiting(reason));
+    }
+
+    /// When it has waited too long for its first place in the cache.
+    pub(crate) fn queue_deadline(&self) -> Option<Instant> {
+        let limit = self.request.queue_timeout.filter(|_| self.entered.is_none())?;
+        self.request.arrival_time.checked_add(limit)
+    }
+
+    pub(crate) fn is_overdue(&self, now: Instant) -> bool {
+        self.queue_deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Ends it for that, with its samples.
+    pub(crate) fn fail_in_queue(&mut self) {
+        let limit = self.request.queue_timeout.unwrap_or_default();
+        self.fail_all(&Arc::new(Error::QueueTimeout { limit }));
     }
 
     /// Whether it has had a place in the cache.

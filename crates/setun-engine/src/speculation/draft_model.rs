@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use setun_model::{MemoryUse, Model as Forward, Outputs, PagedCache, SequenceId};
+use setun_model::{CacheSalt, MemoryUse, Model as Forward, Outputs, PagedCache, SequenceId};
 use setun_text::{Draw, Sampler, SamplerState, Step, TextError};
 
 use crate::{
@@ -29,6 +29,8 @@ pub(crate) struct DraftModel {
 pub(crate) struct DraftRequest<'a> {
     /// The sequence, by the name that it has in the target's cache.
     pub(crate) sequence: SequenceId,
+    /// What separates its prefixes from those of others.
+    pub(crate) salt: Option<&'a CacheSalt>,
     /// Where the first token is proposed: after its history, whose last token has not been run,
     /// and with random numbers. Those of further tokens have the indices after it.
     pub(crate) step: Step<'a>,
@@ -180,7 +182,7 @@ impl DraftModel {
         let Self { sequences, pool, .. } = self;
         let history = request.step.history;
         let kept = sequences.entry(request.sequence).or_insert_with(|| {
-            let sequence = pool.create_from(history);
+            let sequence = pool.create_from(request.salt, history);
             let cached = pool.len(sequence).unwrap_or(0);
             Kept { sequence, tokens: history[..cached].to_vec(), history: cached, cached }
         });

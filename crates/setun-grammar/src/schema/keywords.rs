@@ -103,7 +103,8 @@ pub(super) fn role(keyword: &str, value: &Value, map: &Map<String, Value>) -> Ro
         "then" | "else" => !has("if"),
         "if" => !has("then") && !has("else"),
         "minContains" | "maxContains" => !has("contains"),
-        "unevaluatedItems" | "unevaluatedProperties" | "propertyNames" => is_anything(value),
+        "unevaluatedItems" | "unevaluatedProperties" => is_anything(value),
+        "propertyNames" => is_anything(value) || is_any_string(value),
         _ => false,
     };
     if without_effect {
@@ -121,6 +122,15 @@ pub(super) fn role(keyword: &str, value: &Value, map: &Map<String, Value>) -> Ro
 
 fn is_anything(schema: &Value) -> bool {
     schema == &Value::Bool(true) || schema.as_object().is_some_and(Map::is_empty)
+}
+
+/// Whether a schema allows every string. Zod has one for the names of a record.
+fn is_any_string(schema: &Value) -> bool {
+    let is_open = |(keyword, value): (&String, &Value)| match &**keyword {
+        "type" => value == "string",
+        other => IGNORED_KEYWORDS.contains(&other),
+    };
+    schema.as_object().is_some_and(|map| map.iter().all(is_open))
 }
 
 /// An edition of JSON Schema.

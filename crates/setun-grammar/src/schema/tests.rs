@@ -25,6 +25,7 @@ fn what_does_not_decide_is_left_out() {
     let schema = json!({
         "title": "a", "$comment": "b", "x-own": 1, "$id": "http://a", "uniqueItems": false,
         "then": false, "minContains": 3, "unevaluatedItems": true, "nullable": true,
+        "propertyNames": { "type": "string", "description": "c" },
         "properties": { "title": { "default": 1, "type": "string", "minLength": 2.0 } },
     });
     let expected = json!({ "properties": { "title": { "type": "string", "minLength": 2 } } });
@@ -61,6 +62,10 @@ fn what_is_not_applied_is_refused_by_name() {
         (
             json!({"minProperties": 2, "required": []}),
             "keyword `minProperties: 2` at # of the schema is not supported: more than one name would be free, and could come twice",
+        ),
+        (
+            json!({"propertyNames": {"type": "string", "minLength": 1}}),
+            "keyword `propertyNames` at # of the schema is not supported",
         ),
         (json!({"if": true, "then": true}), "keyword `if` at # of the schema is not supported"),
         (

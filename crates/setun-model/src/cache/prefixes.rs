@@ -1,18 +1,25 @@
 //! Which full blocks hold which tokens.
 //!
 //! A block is known by its tokens and by the block before it, so that a path from the first block
-//! on spells a prefix. Tokens are compared, not hashes of them: a prefix that is found is the one
-//! that was requested. What is computed for a position depends on the tokens up to it alone, so a
-//! block that is found holds the bits that would be computed again.
+//! on spells a prefix. The first block is known by a salt as well, so that prefixes of two salts
+//! share nothing. Tokens are compared, not hashes of them: a prefix that is found is the one that
+//! was requested. What is computed for a position depends on the tokens up to it alone, so a block
+//! that is found holds the bits that would be computed again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use setun_ops::BlockId;
+
+/// What separates prefixes that begin with the same tokens. Those without one are one group, too.
+pub type CacheSalt = Arc<str>;
 
 /// The blocks that are known by their tokens.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Prefixes {
-    paths: HashMap<(Option<BlockId>, Box<[u32]>), BlockId>,
+    paths: HashMap<(Parent, Box<[u32]>), BlockId>,
     nodes: HashMap<BlockId, Node>,
     clock: u64,
     /// Blocks that no sequence has.
@@ -21,12 +28,32 @@ pub(super) struct Prefixes {
     pub(super) max_idle: usize,
 }
 
+/// What a block comes after.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Parent {
+    Root(Option<CacheSalt>),
+    Block(BlockId),
+}
+
 #[derive(Clone, Debug)]
 struct Node {
-    parent: Option<BlockId>,
+    parent: Parent,
     tokens: Box<[u32]>,
     children: usize,
     used: u64,
+}
+
+impl Parent {
+    fn block(&self) -> Option<BlockId> {
+        if let Self::Block(block) = self { Some(*block) } else { None }
+    }
+
+    fn map(self, moved: impl Fn(BlockId) -> BlockId) -> Self {
+        match self {
+            Self::Block(block) => Self::Block(moved(block)),
+            root @ Self::Root(_) => root,
+        }
+    }
 }
 
 impl Prefixes {
@@ -34,15 +61,18 @@ impl Prefixes {
         self.nodes.contains_key(&block)
     }
 
-    /// The blocks of the longest known prefix of `tokens`, each of this many positions.
-    pub(super) fn find(&self, tokens: &[u32], block_positions: usize) -> Vec<BlockId> {
-        let mut blocks = vec![];
+    /// The blocks of the longest known prefix of `tokens` with a salt, each of this many positions.
+    pub(super) fn find(
+        &self,
+        salt: Option<&CacheSalt>,
+        tokens: &[u32],
+        block_positions: usize,
+    ) -> Vec<BlockId> {
+        let (mut blocks, mut parent) = (vec![], Parent::Root(salt.cloned()));
         for tokens in tokens.chunks_exact(block_positions) {
-            let key = (blocks.last().copied(), tokens.into());
-            match self.paths.get(&key) {
-                Some(&block) => blocks.push(block),
-                None => break,
-            }
+            let Some(&block) = self.paths.get(&(parent, tokens.into())) else { break };
+            blocks.push(block);
+            parent = Parent::Block(block);
         }
         blocks
     }
@@ -51,7 +81,7 @@ impl Prefixes {
     /// `parent` is known, too.
     pub(super) fn insert(
         &mut self,
-        parent: Option<BlockId>,
+        parent: Parent,
         tokens: &[u32],
         block: BlockId,
     ) -> Option<BlockId> {
@@ -59,12 +89,12 @@ impl Prefixes {
         if let Some(&known) = self.paths.get(&key) {
             return Some(known);
         }
-        let tokens = key.1.clone();
+        let (parent, tokens) = key.clone();
         self.paths.insert(key, block);
-        self.nodes.insert(block, Node { parent, tokens, children: 0, used: self.clock });
-        if let Some(parent) = parent.and_then(|parent| self.nodes.get_mut(&parent)) {
-            parent.children += 1;
+        if let Some(before) = self.node_mut(&parent) {
+            before.children += 1;
         }
+        self.nodes.insert(block, Node { parent, tokens, children: 0, used: self.clock });
         None
     }
 
@@ -104,11 +134,16 @@ impl Prefixes {
         let last = self.nodes.iter().filter(|(block, node)| node.children == 0 && is_idle(block));
         let (&block, _) = last.min_by_key(|&(block, node)| (node.used, *block))?;
         let Node { parent, tokens, .. } = self.nodes.remove(&block)?;
-        self.paths.remove(&(parent, tokens));
-        if let Some(parent) = parent.and_then(|parent| self.nodes.get_mut(&parent)) {
-            parent.children -= 1;
+        if let Some(before) = self.node_mut(&parent) {
+            before.children -= 1;
         }
+        self.paths.remove(&(parent, tokens));
         self.idle -= 1;
         Some(block)
+    }
+
+    /// The block that another comes after.
+    fn node_mut(&mut self, parent: &Parent) -> Option<&mut Node> {
+        self.nodes.get_mut(&parent.block()?)
     }
 }

@@ -58,21 +58,49 @@ fn a_prefix_is_found_by_its_tokens_and_runs_its_last_row() {
     let a = cache.create();
     cache.extend(a, 10).unwrap();
     cache.record_prefix(a, &tokens).unwrap();
-    assert_eq!(cache.found(&tokens[..8]), (1, 0), "the eighth token has to run");
-    assert_eq!(cache.found(&tokens[..9]), (2, 0));
-    assert_eq!(cache.found(&[0, 1, 2, 3, 9, 9, 9, 9, 9]), (1, 0));
-    assert_eq!(cache.found(&[9, 1, 2, 3, 4]), (0, 0));
-    let b = cache.create_from(&tokens);
+    assert_eq!(cache.found(None, &tokens[..8]), (1, 0), "the eighth token has to run");
+    assert_eq!(cache.found(None, &tokens[..9]), (2, 0));
+    assert_eq!(cache.found(None, &[0, 1, 2, 3, 9, 9, 9, 9, 9]), (1, 0));
+    assert_eq!(cache.found(None, &[9, 1, 2, 3, 4]), (0, 0));
+    let b = cache.create_from(None, &tokens);
     assert_eq!(cache.len(b).unwrap(), 8);
     assert_eq!(cache.blocks(b).unwrap(), &cache.blocks(a).unwrap()[..2]);
     cache.remove(a);
     cache.remove(b);
     assert_eq!((cache.idle_blocks(), cache.free_blocks()), (2, 8));
-    assert_eq!(cache.found(&tokens), (2, 2));
+    assert_eq!(cache.found(None, &tokens), (2, 2));
     cache.forget_idle(1);
-    assert_eq!(cache.found(&tokens), (1, 1), "the end of a prefix goes first");
+    assert_eq!(cache.found(None, &tokens), (1, 1), "the end of a prefix goes first");
     cache.forget_idle(0);
     assert_eq!((cache.high_water_blocks(), cache.free_blocks()), (0, 8));
+}
+
+#[test]
+fn prefixes_of_two_salts_share_nothing() {
+    let mut cache = PagedCache::new(4, 12);
+    cache.keep_prefixes(12);
+    let tokens: Vec<u32> = (0..9).collect();
+    let salts: [Option<CacheSalt>; 3] = [None, Some("a".into()), Some("b".into())];
+    for (known, salt) in salts.iter().enumerate() {
+        let found = salts.each_ref().map(|salt| cache.found(salt.as_ref(), &tokens).0);
+        assert_eq!(found, std::array::from_fn(|index| if index < known { 2 } else { 0 }));
+        let own = cache.create_from(salt.as_ref(), &tokens);
+        cache.extend(own, 9).unwrap();
+        let fork = cache.fork(own).unwrap();
+        cache.remove(own);
+        cache.record_prefix(fork, &tokens).unwrap();
+        cache.remove(fork);
+    }
+    cache.compact();
+    cache.copies_made();
+    assert_eq!((cache.idle_blocks(), cache.free_blocks()), (6, 12));
+    let [a, b] = [1, 2].map(|index| cache.create_from(salts[index].as_ref(), &tokens));
+    let blocks = [a, b].map(|id| cache.blocks(id).unwrap().to_vec());
+    assert!(blocks.iter().all(|blocks| blocks.len() == 2), "{blocks:?}");
+    assert!(blocks[0].iter().all(|block| !blocks[1].contains(block)), "{blocks:?}");
+    cache.forget_idle(0);
+    let found = salts.each_ref().map(|salt| cache.found(salt.as_ref(), &tokens));
+    assert_eq!(found, [(0, 0), (2, 0), (2, 0)], "those that are in use stay");
 }
 
 #[test]
@@ -109,11 +137,11 @@ fn the_least_lately_used_prefix_makes_room() {
         cache.record_prefix(sequence, &[token, 0]).unwrap();
         cache.remove(sequence);
     }
-    let again = cache.create_from(&[1, 0, 5]);
+    let again = cache.create_from(None, &[1, 0, 5]);
     cache.remove(again);
     let long = cache.create();
     cache.extend(long, 4).unwrap();
-    let found = [1, 2, 3].map(|token| cache.found(&[token, 0, 5]).0);
+    let found = [1, 2, 3].map(|token| cache.found(None, &[token, 0, 5]).0);
     assert_eq!(found, [1, 0, 1], "one block was free, and one had to go");
     cache.extend(long, 4).unwrap();
     assert_eq!((cache.idle_blocks(), cache.free_blocks()), (0, 0));
@@ -133,7 +161,7 @@ fn a_recorded_block_that_is_written_again_is_copied_first() {
     cache.truncate(a, 6).unwrap();
     cache.extend(a, 1).unwrap();
     assert_eq!(cache.copies(), [(recorded, cache.blocks(a).unwrap()[1])]);
-    assert_eq!(cache.found(&[7; 9]), (2, 1), "the prefix is what it was");
+    assert_eq!(cache.found(None, &[7; 9]), (2, 1), "the prefix is what it was");
 }
 
 #[test]
@@ -158,7 +186,7 @@ fn a_compact_cache_has_what_it_had_in_its_first_blocks() {
         cache.remove(sequence);
     }
     assert_eq!(cache.idle_blocks(), 2);
-    let found = cache.create_from(&tokens);
+    let found = cache.create_from(None, &tokens);
     assert_eq!(cache.blocks(found).unwrap(), [0, 1].map(BlockId));
     cache.compact();
     assert_eq!(cache.copies(), [(BlockId(5), BlockId(2))]);
@@ -243,7 +271,7 @@ proptest! {
                 Step::CreateFrom(i, n) if !live.is_empty() => {
                     let (_, contents) = &live[i % count];
                     let mut wanted = contents[..n.min(contents.len())].to_vec();
-                    let id = cache.create_from(&wanted);
+                    let id = cache.create_from(None, &wanted);
                     let len = cache.len(id).unwrap();
                     prop_assert!(len.is_multiple_of(4) && (wanted.is_empty() || len < wanted.len()));
                     wanted.truncate(len);

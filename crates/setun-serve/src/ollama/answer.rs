@@ -118,10 +118,10 @@ impl AnswerEncoder {
         json_bytes(bytes)
     }
 
-    /// The answer to a request without a prompt, which only has the model loaded.
-    pub(super) fn loaded(&self) -> Response {
+    /// The answer to a request without a prompt, which only has the model loaded or unloaded.
+    pub(super) fn without_text(&self, done_reason: &'static str) -> Response {
         let mut bytes = vec![];
-        let done_reason = Some("load");
+        let done_reason = Some(done_reason);
         self.push(&mut bytes, Content { done_reason, ..Content::default() });
         json_bytes(bytes)
     }

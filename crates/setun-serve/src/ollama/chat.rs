@@ -9,7 +9,8 @@ use setun::Prompt;
 
 use super::{
     answer::Shape,
-    generate::answer,
+    generate::{answer, unload},
+    keep_alive::keep,
     request::{TextRequest, begin},
 };
 use crate::{app::App, error::ApiError, fields::Fields, messages};
@@ -20,6 +21,9 @@ const MESSAGES: &str = "messages";
 /// Answers a conversation, or only has the model loaded.
 pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (mut fields, guard) = app.accept(request).await?;
+    if let Some(answer) = unload(&app, &mut fields, Shape::Chat, MESSAGES)? {
+        return Ok(answer);
+    }
     let (model, encoder) = begin(&app, &mut fields, Shape::Chat).await?;
     let prompt = read_messages(&mut fields)?;
     let mut request = TextRequest::read(&mut fields)?;
@@ -28,6 +32,7 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
         request.options = request.options.parallel_tool_calls(parallel);
     }
     fields.report_unknown();
+    keep(&app, &model, request.keep_alive);
     answer(model, guard, encoder, prompt.map(|prompt| (prompt, MESSAGES)), request).await
 }
 

@@ -10,7 +10,8 @@ use serde::Serialize;
 use setun::Prompt;
 
 use super::{
-    request::{check_keep_alive, model, refuse},
+    keep_alive::{self, keep},
+    request::{model, refuse},
     time::nanoseconds,
 };
 use crate::{
@@ -19,6 +20,7 @@ use crate::{
     error::{ApiError, json},
     fields::Fields,
     openai::prompts,
+    served_model::ServedModel,
 };
 
 const INPUT: &str = "input";
@@ -50,7 +52,7 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
         let reason = "embeddings have the size of the model";
         return Err(ApiError::unsupported("dimensions", reason));
     }
-    let embeddings = read_rest(fields, inputs)?.embed(&model, &guard.limiter).await?;
+    let embeddings = read_rest(&app, &model, fields, inputs)?.embed(&model, &guard).await?;
     let prompt_eval_count = embeddings.iter().map(|embedding| embedding.tokens).sum();
     let embeddings = embeddings.into_iter().map(|embedding| embedding.values).collect();
     let total_duration = nanoseconds(begun.elapsed());
@@ -69,19 +71,26 @@ pub(crate) async fn create_one(
     let prompts = if prompt.is_empty() { vec![] } else { vec![Prompt::Text(prompt)] };
     let mut inputs = Inputs::new(prompts, PROMPT)?;
     (inputs.is_cut, inputs.is_normalised) = (true, false);
-    let embeddings = read_rest(fields, inputs)?.embed(&model, &guard.limiter).await?;
+    let embeddings = read_rest(&app, &model, fields, inputs)?.embed(&model, &guard).await?;
     let embedding = embeddings.into_iter().next().map(|embedding| embedding.values);
     Ok(json(&OneEmbedded { embedding: embedding.unwrap_or_default() }))
 }
 
-/// Reads what both requests have.
-fn read_rest(mut fields: Fields, inputs: Inputs) -> Result<Inputs, ApiError> {
-    check_keep_alive(&mut fields)?;
+/// Reads what both requests have, and keeps the model as long as it is said there.
+fn read_rest(
+    app: &App,
+    model: &ServedModel,
+    mut fields: Fields,
+    mut inputs: Inputs,
+) -> Result<Inputs, ApiError> {
+    let keep_alive = keep_alive::read(&mut fields)?;
     refuse(&mut fields, "images", "inputs are text")?;
-    let inputs = inputs.read_pooling(&mut fields)?;
-    if let Some(options) = fields.object("options")? {
+    inputs = inputs.read_pooling(&mut fields)?;
+    if let Some(mut options) = fields.object("options")? {
+        inputs = inputs.read_salt(&mut options)?;
         options.report_unknown();
     }
     fields.report_unknown();
+    keep(app, model, keep_alive);
     Ok(inputs)
 }

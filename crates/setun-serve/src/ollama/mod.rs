@@ -7,6 +7,7 @@ pub(crate) mod description;
 pub(crate) mod embed;
 pub(crate) mod error_shape;
 pub(crate) mod generate;
+mod keep_alive;
 pub(crate) mod models;
 mod request;
 pub(crate) mod root;

@@ -105,7 +105,8 @@ pub(crate) async fn loaded(State(app): State<App>) -> Response {
         let more = More::Loaded {
             expires_at: view
                 .expires_in
-                .map_or_else(|| NEVER.to_owned(), |left| rfc3339(SystemTime::now() + left)),
+                .and_then(|left| SystemTime::now().checked_add(left))
+                .map_or_else(|| NEVER.to_owned(), rfc3339),
             size_vram: if is_on_gpu { view.bytes } else { 0 },
             context_length: engine.context_length(),
         };

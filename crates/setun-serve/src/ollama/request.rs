@@ -5,10 +5,18 @@ use std::time::Instant;
 use serde_json::Value;
 use setun::{GenerateOptions, GrammarSpec};
 
-use super::answer::{AnswerEncoder, Shape};
+use super::{
+    answer::{AnswerEncoder, Shape},
+    keep_alive,
+};
 use crate::{
-    app::App, error::ApiError, fields::Fields, openai::logprobs::MAX_TOP_LOGPROBS,
-    registry::ModelView, sampling, served_model::ServedModel,
+    app::App,
+    error::ApiError,
+    fields::Fields,
+    openai::logprobs::MAX_TOP_LOGPROBS,
+    registry::{KeepAlive, ModelView},
+    sampling,
+    served_model::ServedModel,
 };
 
 /// The tag that a name has without one.
@@ -22,17 +30,25 @@ pub(super) struct TextRequest {
     pub(super) options: GenerateOptions,
     pub(super) format: Option<GrammarSpec>,
     pub(super) is_streamed: bool,
+    /// How long the model stays from then on.
+    pub(super) keep_alive: Option<KeepAlive>,
 }
 
 /// The model that a request names, with or without the tag `latest`, or the only one.
 pub(super) async fn model(app: &App, fields: &mut Fields) -> Result<ServedModel, ApiError> {
+    resolve_name(app, fields)?;
+    app.model(fields).await
+}
+
+/// Leaves the name of a model that is known.
+pub(super) fn resolve_name(app: &App, fields: &mut Fields) -> Result<(), ApiError> {
     let older = fields.text("name")?;
     let name = fields.text("model")?.or(older).filter(|name| !name.is_empty());
     if let Some(name) = name {
         let bare = name.strip_suffix(LATEST).filter(|_| !is_known(app, &name));
         fields.set_default("model", bare.unwrap_or(&name));
     }
-    app.model(fields).await
+    Ok(())
 }
 
 fn is_known(app: &App, name: &str) -> bool {
@@ -63,10 +79,10 @@ impl TextRequest {
         options.logprobs = fields.flag("logprobs")?;
         options.top_logprobs = fields.count("top_logprobs", 0, MAX_TOP_LOGPROBS)?;
         refuse_thinking(fields)?;
-        check_keep_alive(fields)?;
+        let keep_alive = keep_alive::read(fields)?;
         let format = read_format(fields)?;
         let is_streamed = fields.flag("stream")?.unwrap_or(true);
-        Ok(Self { options, format, is_streamed })
+        Ok(Self { options, format, is_streamed, keep_alive })
     }
 }
 
@@ -107,14 +123,6 @@ fn refuse_thinking(fields: &mut Fields) -> Result<(), ApiError> {
     match fields.take("think") {
         None | Some(Value::Bool(false)) => Ok(()),
         Some(_) => Err(ApiError::unsupported("think", "the model does not think apart")),
-    }
-}
-
-/// Time to keep the model, which the configuration alone says.
-pub(super) fn check_keep_alive(fields: &mut Fields) -> Result<(), ApiError> {
-    match fields.take("keep_alive") {
-        None | Some(Value::Number(_) | Value::String(_)) => Ok(()),
-        Some(other) => Err(fields.wrong_type("keep_alive", "seconds or a duration", &other)),
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
     let model = app.model(&mut fields).await?;
     let request = EmbeddingRequest::read(&mut fields)?;
     fields.report_unknown();
-    let embeddings = request.inputs.embed(&model, &guard.limiter).await?;
+    let embeddings = request.inputs.embed(&model, &guard).await?;
     Ok(json(&list(&model.name, embeddings, request.is_base64)))
 }
 
@@ -79,7 +79,7 @@ impl EmbeddingRequest {
             let reason = "embeddings have the size of the model";
             return Err(ApiError::unsupported("dimensions", reason));
         }
-        Ok(Self { inputs: inputs.read_pooling(fields)?, is_base64 })
+        Ok(Self { inputs: inputs.read_pooling(fields)?.read_salt(fields)?, is_base64 })
     }
 }
 

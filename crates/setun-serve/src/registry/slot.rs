@@ -139,11 +139,16 @@ impl Slot {
 
     /// Takes what a configuration says of it now.
     pub(super) fn respecify(&mut self, spec: ModelSpec, default: KeepAlive) {
+        self.keep(spec.keep_alive.unwrap_or(default));
+        self.spec = spec;
+    }
+
+    /// Keeps the model for this time without requests, if it is loaded.
+    pub(super) fn keep(&mut self, keep_alive: KeepAlive) {
         if let Some(loaded) = self.loaded_mut() {
-            loaded.keep_alive = spec.keep_alive.unwrap_or(default);
+            loaded.keep_alive = keep_alive;
             loaded.idle.notify_one();
         }
-        self.spec = spec;
     }
 
     pub(super) fn loaded(&self) -> Option<&Loaded> {

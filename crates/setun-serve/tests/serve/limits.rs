@@ -8,7 +8,8 @@ use setun_serve::{ApiKeys, Limits, ServeOptions, router};
 
 use crate::{
     cancellation::Server,
-    support::{Answer, Gate, post, send, shared},
+    support::{Answer, Gate, post, send, shared, with},
+    ui::listed,
 };
 
 fn limited(set: impl FnOnce(&mut Limits)) -> ServeOptions {
@@ -75,6 +76,34 @@ async fn prompts_outputs_and_streams_have_their_limits() {
     ask(&other).await.json();
     drop(first);
     assert_eq!(ask(&streamed).await.chunks().len(), 6);
+}
+
+/// The gate holds the only place, so that no other request can start; one of two may wait for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_waits_too_long_is_refused_and_others_wait() {
+    let gate = Gate::default();
+    let router = router(gate.engine(), ServeOptions::new());
+    let begin = |more: Value| {
+        let router = router.clone();
+        let body = with(&json!({"prompt": "A cat", "min_tokens": 9, "max_tokens": 9}), &more);
+        tokio::spawn(async move { post(&router, "/v1/completions", &body).await })
+    };
+    let first = begin(json!({"queue_timeout": 0}));
+    gate.wait();
+    let refused = [false, true].map(|stream| begin(json!({"queue_timeout": 0, "stream": stream})));
+    let waits = begin(json!({"queue_timeout": 1e6}));
+    listed(&router, 4).await;
+    gate.open();
+    for answer in refused {
+        let answer = answer.await.expect("no panic");
+        assert_refused(&answer, 429, "rate_limit_exceeded");
+        assert!(answer.headers.contains_key("retry-after-ms"));
+        assert!(answer.text.contains("within 0 s (`queue_timeout`)"), "{}", answer.text);
+    }
+    for answer in [first, waits] {
+        let usage = answer.await.expect("no panic").json()["usage"].clone();
+        assert_eq!(usage["completion_tokens"], 9, "it could start");
+    }
 }
 
 /// An answer whose body is not read.

@@ -16,7 +16,7 @@ use setun_serve::{
 };
 use tokio::{sync::Semaphore, task::yield_now};
 
-use crate::support::{Answer, engine, get, post};
+use crate::support::{Answer, engine, get, post, with};
 
 /// Opens the story model, and counts how many of it are in memory.
 #[derive(Clone, Default)]
@@ -157,6 +157,46 @@ async fn a_load_outlives_the_clients_that_leave() {
     started.await.expect("it is loaded");
     assert_eq!(get(&router, "/ready").await.json()["models"], json!(["a"]));
     assert_eq!(opened.load(Ordering::SeqCst), 1, "one load");
+    registry.close();
+}
+
+/// Ollama's requests say how long a model stays, and have it unloaded without loading it.
+#[tokio::test]
+async fn requests_of_ollama_keep_a_model_or_let_it_go() {
+    let opener = Opener::default();
+    let opened = Arc::clone(&opener.opened);
+    let (registry, router) = models(vec![ModelSpec::new("a", opener)]);
+    let ask = async |path: &str, more: &Value| {
+        let body = json!({"model": "a:latest", "stream": false, "options": {"num_predict": 1}});
+        post(&router, path, &with(&body, more)).await.json()
+    };
+    let expires = async || get(&router, "/api/ps").await.json()["models"][0]["expires_at"].clone();
+    let is_limited = |time: Value| !time.as_str().expect("a time").starts_with("9999-");
+    let text = json!({"prompt": "A cat"});
+    ask("/api/generate", &text).await;
+    assert!(!is_limited(expires().await), "as the server says");
+    ask("/api/generate", &with(&text, &json!({"keep_alive": "1h30m"}))).await;
+    assert!(is_limited(expires().await));
+    ask("/api/generate", &text).await;
+    assert!(is_limited(expires().await), "from then on");
+    ask("/api/embed", &json!({"input": "A cat", "keep_alive": -1})).await;
+    assert!(!is_limited(expires().await));
+
+    let gone = async || {
+        while get(&router, "/api/ps").await.json()["models"] != json!([]) {
+            yield_now().await;
+        }
+    };
+    let chat = json!({"messages": [{"role": "user", "content": "A cat"}], "keep_alive": 0});
+    assert_eq!(ask("/api/chat", &chat).await["eval_count"], 1);
+    gone().await;
+    ask("/api/chat", &with(&chat, &json!({"keep_alive": "24h"}))).await;
+    let loads = opened.load(Ordering::SeqCst);
+    for path in ["/api/generate", "/api/chat", "/api/generate"] {
+        assert_eq!(ask(path, &json!({"keep_alive": 0})).await["done_reason"], "unload");
+        gone().await;
+    }
+    assert_eq!((loads, opened.load(Ordering::SeqCst)), (2, 2), "none is loaded to be unloaded");
     registry.close();
 }
 

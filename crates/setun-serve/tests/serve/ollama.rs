@@ -131,6 +131,7 @@ async fn errors_are_sentences_with_a_status() {
     for (path, body, status, words) in [
         (generate, json!({"model": "x:latest", "prompt": "a"}), 404, "found \"x\""),
         (generate, json!({"prompt": "a", "suffix": "b"}), 400, "suffix: not supported"),
+        (generate, json!({"prompt": "a", "keep_alive": "soon"}), 400, "keep_alive: expected"),
         (generate, json!({"prompt": "a", "think": "high"}), 400, "think: not supported"),
         (generate, json!({"prompt": "a", "format": "xml"}), 400, "format: expected \"json\""),
         (generate, json!({"prompt": "a", "options": {"top_p": 2}}), 400, "options.top_p: expected"),

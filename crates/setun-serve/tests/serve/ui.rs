@@ -22,7 +22,7 @@ fn begin(router: &Router) -> JoinHandle<Answer> {
 }
 
 /// The list, once it has this many requests.
-async fn listed(router: &Router, count: usize) -> Vec<Value> {
+pub(crate) async fn listed(router: &Router, count: usize) -> Vec<Value> {
     loop {
         let list = get(router, "/ui/requests").await.json();
         let data = list["data"].as_array().expect("a list");

@@ -29,6 +29,8 @@ pub enum OptionKind {
     Time(NumberRange),
     /// True or false.
     Flag,
+    /// A string that is not empty.
+    Text,
     /// Strings, none of them empty.
     Strings,
     /// Ids of tokens.
@@ -125,15 +127,18 @@ impl OptionKind {
             Self::Seed => matches!(value, Value::Integer(number) if u64::try_from(*number).is_ok()),
             Self::Flag => matches!(value, Value::Flag(_)),
             Self::Choice(names) => value.name().is_some_and(|name| names.contains(&name)),
-            Self::Strings | Self::Names(_) => {
-                value.all(|text| text.text().is_some_and(|text| !text.is_empty()))
-            }
+            Self::Text => is_text(value),
+            Self::Strings | Self::Names(_) => value.all(is_text),
             Self::Tokens => value.all(|token| token.token().is_some()),
             Self::Biases => value.biases().is_some(),
             Self::Steps => value.steps().is_some_and(|steps| SamplingStep::ordered(&steps).is_ok()),
             Self::Structured(_) => false,
         }
     }
+}
+
+fn is_text(value: &OptionValue) -> bool {
+    value.text().is_some_and(|text| !text.is_empty())
 }
 
 impl NumberRange {
@@ -194,6 +199,7 @@ impl fmt::Display for OptionKind {
             Self::Seed => formatter.write_str("an integer from 0 to 2^64 - 1"),
             Self::Flag => formatter.write_str("true or false"),
             Self::Choice(names) => write!(formatter, "one of {}", names.join(", ")),
+            Self::Text => formatter.write_str("a non-empty string"),
             Self::Strings => formatter.write_str("a list of non-empty strings"),
             Self::Tokens => formatter.write_str("a list of token ids"),
             Self::Biases => formatter.write_str("finite numbers by token id"),
@@ -263,6 +269,7 @@ mod tests {
         assert!(OptionKind::Strings.accepts(&list(&[text("a"), text("b")])));
         assert!(!OptionKind::Strings.accepts(&list(&[text("")])));
         assert!(!OptionKind::Strings.accepts(&text("a")));
+        assert!(OptionKind::Text.accepts(&text("a")) && !OptionKind::Text.accepts(&text("")));
         assert!(OptionKind::Tokens.accepts(&list(&[OptionValue::Integer(u32::MAX.into())])));
         assert!(!OptionKind::Tokens.accepts(&list(&[OptionValue::Integer(1 << 32)])));
         assert!(OptionKind::Steps.accepts(&list(&[text("topK"), text("min_p")])));

@@ -27,6 +27,7 @@ impl Cases {
             OptionKind::Choice(names) => {
                 (names[2..].iter().map(|name| json!(name)).collect(), vec![json!("maybe")])
             }
+            OptionKind::Text => (vec![json!("a")], vec![json!(""), json!(1)]),
             OptionKind::Strings => (vec![json!(["a"])], vec![json!([""])]),
             OptionKind::Tokens => {
                 let beyond = 1_i64 << 32;

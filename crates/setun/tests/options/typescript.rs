@@ -169,6 +169,7 @@ fn type_of(spec: &OptionSpec) -> String {
         OptionKind::Number(_) | OptionKind::Integer(_) | OptionKind::Time(_) => "number",
         OptionKind::Seed => "number | bigint",
         OptionKind::Flag => "boolean",
+        OptionKind::Text => "string",
         OptionKind::Strings => "string | string[]",
         OptionKind::Tokens => "number[]",
         OptionKind::Biases => "Record<number, number>",

@@ -1,11 +1,14 @@
 //! Models of a server, and how each is opened.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use setun::{Engine, EngineConfig, checkpoint::Options, locate};
 use setun_serve::{KeepAlive, LoadProgress, ModelSpec, OpenError, OpenModel};
 
-use super::{Args, settings::ModelTable};
+use super::{
+    Args,
+    settings::{ModelTable, ServeSettings},
+};
 use crate::{
     args::start,
     error::CliError,
@@ -26,11 +29,11 @@ struct Opener {
 /// start beside those that are pinned.
 pub(super) fn specs(
     args: &Args,
-    tables: &[ModelTable],
-    folder: Option<&Path>,
-    has_store: bool,
+    serve: &ServeSettings,
 ) -> Result<(Vec<ModelSpec>, usize), CliError> {
-    let config = args.settings.engine_config(None)?;
+    let (folder, has_store) = (serve.models.as_deref(), serve.store);
+    let mut config = args.settings.engine_config(None)?;
+    config.generation.queue_timeout = serve.queue_timeout.or(config.generation.queue_timeout);
     let opener = |model: Option<&str>, draft: Option<&str>| Opener {
         model: model.map(str::to_owned),
         draft: draft.map(str::to_owned),
@@ -46,7 +49,7 @@ pub(super) fn specs(
         let opener = Opener { options, is_verified, ..opener(Some(model), draft) };
         specs.push(opener.spec(None)?);
     }
-    for table in tables {
+    for table in &serve.tables {
         specs.push(of_table(table, opener(Some(&table.model), table.draft.as_deref()))?);
     }
     let first = specs.len().min(1);
@@ -55,7 +58,9 @@ pub(super) fn specs(
         found.push(opener(Some(&model), None).spec(None)?);
     }
     if has_store {
-        found.extend(of_store(&opener)?);
+        let names = specs.iter().chain(&found).map(|spec| spec.name().to_owned());
+        let aliases = serve.tables.iter().flat_map(|table| &table.aliases).chain(&args.alias);
+        found.extend(of_store(&opener, &names.chain(aliases.cloned()).collect())?);
     }
     for spec in found {
         // One that has settings of its own comes before.
@@ -100,20 +105,29 @@ fn in_folder(folder: &Path) -> Result<Vec<String>, CliError> {
     Ok(models)
 }
 
-/// The pulled models, by their names and aliases.
+/// The pulled models, by their names and those aliases that no other model has.
 fn of_store(
     opener: &impl Fn(Option<&str>, Option<&str>) -> Opener,
+    taken: &BTreeSet<String>,
 ) -> Result<Vec<ModelSpec>, CliError> {
     let store = store();
     let aliases = store.aliases()?;
     let mut specs: Vec<ModelSpec> = vec![];
     for stored in store.list()? {
-        let name = stored.id.to_string();
+        // As it is named where its hub is the usual one.
+        let short = format!("{}/{}", stored.id.owner, stored.id.name);
+        let is_usual = store.get(&short).is_ok_and(|found| found.id == stored.id);
+        let name = if is_usual { short } else { stored.id.to_string() };
         if specs.iter().any(|spec| spec.name() == name) {
             continue; // another revision of it
         }
-        let own = aliases.iter().filter(|(_, of)| of.trim_start_matches("hf:") == name);
+        let targets = [&name, &stored.id.to_string(), &stored.manifest.source];
+        let is_own = |(alias, target): &(&String, &String)| {
+            let target = target.strip_prefix("hf:").unwrap_or(target);
+            targets.iter().any(|known| *known == target) && !taken.contains(*alias)
+        };
         let spec = opener(Some(&name), None).spec(Some(name.clone()))?;
+        let own = aliases.iter().filter(is_own);
         specs.push(own.fold(spec, |spec, (alias, _)| spec.alias(alias)));
     }
     Ok(specs)

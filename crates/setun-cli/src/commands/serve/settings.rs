@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use clap::builder::NonEmptyStringValueParser;
+use clap::{ValueEnum, builder::NonEmptyStringValueParser};
 use serde::{Deserialize, de};
 use setun::read_toml;
 use setun_serve::{KeepAlive, Limits};
@@ -83,6 +83,26 @@ pub(super) struct ServeSettings {
     #[arg(long, value_name = "N")]
     pub(super) max_output_tokens: Option<NonZeroUsize>,
 
+    /// Each key has a part of the prefix cache of its own, so that nobody learns from times how the
+    /// prompts of others begin
+    #[arg(long)]
+    pub(super) isolate_keys: bool,
+
+    /// Seconds that a request may wait for its place in the batch, unless it says otherwise
+    /// (`queue_timeout`) [default: no limit]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[serde(deserialize_with = "read_seconds")]
+    pub(super) queue_timeout: Option<Duration>,
+
+    /// Collector of OpenTelemetry that gets a span of each request, such as `http://127.0.0.1:4318`
+    /// [default: none]
+    #[arg(long, value_name = "URL")]
+    pub(super) otlp_endpoint: Option<String>,
+
+    /// Names of the metrics at `/metrics` [default: setun]
+    #[arg(long, value_name = "NAMES", value_enum)]
+    pub(super) metrics_compat: Option<MetricNames>,
+
     /// Connections that are open at once; further ones wait [default: no limit]
     #[arg(long, value_name = "N")]
     pub(super) max_connections: Option<NonZeroUsize>,
@@ -96,6 +116,16 @@ pub(super) struct ServeSettings {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     #[serde(deserialize_with = "read_seconds")]
     pub(super) body_timeout: Option<Duration>,
+}
+
+/// Prefixes of metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum MetricNames {
+    /// `setun_`
+    Setun,
+    /// `vllm:` for metrics that vLLM has too, for its dashboards
+    Vllm,
 }
 
 /// A model by its own settings.
@@ -144,6 +174,10 @@ impl ServeSettings {
             max_streams: given.max_streams.or(serve.max_streams),
             max_prompt_tokens: given.max_prompt_tokens.or(serve.max_prompt_tokens),
             max_output_tokens: given.max_output_tokens.or(serve.max_output_tokens),
+            isolate_keys: given.isolate_keys || serve.isolate_keys,
+            queue_timeout: given.queue_timeout.or(serve.queue_timeout),
+            otlp_endpoint: given.otlp_endpoint.or(serve.otlp_endpoint),
+            metrics_compat: given.metrics_compat.or(serve.metrics_compat),
             max_connections: given.max_connections.or(serve.max_connections),
             header_timeout: given.header_timeout.or(serve.header_timeout),
             body_timeout: given.body_timeout.or(serve.body_timeout),

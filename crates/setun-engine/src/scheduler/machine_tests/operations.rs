@@ -11,19 +11,20 @@ fn asked() -> impl Strategy<Value = Asked> {
         let len = u32::try_from(len).unwrap();
         (0..len).map(|at| if at < 9 { at } else { (at * at + first) % 10 }).collect()
     });
-    (prompt, 1..=100_usize, 1..4_u64, any::<bool>(), 0..4_u64, 0..3_i32, 0..9_usize, 0..9_usize)
-        .prop_map(|(prompt, max_tokens, samples, is_warm, seed, priority, lookahead, beams)| {
-            Asked {
-                prompt,
-                max_tokens,
-                samples: if beams > 5 { 1 } else { samples },
-                is_warm,
-                seed,
-                priority,
-                lookahead: lookahead.saturating_sub(3),
-                beams: beams.saturating_sub(5),
-            }
-        })
+    let scheduled = (0..3_i32, 0..3_u8, 0..9_usize, 0..9_usize);
+    (prompt, 1..=100_usize, 1..4_u64, any::<bool>(), 0..4_u64, scheduled).prop_map(
+        |(prompt, max_tokens, samples, is_warm, seed, (priority, salt, lookahead, beams))| Asked {
+            prompt,
+            max_tokens,
+            samples: if beams > 5 { 1 } else { samples },
+            is_warm,
+            seed,
+            priority,
+            salt,
+            lookahead: lookahead.saturating_sub(3),
+            beams: beams.saturating_sub(5),
+        },
+    )
 }
 
 pub(super) fn operation() -> impl Strategy<Value = Operation> {

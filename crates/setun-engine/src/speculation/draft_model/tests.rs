@@ -19,7 +19,7 @@ fn draft(model: FakeModel, temperature: f32) -> DraftModel {
 
 fn request(sequence: u64, history: &[u32], most: usize) -> DraftRequest<'_> {
     let step = Step { history, prompt_tokens: 1, draw: Draw::default(), allowed: None };
-    DraftRequest { sequence: SequenceId(sequence), step, most, sampler: None }
+    DraftRequest { sequence: SequenceId(sequence), salt: None, step, most, sampler: None }
 }
 
 fn proposals(draft: &mut DraftModel, requests: &[DraftRequest<'_>]) -> Vec<Vec<u32>> {

@@ -25,6 +25,7 @@ import {
   isSeed,
   isSignal,
   isStringOrStrings,
+  isText,
   MAX_FLOAT,
   number,
   oneOf,
@@ -89,6 +90,7 @@ fn check(kind: OptionKind) -> &'static str {
     match kind {
         OptionKind::Seed => "isSeed",
         OptionKind::Flag => "isBoolean",
+        OptionKind::Text => "isText",
         OptionKind::Tokens => "areTokens",
         OptionKind::Biases => "isLogitBias",
         _ => "distinct(SAMPLING_STEPS)",
