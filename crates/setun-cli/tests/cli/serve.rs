@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use crate::{
     models::{in_store, outcome, with_model},
     signals::send,
-    support::{PROMPT, STORIES, command, model, setun, story},
+    support::{PROMPT, STORIES, model, setun, story},
 };
 
 /// Streams of a crowd, which run at once where a configuration lets them.
