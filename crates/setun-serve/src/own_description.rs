@@ -7,10 +7,10 @@ use crate::{
         operation::{Api, RouteShape},
         schema::{
             AnySchema, ObjectShape, any_of, flag, list, list_within, named, nullable, number,
-            one_of, size, text, tokens,
+            one_of, size, text, text_from, tokens,
         },
     },
-    openai::description::{MODEL, messages, tools},
+    openai::description::{CACHE_SALT, MODEL, messages, tools},
     score::MAX_CONTINUATIONS,
 };
 
@@ -27,6 +27,7 @@ pub(crate) fn score() -> RouteShape {
         .optional("prompt", prompt, "A text or token ids.")
         .optional("messages", messages(), "In its place, through the chat template.")
         .required("continuations", texts, "What the prompt may go on with.")
+        .optional("cache_salt", text_from(1), CACHE_SALT)
         .optional("model", text(), MODEL);
     let example = json!({"prompt": "The sky is", "continuations": [" blue"]});
     RouteShape::with_body(

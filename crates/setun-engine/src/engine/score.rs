@@ -135,11 +135,18 @@ impl Engine {
         if tokens > context {
             return Err(Error::ContextFull { tokens, context });
         }
-        let GenerateOptions { top_logprobs, prompt_progress, timeout, priority, .. } = options;
         let from = (options.prompt_logprobs == Some(true)).then_some(0);
         let input = scored(prompt, from, arrival_time);
-        let given = GenerateOptions { top_logprobs, prompt_progress, ..self.prompt_only() };
-        self.submit_one(input, GenerateOptions { timeout, priority, ..given })
+        let given = GenerateOptions {
+            top_logprobs: options.top_logprobs,
+            prompt_progress: options.prompt_progress,
+            timeout: options.timeout,
+            queue_timeout: options.queue_timeout,
+            priority: options.priority,
+            cache_salt: options.cache_salt,
+            ..self.prompt_only()
+        };
+        self.submit_one(input, given)
     }
 
     /// Runs tokens and chooses none; what the model thought of them from one on.

@@ -61,6 +61,7 @@ fn schema(spec: &OptionSpec, limits: &Limits) -> AnySchema {
             let names: Vec<_> = SamplingStep::ORDER.iter().map(|step| step.name()).collect();
             any_of([one_of(&names), distinct(one_of(&names))])
         }
+        OptionKind::Text => text_from(1),
         _ => text(),
     }
 }

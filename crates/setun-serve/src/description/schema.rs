@@ -83,6 +83,11 @@ pub(crate) fn number() -> AnySchema {
     Object::with_type(Type::Number).into()
 }
 
+/// A number that is not greater than another.
+pub(crate) fn number_to(most: f64) -> AnySchema {
+    ObjectBuilder::new().schema_type(Type::Number).maximum(Some(most)).into()
+}
+
 /// A number of a range, both ends included.
 pub(crate) fn number_within(least: f64, most: f64) -> AnySchema {
     let number = ObjectBuilder::new().schema_type(Type::Number);

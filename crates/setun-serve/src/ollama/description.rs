@@ -2,18 +2,20 @@
 
 use serde_json::json;
 
+use super::keep_alive::{DURATION, MAX_SECONDS};
 use crate::{
     description::{
         operation::{Api, RouteShape},
         options::options,
         schema::{
             AnySchema, ObjectShape, any_of, anything, count, flag, integer, list, list_within,
-            named, number, object, one_of, size, text, values, with_example,
+            named, number, number_to, object, of_form, one_of, size, text, text_from, values,
+            with_example,
         },
     },
     limits::Limits,
     openai::{
-        description::{pooled, tools},
+        description::{CACHE_SALT, pooled, tools},
         logprobs::MAX_TOP_LOGPROBS,
     },
 };
@@ -174,10 +176,11 @@ fn model_request() -> ObjectShape {
 }
 
 fn vector_request() -> ObjectShape {
+    let salted = ObjectShape::new().optional("cache_salt", text_from(1), CACHE_SALT);
     pooled(model_request())
-        .optional("keep_alive", keep_alive(), "Ignored.")
+        .optional("keep_alive", keep_alive(), "How long the model stays loaded; 0 unloads it.")
         .optional("images", nothing(), "Must be empty: inputs are text.")
-        .optional("options", object(), "Ignored.")
+        .optional("options", salted.into(), "The others are ignored.")
 }
 
 fn text_request(limits: &Limits) -> ObjectShape {
@@ -195,11 +198,11 @@ fn text_request(limits: &Limits) -> ObjectShape {
         .optional("logprobs", flag(), "Whether the answer has log-probabilities.")
         .optional("top_logprobs", count(0, MAX_TOP_LOGPROBS), "Likeliest tokens for each place.")
         .optional("think", values([json!(false)]), "Must be false: the model does not think apart.")
-        .optional("keep_alive", keep_alive(), "Ignored.")
+        .optional("keep_alive", keep_alive(), "How long the model stays loaded; 0 unloads it.")
 }
 
 fn keep_alive() -> AnySchema {
-    any_of([number(), text()])
+    any_of([number_to(MAX_SECONDS), with_example(of_form(DURATION), json!("1m30s"))])
 }
 
 /// What a field may have that would change the answer.
@@ -253,7 +256,7 @@ fn answer_message() -> AnySchema {
 
 /// A line of an answer, with its text.
 fn line(shape: ObjectShape) -> AnySchema {
-    let reasons = one_of(&["stop", "length", "load", "content_filter"]);
+    let reasons = one_of(&["stop", "length", "load", "unload", "content_filter"]);
     let costs = [
         "total_duration",
         "load_duration",

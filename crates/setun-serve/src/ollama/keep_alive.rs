@@ -12,7 +12,11 @@ use crate::{
 const FIELD: &str = "keep_alive";
 
 /// Longest time, in seconds.
-const MAX_SECONDS: f64 = 1e9;
+pub(super) const MAX_SECONDS: f64 = 1e9;
+
+/// The form of a duration in the description, which leaves out those of many parts or digits.
+pub(super) const DURATION: &str =
+    r"^[+-]?([0-9]{1,9}|([0-9]{1,5}(\.[0-9]{1,6})?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)){1,2})$";
 
 const EXPECTED: &str = "seconds or a duration such as \"5m\"; below 0 is no limit";
 

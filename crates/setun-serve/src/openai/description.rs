@@ -10,7 +10,7 @@ use crate::{
         options::{max_tokens, options},
         schema::{
             AnySchema, ObjectShape, any_of, count, flag, list, list_within, named, object, one_of,
-            text, tokens, values, with_example,
+            text, text_from, tokens, values, with_example,
         },
     },
     embedding::MAX_INPUTS,
@@ -22,6 +22,9 @@ use crate::{
 
 /// What the field of the model says.
 pub(crate) const MODEL: &str = "The name of a model or an alias. Default: the first model.";
+
+/// What the field of a salt says.
+pub(crate) const CACHE_SALT: &str = "Requests share prefixes with those of the same salt alone.";
 
 /// Schemas of what is sent.
 pub(crate) fn schemas() -> Vec<(&'static str, AnySchema)> {
@@ -111,6 +114,7 @@ pub(crate) fn embeddings() -> RouteShape {
         .required("input", named("Prompts"), &format!("At most {MAX_INPUTS} texts."))
         .optional("model", text(), MODEL)
         .optional("encoding_format", format, "Numbers, or their bytes. Default: `float`.")
+        .optional("cache_salt", text_from(1), CACHE_SALT)
         .refused("dimensions", "embeddings have the size of the model");
     let example = json!({"input": "A cat"});
     RouteShape::with_body(Api::OpenAi, "embeddings", "Embeds texts", body, example)
