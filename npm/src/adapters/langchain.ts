@@ -2,6 +2,8 @@
  * `setun/langchain`: a loaded model as a chat model and as embeddings of LangChain.
  *
  * `docs/adapters.md` lists what each option becomes.
+ *
+ * @module setun/langchain
  */
 
 import type { CallbackManagerForLLMRun } from "@langchain/core/callbacks/manager";
