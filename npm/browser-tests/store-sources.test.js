@@ -315,15 +315,17 @@ describe("Firefox", PATIENCE, () => {
     await tab.close();
   });
 
-  async function open() {
-    const opened = await firefox.newPage();
+  async function open(window = firefox) {
+    const opened = await window.newPage();
     await opened.goto(`${stage.url}/index.html`);
     await opened.waitForFunction(() => "setun" in globalThis);
     return opened;
   }
 
-  const tellThere = () => tab.evaluate(tryStory, { ...SHORT, source: stage.url + PATH });
-  const listThere = () => tab.evaluate(() => /** @type {any} */ (globalThis).setun.models.list());
+  const tellThere = (path = PATH, there = tab) =>
+    there.evaluate(tryStory, { ...SHORT, source: stage.url + path });
+  const listThere = (there = tab) =>
+    there.evaluate(() => /** @type {any} */ (globalThis).setun.models.list());
 
   it("stores a model in its private file system, and downloads no byte twice", async () => {
     const first = await tellThere();
@@ -337,6 +339,30 @@ describe("Firefox", PATIENCE, () => {
     expect((await tellThere()).text).toBe(stage.texts.large);
     expect(stage.models.requests.map(({ method }) => method)).toEqual(["HEAD"]);
     expect(await listThere()).toMatchObject([{ complete: true }]);
+  });
+
+  it("stores a model in the Cache API of a private window, and downloads no byte twice", async () => {
+    const path = "/models/small.safetensors";
+    stage.models.put(path, stage.small, '"small"');
+    const hidden = await launchFirefox({ isPrivate: true });
+    try {
+      const first = await open(hidden);
+      const told = await tellThere(path, first);
+      expect(told.text ?? told.message).toBe(stage.texts.small);
+      const places = await first.evaluate(async () => [
+        await navigator.storage.getDirectory().catch(({ name }) => name),
+        await caches.keys(),
+      ]);
+      expect(places).toEqual(["SecurityError", ["setun"]]);
+      stage.models.takeRequests();
+      const next = await open(hidden);
+      await first.close();
+      expect((await tellThere(path, next)).text).toBe(stage.texts.small);
+      expect(stage.models.requests.map(({ method }) => method)).toEqual(["HEAD"]);
+      expect(await listThere(next)).toMatchObject([{ complete: true, bytes: stage.small.length }]);
+    } finally {
+      await hidden.close();
+    }
   });
 
   it("resumes after a closed tab", async () => {

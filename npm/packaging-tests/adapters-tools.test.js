@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { embeddedModel } from "../test-support/checkpoint.js";
+import { embeddedModel, largeModel } from "../test-support/checkpoint.js";
 import { makeProject, writeFiles } from "../test-support/project.js";
 
 /** Most declare Node 22 or newer, and run on 20. */
@@ -21,11 +21,10 @@ let project;
 beforeAll(async () => {
   project = await makeProject({}, LIBRARIES);
   const { folder } = embeddedModel(project.folder);
-  const files = Object.entries({ ...folder, "chat_template.jinja": TEMPLATE });
-  await writeFiles(
-    project.folder,
-    Object.fromEntries(files.map(([name, bytes]) => [`model/${name}`, bytes])),
-  );
+  const files = { ...folder, "chat_template.jinja": TEMPLATE };
+  const random = largeModel(files, { layers: 1, isVaried: true });
+  const paths = Object.entries(files).map(([name, bytes]) => [`model/${name}`, bytes]);
+  await writeFiles(project.folder, { ...Object.fromEntries(paths), "random.safetensors": random });
 });
 afterAll(() => project?.remove());
 
@@ -201,6 +200,58 @@ describe("the OpenAI client", () => {
     expect(response).toEqual([whole.slice(1)]);
     expect(valid).toBe(true);
     expect(after.prompt_tokens).toBeGreaterThan(4);
+  });
+});
+
+describe("random weights at temperature 1", () => {
+  it("call with inputs that are valid under their schema, in each shape", async () => {
+    const { seeds, valid, inputs } = await inNode(`
+      import { generateText, tool } from "ai";
+      import { tool as langchainTool } from "@langchain/core/tools";
+      import { z } from "zod";
+      import { createSetun } from "setun/ai-sdk";
+      import { ChatSetun } from "setun/langchain";
+      import { createClient } from "setun/openai";
+      const random = await load({ "random.safetensors": new Uint8Array(readFileSync("random.safetensors")) });
+      const schema = z.strictObject({
+        city: z.enum(["Oslo", "Bern"]),
+        days: z.number().int().min(1).max(9),
+        exact: z.boolean().optional(),
+        names: z.array(z.string().max(5)).max(2),
+        at: z.strictObject({ hour: z.number().int().min(0).max(23), note: z.string().max(5) }).nullable(),
+      });
+      const asText = { messages: [{ role: "user", content: "Rain?" }], tool_choice: "required", parallel_tool_calls: false };
+      const given = [{ type: "function", function: { name: "weather", parameters: z.toJSONSchema(schema) } }];
+      const bound = (seed) => new ChatSetun({ model: random, options: { seed, temperature: 1 } }).bindTools(
+        [langchainTool(async () => "", { name: "weather", description: "The weather", schema })],
+        { tool_choice: "any", parallelToolCalls: false },
+      );
+      const shapes = {
+        ai: async (seed) => {
+          const tools = { weather: tool({ inputSchema: schema }) };
+          const providerOptions = { setun: { parallelToolCalls: false } };
+          const settings = { model: createSetun(random)(), tools, toolChoice: "required", providerOptions, prompt: "Rain?" };
+          return (await generateText({ ...settings, seed, temperature: 1 })).toolCalls.map(({ input }) => input);
+        },
+        openai: async (seed) => {
+          const params = { ...asText, tools: given, seed, temperature: 1 };
+          const { choices } = await createClient(random).chat.completions.create(params);
+          return choices[0].message.tool_calls.map((call) => JSON.parse(call.function.arguments));
+        },
+        langchain: async (seed) => (await bound(seed).invoke("Rain?")).tool_calls.map(({ args }) => args),
+      };
+      const seeds = [1, 2, 3, 4, 5, 6];
+      const valid = {}, inputs = {};
+      for (const [name, call] of Object.entries(shapes)) {
+        const all = (await Promise.all(seeds.map(call))).flat();
+        valid[name] = all.filter((input) => schema.safeParse(input).success).length;
+        inputs[name] = new Set(all.map((input) => JSON.stringify(input))).size;
+      }
+      console.log(JSON.stringify({ seeds: seeds.length, valid, inputs }));
+    `);
+    expect(valid).toEqual({ ai: seeds, openai: seeds, langchain: seeds });
+    // Each seed has its own.
+    for (const different of Object.values(inputs)) expect(different).toBeGreaterThan(seeds / 2);
   });
 });
 

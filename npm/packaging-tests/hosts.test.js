@@ -120,6 +120,30 @@ describe("a host without a document", () => {
     expect(structured).toMatchObject({ result: { text: "a dog" } });
     expect(refused.failed[0]).toBe("not-found");
   });
+
+  it("shares a model with the page: a worker leads, or reads none", async () => {
+    const source = "/node_modules/setun/model/stories.safetensors";
+    const load = { shared: true, store: false };
+    const reads = () => files.requests.filter((path) => path === source).length;
+    const browser = await launchChromium();
+    const { page } = await openPage(browser, `${files.url}/index.html`);
+    const inWorker = { service: false, stories: [{ ...STORY, source, load }] };
+    const before = reads();
+    const [leads] = /** @type {any[]} */ (await page.evaluate(ask, inWorker));
+    const read = reads() - before;
+    await page.evaluate(
+      async ({ source, load }) => {
+        const all = /** @type {any} */ (globalThis);
+        all.model = await all.setun.load(source, load);
+      },
+      { source, load },
+    );
+    const [follows] = /** @type {any[]} */ (await page.evaluate(ask, inWorker));
+    await browser.close();
+    for (const story of [leads, follows]) expect(story).toMatchObject({ result: { text: expected } });
+    expect(read).toBeGreaterThan(0);
+    expect(reads() - before).toBe(2 * read);
+  });
 });
 
 describe("the example of an extension", () => {

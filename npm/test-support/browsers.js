@@ -55,10 +55,14 @@ export function launchInPuppeteer(options = {}) {
   return puppeteer.launch({ executablePath, args: QUIET, pipe: true, ...options });
 }
 
-/** Starts Firefox. Playwright drives only its own build of it, so this is Puppeteer, whose pages evaluate alike. */
-export function launchFirefox() {
+/**
+ * Starts Firefox, also with private windows alone. Playwright drives only its own build of it, so this is Puppeteer,
+ * whose pages evaluate alike.
+ */
+export function launchFirefox({ isPrivate = false } = {}) {
   const executablePath = find("Firefox", "FIREFOX", FIREFOXES);
-  return puppeteer.launch({ browser: "firefox", executablePath, headless: true });
+  const extraPrefsFirefox = { "browser.privatebrowsing.autostart": isPrivate };
+  return puppeteer.launch({ browser: "firefox", executablePath, headless: true, extraPrefsFirefox });
 }
 
 /** Starts Firefox with a page that loads the package. @param {string} url */

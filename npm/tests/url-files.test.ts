@@ -1,8 +1,12 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { connectLocal } from "../src/host-links.js";
+import { loadOn } from "../src/load.js";
+import { openStreamed } from "../src/open-model.js";
 import { addressSource } from "../src/sources.js";
 import { UrlFiles } from "../src/url-files.js";
+import { emptyLog, fakeBuild } from "./fake-wasm.js";
 
 /** Byte `i` of every file is `i mod 251`. */
 const bytes = Uint8Array.from({ length: 300_000 }, (_, i) => i % 251);
@@ -27,11 +31,10 @@ afterEach(
     }),
 );
 
+const at = (path: string) => `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`;
+
 function open(path: string, signal = new AbortController().signal, options = {}): UrlFiles {
-  const source = addressSource(
-    `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`,
-    "http://localhost/",
-  );
+  const source = addressSource(at(path), "http://localhost/");
   if (source.kind !== "url") throw new Error("expected an address");
   return new UrlFiles(source, signal, options);
 }
@@ -48,6 +51,38 @@ describe("UrlFiles", () => {
       message: expect.stringMatching(/\/m\/a: nothing came for too long$/),
     });
     await files.close();
+  });
+
+  it("lets a load without store and worker end 30 s after a request that nobody answers", async () => {
+    const requested = new Promise<void>((resolve) => {
+      answer = () => resolve();
+    });
+    const load = loadOn({
+      builds: ["simd128"],
+      initialSharedPages: 0,
+      hasWorkers: true,
+      baseUrl: () => "http://localhost/",
+      embeddedModel: () => new URL("http://localhost/embedded.safetensors"),
+      connect: async () => connectLocal({ build: fakeBuild(emptyLog()), openModel: openStreamed }),
+    });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      let failure: unknown;
+      const loading = load(at("/m/"), { store: false, worker: false }).catch((thrown: unknown) => {
+        failure = thrown;
+      });
+      await requested;
+      await vi.advanceTimersByTimeAsync(29_999);
+      expect(failure).toBeUndefined();
+      await vi.advanceTimersByTimeAsync(1);
+      await loading;
+      expect(failure).toMatchObject({
+        code: "network",
+        message: expect.stringMatching(/\/m\/config\.json: nothing came for too long$/),
+      });
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   it("serves one file's ranges in order from one plain request", async () => {

@@ -20,6 +20,7 @@ import {
   newId,
   type TextDelta,
   type ToolCallDelta,
+  textToContinue,
 } from "./core.js";
 
 /** A loaded model as the AI SDK calls it. */
@@ -75,13 +76,11 @@ export class SetunLanguageModel implements LanguageModelV4 {
     const warnings: SharedV4Warning[] = [];
     const messages = messagesOf(call.prompt, warnings);
     const options = optionsOf(call, warnings);
-    const [only] = messages;
-    const isText = messages.length === 1 && only?.role === "user" && typeof only.content === "string";
-    if (this.#model.info.hasChatTemplate || !isText)
-      return { generation: this.#model.chat(messages, options), warnings };
+    const text = textToContinue(this.#model, messages);
+    if (text === undefined) return { generation: this.#model.chat(messages, options), warnings };
     const details = "the model has none: it continues the text of the prompt";
     warnings.push({ type: "compatibility", feature: "chat template", details });
-    return { generation: this.#model.generate(only.content as string, options), warnings };
+    return { generation: this.#model.generate(text, options), warnings };
   }
 }
 

@@ -2,6 +2,8 @@
  * `setun/ai-sdk`: loaded models as a provider of the Vercel AI SDK 7.
  *
  * `docs/adapters.md` lists what each setting becomes, and which are warnings.
+ *
+ * @module setun/ai-sdk
  */
 
 import {

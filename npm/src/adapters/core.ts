@@ -1,6 +1,7 @@
 /** The part of a model that adapters call, and the choice among several models. */
 
 import type { Model } from "../model.js";
+import type { ChatMessage } from "../protocol.js";
 
 export type { EmbedOptions } from "../embeddings.js";
 export type { GenerateOptions } from "../generate-options.js";
@@ -24,6 +25,13 @@ export function byName(models: Models): ReadonlyMap<string, AdapterModel> {
   return isOne
     ? new Map([[(models as AdapterModel).info.name, models as AdapterModel]])
     : new Map(Object.entries(models as Record<string, AdapterModel>));
+}
+
+/** The text that a model without a chat template continues: that of a lone message of the user. */
+export function textToContinue(model: AdapterModel, messages: readonly ChatMessage[]): string | undefined {
+  const [only] = messages;
+  if (model.info.hasChatTemplate || messages.length !== 1 || only?.role !== "user") return undefined;
+  return typeof only.content === "string" ? only.content : undefined;
 }
 
 /** The code of an error of setun. */

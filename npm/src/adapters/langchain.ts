@@ -2,6 +2,8 @@
  * `setun/langchain`: a loaded model as a chat model and as embeddings of LangChain.
  *
  * `docs/adapters.md` lists what each option becomes.
+ *
+ * @module setun/langchain
  */
 
 import type { CallbackManagerForLLMRun } from "@langchain/core/callbacks/manager";
@@ -28,7 +30,15 @@ import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { isSerializableSchema, type SerializableSchema } from "@langchain/core/utils/standard_schema";
 import { type InteropZodType, isInteropZodSchema } from "@langchain/core/utils/types";
-import type { AdapterModel, EmbedOptions, GenerateOptions, Generation, Tool, ToolChoice } from "./core.js";
+import {
+  type AdapterModel,
+  type EmbedOptions,
+  type GenerateOptions,
+  type Generation,
+  type Tool,
+  type ToolChoice,
+  textToContinue,
+} from "./core.js";
 import { type AnswerChunk, answerOf, chunkOf, endOf, messagesOf } from "./langchain-messages.js";
 
 /** Options of setun that LangChain has no names for, such as `maxTokens` and `seed`. */
@@ -177,10 +187,8 @@ export class ChatSetun extends BaseChatModel<ChatSetunCallOptions> {
       ...options,
     };
     const prompt = messagesOf(messages);
-    const [only] = prompt;
-    const isText = prompt.length === 1 && only?.role === "user";
-    if (this.#model.info.hasChatTemplate || !isText) return this.#model.chat(prompt, given);
-    return this.#model.generate(only.content as string, given); // it continues the text
+    const text = textToContinue(this.#model, prompt);
+    return text === undefined ? this.#model.chat(prompt, given) : this.#model.generate(text, given);
   }
 }
 

@@ -12,7 +12,7 @@ import type {
   TopLogprob,
   Usage,
 } from "./openai-types.js";
-import { type Step, stepsOf } from "./steps.js";
+import { collected, type Step } from "./steps.js";
 
 const MAPPED = ["messages", "model", "n", "response_format", "tools", "tool_choice"];
 
@@ -35,12 +35,7 @@ export async function chatCompletion(
   params: ChatParams,
   generations: readonly Generation[],
 ): Promise<ChatCompletion> {
-  const deltas = generations.map((): TextDelta[] => []);
-  const results: GenerationResult[] = [];
-  for await (const { index, delta, result } of stepsOf(generations)) {
-    if (result === undefined) deltas[index]?.push(delta);
-    else results[index] = result;
-  }
+  const { deltas, results } = await collected(generations);
   const choices = results.map(({ text, finishReason, toolCalls }, index) => ({
     index,
     finish_reason: finishReasonOf(finishReason),

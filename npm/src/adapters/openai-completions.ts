@@ -5,7 +5,7 @@ import { finishReasonOf, tokenText, usageOf } from "./openai-chat.js";
 import { refused } from "./openai-errors.js";
 import { countOf, formatOf, optionsOf } from "./openai-params.js";
 import type { Completion, CompletionLogprobs, CompletionParams } from "./openai-types.js";
-import { type Step, stepsOf } from "./steps.js";
+import { collected, type Step } from "./steps.js";
 
 const MAPPED = ["best_of", "echo", "logprobs", "model", "n", "prompt", "response_format"];
 
@@ -54,17 +54,12 @@ export async function completion(
   params: CompletionParams,
   { generations, prompts, n }: StartedCompletion,
 ): Promise<Completion> {
-  const texts = generations.map((): TextDelta[] => []);
-  const results: GenerationResult[] = [];
-  for await (const { index, delta, result } of stepsOf(generations)) {
-    if (result === undefined) texts[index]?.push(delta);
-    else results[index] = result;
-  }
+  const { deltas, results } = await collected(generations);
   const choices: Completion["choices"] = [];
   for (const [index, { text, finishReason }] of results.entries()) {
     const before = params.echo ? (prompts[Math.floor(index / n)] ?? "") : "";
     const echoed = params.echo ? ((await generations[index]?.promptLogprobs) ?? []) : [];
-    const tokens = [...echoed, ...(texts[index] ?? [])];
+    const tokens = [...echoed, ...(deltas[index] ?? [])];
     const logprobs = typeof params.logprobs === "number" ? logprobsOf(tokens, 0) : null;
     choices.push({ index, text: before + text, finish_reason: endOf(finishReason), logprobs });
   }

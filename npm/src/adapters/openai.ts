@@ -2,6 +2,8 @@
  * `setun/openai`: loaded models behind an object in the shape of the official OpenAI client.
  *
  * Nothing is sent anywhere. `docs/adapters.md` lists what each parameter becomes, and what is refused.
+ *
+ * @module setun/openai
  */
 
 import { type AdapterModel, byName, type Models } from "./core.js";

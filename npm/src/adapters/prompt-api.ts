@@ -2,6 +2,8 @@
  * `setun/prompt-api`: the class `LanguageModel` of the Prompt API over a model of setun, in pages, workers and Node.
  *
  * `docs/adapters.md` has the rules, and what differs from browsers' own.
+ *
+ * @module setun/prompt-api
  */
 
 import { following } from "./core.js";

@@ -2,6 +2,8 @@
  * `setun/react`: hooks for a model that loads, and for a text that streams.
  *
  * `docs/adapters.md` has an example and the rules.
+ *
+ * @module setun/react
  */
 
 import { useCallback, useEffect, useRef, useState } from "react";

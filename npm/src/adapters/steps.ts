@@ -29,6 +29,19 @@ export async function* stepsOf(generations: readonly Generation[]): AsyncGenerat
   }
 }
 
+/** What all generations gave, at their end. */
+export async function collected(
+  generations: readonly Generation[],
+): Promise<{ deltas: readonly TextDelta[][]; results: readonly GenerationResult[] }> {
+  const deltas = generations.map((): TextDelta[] => []);
+  const results: GenerationResult[] = [];
+  for await (const { index, delta, result } of stepsOf(generations)) {
+    if (result === undefined) deltas[index]?.push(delta);
+    else results[index] = result;
+  }
+  return { deltas, results };
+}
+
 /** The same steps, after the first one has come: an error before it rejects here. */
 export async function begun<Item>(steps: AsyncGenerator<Item>): Promise<AsyncGenerator<Item>> {
   const first = await steps.next();

@@ -1,4 +1,8 @@
-/** Entry point without the WebGPU build, of which a bundler then copies no file. */
+/**
+ * Entry point without the WebGPU build, of which a bundler then copies no file.
+ *
+ * @module setun/cpu
+ */
 
 import { buildFiles } from "setun:cpu-builds";
 import { model } from "setun:model";

@@ -1,4 +1,8 @@
-/** Entry point for browsers, with or without a bundler. */
+/**
+ * Entry point for browsers, with or without a bundler.
+ *
+ * @module setun
+ */
 
 import { buildFiles } from "setun:builds";
 import { model } from "setun:model";

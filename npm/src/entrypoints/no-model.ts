@@ -1,4 +1,8 @@
-/** Entry point without the story model, which a bundler then does not copy. */
+/**
+ * Entry point without the story model, which a bundler then does not copy.
+ *
+ * @module setun/no-model
+ */
 
 import { buildFiles } from "setun:builds";
 import { inBrowser } from "../browser.js";

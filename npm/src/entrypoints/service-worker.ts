@@ -1,4 +1,8 @@
-/** Entry point for service workers, which can neither start a worker nor import on demand. */
+/**
+ * Entry point for service workers, which can neither start a worker nor import on demand.
+ *
+ * @module setun/service-worker
+ */
 
 import type { Load } from "../load.js";
 import { load as loadHere } from "../service-worker.js";

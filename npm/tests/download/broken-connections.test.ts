@@ -115,6 +115,15 @@ describe("a download", () => {
     expect(await load()).toEqual([digest(content)]);
   });
 
+  it("fails if a server never answers", async () => {
+    store.settings = { ...store.settings, idleTimeout: 100 };
+    server.ruleOfAll(PATH, Infinity, { after: new Promise(() => undefined) });
+    await expect(load()).rejects.toMatchObject({
+      code: "network",
+      message: expect.stringContaining(`${PATH}: nothing came for too long`),
+    });
+  });
+
   it("fails at once without a server", async () => {
     await expect(store.load("http://127.0.0.1:1/m.gguf", [])).rejects.toMatchObject({ code: "network" });
   });

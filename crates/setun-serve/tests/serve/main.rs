@@ -4,6 +4,7 @@ mod access;
 mod answers;
 mod anthropic;
 mod cancellation;
+mod capabilities;
 mod counters;
 mod crowds;
 mod deploy;
