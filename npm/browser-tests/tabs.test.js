@@ -120,13 +120,10 @@ async function begin(page, seed, hold = 0) {
 
 /** @param {import("playwright-core").Page} page */
 const release = (page) => page.evaluate(() => /** @type {any} */ (globalThis).release());
-
 /** @param {import("playwright-core").Page} page */
 const end = (page) => page.evaluate(() => /** @type {any} */ (globalThis).end);
-
 /** @param {string | undefined} text */
 const whole = (text) => ({ read: text, text, tokens: 150, events: 150 });
-
 /** @param {import("playwright-core").Page} page @param {number} count */
 const hasTokens = (page, count) =>
   page.waitForFunction((count) => /** @type {any} */ (globalThis).tokens >= count, count);
