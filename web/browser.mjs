@@ -13,8 +13,8 @@ const BROWSERS = [
   "C:\\Program Files (x86)\\Microsoft\\Edge\\Application\\msedge.exe",
 ];
 
-/** Starts `$CHROME`, or the first browser found; headless. */
-export function launch() {
+/** Starts `$CHROME`, or the first browser found; headless. @param {string[]} more arguments */
+export function launch(more = []) {
   const executablePath = process.env.CHROME || BROWSERS.find((path) => existsSync(path));
   if (!executablePath) throw new Error(`no browser found; set CHROME. Looked for: ${BROWSERS.join(", ")}`);
   const quiet = ["--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"];
@@ -24,6 +24,6 @@ export function launch() {
   const webgpu = "--enable-unsafe-webgpu";
   return chromium.launch({
     executablePath,
-    args: [...quiet, "--disable-component-update", webgpu, ...sandbox],
+    args: [...quiet, "--disable-component-update", webgpu, ...sandbox, ...more],
   });
 }
