@@ -5,7 +5,7 @@
  *
  *     node screenshots.mjs --out FOLDER [--view NAME ...]
  *
- * Writes NAME-light.png, NAME-dark.png and NAME-phone.png (390 pixels wide, the whole page).
+ * Writes NAME-light.png, NAME-dark.png and NAME-phone.png (390 pixels wide).
  */
 
 import { mkdirSync } from "node:fs";
@@ -17,9 +17,9 @@ import { launch } from "./browser.mjs";
 import { PATIENCE, startPreview, WEB } from "./tests/preview.mjs";
 
 const LOOKS = /** @type {const} */ ({
-  light: { viewport: { width: 1200, height: 800 }, colorScheme: "light" },
-  dark: { viewport: { width: 1200, height: 800 }, colorScheme: "dark" },
-  phone: { viewport: { width: 390, height: 844 }, colorScheme: "light" },
+  light: { viewport: { width: 1140, height: 800 }, colorScheme: "light" },
+  dark: { viewport: { width: 1140, height: 800 }, colorScheme: "dark" },
+  phone: { viewport: { width: 390, height: 1400 }, colorScheme: "light" },
 });
 
 /** The model that is downloaded. */
@@ -55,7 +55,8 @@ async function takePicture(view, look) {
   await page.goto(`${server.url}#${view === "side-by-side" ? "story" : view}`);
   await open(page, models.at(MODEL));
   const path = join(String(values.out), `${view}-${look}.png`);
-  await page.screenshot({ path, fullPage: look === "phone" });
+  await page.evaluate(() => scrollTo(0, 0));
+  await page.screenshot({ path });
   process.stdout.write(`${path}\n`);
   await page.close();
 }
@@ -73,13 +74,10 @@ async function startModels() {
 async function chat(page) {
   await page.waitForSelector(".beginnings", PATIENCE);
   await page.fill("#seed", "7");
-  await page.fill("#max-tokens", "70");
-  for (const message of ["Once upon a time, a little fox found a red balloon.", "The next day it rained."]) {
-    await page.fill("#message", message);
-    await page.click("#send:enabled", PATIENCE);
-    await page.waitForSelector("#chat-stop:enabled", PATIENCE);
-    await page.waitForSelector("#send:enabled", PATIENCE);
-  }
+  await page.fill("#max-tokens", "40");
+  await page.fill("#message", "Once upon a time, a little fox found a red balloon.");
+  await page.click("#send:enabled", PATIENCE);
+  await page.waitForSelector("article:not([data-busy]) .note:not(:empty)", PATIENCE);
 }
 
 /** @param {Page} page @param {string} source */
@@ -91,7 +89,7 @@ async function downloads(page, source) {
   await card.getByRole("button").first().click();
   await page.waitForFunction(
     () => {
-      const bar = document.querySelector(".model progress");
+      const bar = document.querySelector('.model[data-state="loading"] progress');
       return bar instanceof HTMLProgressElement && bar.position > 0.3;
     },
     null,
@@ -105,7 +103,7 @@ async function sideBySide(page) {
   await page.selectOption("#backend-2", "scalar");
   await page.fill("#seed", "3");
   await page.fill("#seed-2", "4");
-  await page.fill("#max-tokens", "80");
+  await page.fill("#max-tokens", "40");
   await page.click("#run");
   await page.waitForSelector("#run:enabled", PATIENCE);
   await page.locator("#text .token").nth(6).click();

@@ -167,7 +167,7 @@ describe("two runs", () => {
     ];
     const changed = [run[0], { token: 9, logprob: -1.25 - Number.EPSILON }];
     assert.deepEqual(compare(run, run), { isEqual: true, words: "2 tokens equal" });
-    assert.match(compare(changed, run).words, /^2 tokens equal, log-probabilities differ by up to 2\.2e-16$/);
+    assert.match(compare(changed, run).words, /^2 tokens equal, log-probabilities differ by up to 2\.2e−16$/);
     assert.equal(compare([run[0]], run).words, "token 2 is absent, expected 9");
     assert.equal(compare([{ token: 5, logprob: 0 }], run).words, "token 1 is 5, expected 4");
     assert.equal(await digest(run), await digest(structuredClone(run)));

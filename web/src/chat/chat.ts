@@ -192,6 +192,7 @@ export class Chat {
       }
       this.#isWriting = false;
       this.#show();
+      this.#log.showEnd();
       await this.#save();
     });
   }

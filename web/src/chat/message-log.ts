@@ -55,6 +55,11 @@ export class MessageLog {
     return view;
   }
 
+  /** Brings the buttons and figures of the last message into sight, if its text is. */
+  showEnd(): void {
+    this.#views.at(-1)?.follow();
+  }
+
   #view(thread: Thread, message: Message, model: string): MessageView {
     const speaker = message.role === "user" ? "You" : model;
     return new MessageView({ message, versions: versions(thread, message), speaker }, this.#actions);

@@ -59,10 +59,15 @@ export class MessageView {
   update(): void {
     this.#drawing ||= requestAnimationFrame(() => {
       this.#drawing = 0;
-      const isFollowed = this.element.getBoundingClientRect().bottom <= window.innerHeight + 80;
-      this.#draw();
-      if (isFollowed) this.element.scrollIntoView({ block: "nearest" });
+      this.follow(() => this.#draw());
     });
+  }
+
+  /** Keeps the end of the message in sight, if it is there, during a change. */
+  follow(change?: () => void): void {
+    const isFollowed = this.element.getBoundingClientRect().bottom <= window.innerHeight + 80;
+    change?.();
+    if (isFollowed) this.element.scrollIntoView({ block: "nearest" });
   }
 
   #draw(): void {

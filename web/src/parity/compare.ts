@@ -29,8 +29,11 @@ export function compare(found: readonly Step[], expected: readonly Step[]): Comp
   }
   const words = `${length} tokens equal`;
   if (areBitsEqual) return { isEqual: true, words };
-  return { isEqual: false, words: `${words}, log-probabilities differ by up to ${gap.toExponential(1)}` };
+  return { isEqual: false, words: `${words}, log-probabilities differ by up to ${scientific(gap)}` };
 }
+
+/** A number with a minus sign, after which no line breaks. */
+const scientific = (value: number): string => value.toExponential(1).replace("-", "−");
 
 /** SHA-256 of all token ids and bits of log-probabilities, little-endian; its first 16 digits. */
 export async function digest(steps: readonly Step[]): Promise<string> {
