@@ -17,8 +17,8 @@ import { launch } from "./browser.mjs";
 import { PATIENCE, startPreview, WEB } from "./tests/preview.mjs";
 
 const LOOKS = /** @type {const} */ ({
-  light: { viewport: { width: 1140, height: 720 }, colorScheme: "light" },
-  dark: { viewport: { width: 1140, height: 720 }, colorScheme: "dark" },
+  light: { viewport: { width: 1140, height: 710 }, colorScheme: "light" },
+  dark: { viewport: { width: 1140, height: 710 }, colorScheme: "dark" },
   phone: { viewport: { width: 390, height: 1400 }, colorScheme: "light" },
 });
 
