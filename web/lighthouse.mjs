@@ -74,7 +74,9 @@ async function main() {
       const options = { port: browser.port, categories, desktop: values.desktop };
       const { scores, findings } = await judge(`${server.url}#${view}`, options);
       const row = categories.map((category) => scores[category] ?? 0);
-      process.stdout.write(`| ${[view, ...row].join(" | ")} |\n${findings.map((one) => `  ${one}\n`).join("")}`);
+      process.stdout.write(
+        `| ${[view, ...row].join(" | ")} |\n${findings.map((one) => `  ${one}\n`).join("")}`,
+      );
       if (row.some((score) => score < MIN_SCORE)) process.exitCode = 1;
     }
   } finally {

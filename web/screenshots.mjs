@@ -17,8 +17,8 @@ import { launch } from "./browser.mjs";
 import { PATIENCE, startPreview, WEB } from "./tests/preview.mjs";
 
 const LOOKS = /** @type {const} */ ({
-  light: { viewport: { width: 1140, height: 800 }, colorScheme: "light" },
-  dark: { viewport: { width: 1140, height: 800 }, colorScheme: "dark" },
+  light: { viewport: { width: 1140, height: 710 }, colorScheme: "light" },
+  dark: { viewport: { width: 1140, height: 710 }, colorScheme: "dark" },
   phone: { viewport: { width: 390, height: 1400 }, colorScheme: "light" },
 });
 
@@ -56,6 +56,7 @@ async function takePicture(view, look) {
   await open(page, models.at(MODEL));
   const path = join(String(values.out), `${view}-${look}.png`);
   await page.evaluate(() => scrollTo(0, 0));
+  await page.mouse.move(0, 0);
   await page.screenshot({ path });
   process.stdout.write(`${path}\n`);
   await page.close();
@@ -106,7 +107,6 @@ async function sideBySide(page) {
   await page.fill("#max-tokens", "40");
   await page.click("#run");
   await page.waitForSelector("#run:enabled", PATIENCE);
-  await page.locator("#text .token").nth(6).click();
 }
 
 /** @param {Page} page */
