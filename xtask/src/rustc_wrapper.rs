@@ -5,11 +5,12 @@
 
 use std::env::{self, consts::EXE_SUFFIX};
 use std::fs;
+use std::iter;
 use std::path::PathBuf;
 use std::process::{self, Command, ExitCode};
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::shell::target;
 
@@ -17,12 +18,22 @@ use crate::shell::target;
 const FEATURES: &str = "SETUN_WORKSPACE_TARGET_FEATURES";
 
 /// Has `cargo` compile the workspace's crates for other targets with more features.
+///
+/// Cargo finds the wrapper in the `PATH`: names of symbols depend on what is given here, which is
+/// the same in every folder.
 pub(crate) fn wrap(cargo: &mut Command, features: &str) -> Result<()> {
-    cargo.env("RUSTC_WORKSPACE_WRAPPER", link(features)?).env(FEATURES, features);
+    let wrapper = link(features)?;
+    let (Some(folder), Some(name)) = (wrapper.parent(), wrapper.file_name()) else {
+        bail!("{} is no file in a folder", wrapper.display());
+    };
+    let before = env::var_os("PATH").unwrap_or_default();
+    let folders = iter::once(folder.to_path_buf()).chain(env::split_paths(&before));
+    cargo.env("PATH", env::join_paths(folders)?);
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", name).env(FEATURES, features);
     Ok(())
 }
 
-/// This tool under another name: by the wrapper's path cargo tells apart what it compiled.
+/// This tool under another name: by the wrapper's name cargo tells apart what it compiled.
 ///
 /// It is linked and not copied: a file that was just written may be busy where other threads start
 /// processes.
