@@ -72,10 +72,12 @@ describe("prompts", () => {
 
   it("without a template are one text, or a transcript", async () => {
     const { oneText, transcript, usedFormat } = await importModule("chat/prompt.ts");
-    assert.equal(oneText({ system: "", messages }), "Once upon a time there was a fox. It slept.");
+    const text = "Once upon a time there was a fox. It slept.";
+    assert.equal(oneText({ system: "", messages, begun: "" }), text);
+    assert.equal(oneText({ system: "", messages, begun: " It" }), `${text} It`);
     assert.equal(
-      transcript({ system: "Be kind.", messages }),
-      "Be kind.\n\nUser: Once upon a time\nAssistant: there was a fox.\nUser: It slept.\nAssistant:",
+      transcript({ system: "Be kind.", messages, begun: " It" }),
+      "Be kind.\n\nUser: Once upon a time\nAssistant: there was a fox.\nUser: It slept.\nAssistant: It",
     );
     assert.deepEqual(
       [usedFormat("auto", true), usedFormat("auto", false), usedFormat("template", false)],
