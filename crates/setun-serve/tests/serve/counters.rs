@@ -102,7 +102,7 @@ async fn ask(
     sums.texts += texts;
     sums.prompt_tokens += prompt_tokens;
     sums.text_tokens += text_tokens.unwrap_or(0);
-    // Not every API tells what was cached: the sum of all that was computed does.
+    // Some APIs do not report cached tokens. The counter has those of every request.
     let page = get(router, "/metrics").await.text;
     let hits = metric(&page, "prefix_cache_hits_total", model);
     assert!(cached.is_none_or(|cached| sums.cached_tokens + cached == hits), "{path}: {hits}");
