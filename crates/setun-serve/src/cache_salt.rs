@@ -9,6 +9,9 @@ use crate::{api_keys::KeyHash, error::ApiError, fields::Fields};
 /// The field of a request, by vLLM's name.
 const FIELD: &str = "cache_salt";
 
+/// Longest salt, in bytes, that the cache keeps as it is. A block keeps its salt as long as it is known.
+const MAX_BYTES: usize = 64;
+
 /// What the hash of a key begins with, so that it is none of the key itself.
 const DOMAIN: &[u8] = b"setun cache salt";
 
@@ -24,10 +27,22 @@ pub(crate) fn read(fields: &mut Fields) -> Result<Option<String>, ApiError> {
 /// The salt of a key, within which a request may have one of its own.
 pub(crate) fn of_key(key: &KeyHash, own: Option<&str>) -> String {
     let hash = Sha256::new().chain_update(DOMAIN).chain_update(key);
-    let bytes = hash.chain_update(own.unwrap_or_default()).finalize();
-    bytes.iter().fold(String::new(), |mut salt, byte| {
-        let _ = write!(salt, "{byte:02x}"); // a string takes all
+    hex(hash.chain_update(own.unwrap_or_default()))
+}
+
+/// A salt, or the hash of one that is long: a client chooses its length.
+pub(crate) fn bounded(salt: String) -> String {
+    if salt.len() <= MAX_BYTES {
         salt
+    } else {
+        format!("sha256:{}", hex(Sha256::new().chain_update(salt)))
+    }
+}
+
+fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}"); // a string takes all
+        text
     })
 }
 
@@ -44,5 +59,13 @@ mod tests {
         distinct.dedup();
         assert_eq!((distinct.len(), distinct[0].len()), (6, 64));
         assert_eq!(of_key(&keys[0], Some("a")), all[0][1]);
+    }
+
+    #[test]
+    fn long_salts_take_the_place_of_short_ones_and_differ() {
+        let [one, other, longest] = [("a", 100_000), ("b", 100_000), ("a", MAX_BYTES)]
+            .map(|(letter, count)| bounded(letter.repeat(count)));
+        assert!(one != other && one.len() == other.len() && one.len() < 2 * MAX_BYTES);
+        assert_eq!(longest, "a".repeat(MAX_BYTES));
     }
 }

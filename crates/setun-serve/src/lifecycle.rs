@@ -10,6 +10,7 @@ use tokio::sync::watch::Sender;
 use setun::{Done, Engine, FinishReason, GenerationStream};
 
 use crate::{
+    cache_salt,
     error::ApiError,
     limits::{KeyGuard, Limiter},
     request_list::{RequestList, RequestOrigin},
@@ -120,10 +121,11 @@ impl RequestGuard {
 
     /// Its salt in the prefix cache, by its own one and by its key.
     pub(crate) fn cache_salt(&self, own: Option<String>) -> Option<String> {
-        match &self.key {
+        let salt = match &self.key {
             Some(key) => key.cache_salt(own),
             None => own,
-        }
+        };
+        salt.map(cache_salt::bounded)
     }
 
     /// The engine for its texts, with its own salt or that of its key.
