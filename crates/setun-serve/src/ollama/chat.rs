@@ -21,16 +21,16 @@ const MESSAGES: &str = "messages";
 /// Answers a conversation, or only has the model loaded.
 pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (mut fields, guard) = app.accept(request).await?;
-    if let Some(answer) = unload(&app, &mut fields, Shape::Chat, MESSAGES)? {
-        return Ok(answer);
-    }
-    let (model, encoder) = begin(&app, &mut fields, Shape::Chat).await?;
     let prompt = read_messages(&mut fields)?;
     let mut request = TextRequest::read(&mut fields)?;
     request.options = messages::read_tools(&mut fields, request.options)?;
     if let Some(parallel) = fields.flag("parallel_tool_calls")? {
         request.options = request.options.parallel_tool_calls(parallel);
     }
+    if prompt.is_none() && request.is_unload() {
+        return unload(&app, fields, Shape::Chat);
+    }
+    let (model, encoder) = begin(&app, &mut fields, Shape::Chat).await?;
     fields.report_unknown();
     keep(&app, &model, request.keep_alive);
     answer(model, guard, encoder, prompt.map(|prompt| (prompt, MESSAGES)), request).await

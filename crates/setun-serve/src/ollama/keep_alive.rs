@@ -38,12 +38,6 @@ pub(super) fn read(fields: &mut Fields) -> Result<Option<KeepAlive>, ApiError> {
     value.map(|value| keep_alive(fields, &value)).transpose()
 }
 
-/// Whether a request keeps its model for no time.
-pub(super) fn is_none(fields: &Fields) -> Result<bool, ApiError> {
-    let time = fields.get(FIELD).map(|value| keep_alive(fields, value)).transpose()?;
-    Ok(time == Some(KeepAlive::For(Duration::ZERO)))
-}
-
 /// Keeps the model of a request for its time, if it has one.
 pub(super) fn keep(app: &App, model: &ServedModel, time: Option<KeepAlive>) {
     if let Some(time) = time {

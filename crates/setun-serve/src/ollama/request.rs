@@ -1,6 +1,6 @@
 //! Fields that requests for texts share.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use setun::{GenerateOptions, GrammarSpec};
@@ -83,6 +83,11 @@ impl TextRequest {
         let format = read_format(fields)?;
         let is_streamed = fields.flag("stream")?.unwrap_or(true);
         Ok(Self { options, format, is_streamed, keep_alive })
+    }
+
+    /// Whether a request without a prompt has its model unloaded.
+    pub(super) fn is_unload(&self) -> bool {
+        self.keep_alive == Some(KeepAlive::For(Duration::ZERO))
     }
 }
 

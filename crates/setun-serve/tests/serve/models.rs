@@ -196,6 +196,15 @@ async fn requests_of_ollama_keep_a_model_or_let_it_go() {
         assert_eq!(ask(path, &json!({"keep_alive": 0})).await["done_reason"], "unload");
         gone().await;
     }
+    for (path, wrong) in [
+        ("/api/chat", json!({"messages": ""})),
+        ("/api/chat", json!({"tools": 5})),
+        ("/api/generate", json!({"prompt": []})),
+        ("/api/generate", json!({"options": "none"})),
+    ] {
+        let body = with(&json!({"model": "a", "keep_alive": 0}), &wrong);
+        assert_eq!(post(&router, path, &body).await.status, 400, "{path} {wrong}");
+    }
     assert_eq!((loads, opened.load(Ordering::SeqCst)), (2, 2), "none is loaded to be unloaded");
     registry.close();
 }
