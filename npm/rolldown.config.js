@@ -130,7 +130,7 @@ const nodeWithoutModel = {
   output,
 };
 
-/** Adapters import nothing of the core at run time. Built apart, they leave its files as they are. */
+/** Built apart from the core, adapters leave its files as they are; of what they use of it at run time they have copies. */
 const adapters = {
   ...base,
   external: ["@ai-sdk/provider", /^@langchain\/core/, "react"],

@@ -142,9 +142,8 @@ describe("the language model", () => {
       },
     ],
   ])("refuses a %s", async (functionality, message) => {
-    const failed = await createSetun(fakeModel([{}]))()
-      .doGenerate({ prompt: [message] })
-      .catch((error) => error);
+    const answer = createSetun(fakeModel([{}]))().doGenerate({ prompt: [message] });
+    const failed = await Promise.resolve(answer).catch((error) => error);
     expect(UnsupportedFunctionalityError.isInstance(failed)).toBe(true);
     expect(failed.functionality).toBe(functionality);
   });

@@ -97,6 +97,24 @@ describe("responses.create", () => {
     expect(events.at(-1)).toMatchObject({ response: { status: "completed", output: { length: 3 } } });
   });
 
+  it("gives the log-probabilities of texts, and none of calls", async () => {
+    const client = createClient(fakeModel([{ texts: ["", "a", "b", ""], calls: [CALL] }]));
+    const params = { input: "Weather?", tools: [tool], include: ["message.output_text.logprobs"] };
+    const { output } = await client.responses.create(params);
+    expect(output.map(({ type }) => type)).toEqual(["message", "function_call"]);
+    const events: ResponseEvent[] = [];
+    for await (const event of await client.responses.create({ ...params, stream: true })) events.push(event);
+    const deltas = events.filter((event) => event.type === "response.output_text.delta");
+    expect(deltas.map(({ delta, logprobs }) => [delta, logprobs.length])).toEqual([
+      ["a", 2],
+      ["b", 1],
+      ["", 1],
+    ]);
+    expect(events.find((event) => event.type === "response.output_text.done")?.logprobs).toHaveLength(4);
+    const calls = events.filter((event) => event.type === "response.function_call_arguments.done");
+    expect(calls.map((event) => event.arguments)).toEqual(['{"city":"Oslo"}']);
+  });
+
   it.each([
     [{ previous_response_id: "r" }, "previous_response_id"],
     [{ conversation: "c" }, "conversation"],

@@ -9,6 +9,7 @@ import type {
   TextDelta,
   ToolCall,
 } from "../src/adapters/core.js";
+import { checkCount } from "../src/check-options.js";
 import { SetunError } from "../src/errors.js";
 
 /** What a generation says: its text token by token, and its calls in pieces of their arguments. */
@@ -53,10 +54,13 @@ export function fakeModel(answers: readonly Answer[], { contextLength = 100 } = 
     } as AdapterModel["info"],
     generate: start,
     chat: start,
-    generateMany: (prompts, options = {}) =>
-      (typeof prompts === "string" ? [prompts] : prompts).flatMap((prompt) =>
-        Array.from({ length: options.n ?? 1 }, () => start(prompt, options)),
-      ),
+    generateMany(prompts, options = {}) {
+      const { n = 1 } = options;
+      checkCount(n);
+      return (typeof prompts === "string" ? [prompts] : prompts).flatMap((prompt) =>
+        Array.from({ length: n }, () => start(prompt, options)),
+      );
+    },
     countTokens: async (prompt, { tools = [] } = {}) => countOf(prompt) + tools.length,
     embedMany: async (texts) => ({
       embeddings: texts.map((text) => Float32Array.of(text.length, 0.5)),
@@ -97,7 +101,7 @@ function fakeGeneration(
   for (const [index, { name, pieces }] of calls.entries()) {
     for (const [at, piece] of pieces.entries()) {
       const begin = at === 0 ? { id: `call_${index}`, name } : {};
-      deltas.push({ text: "", token: 0, toolCalls: [{ index, ...begin, arguments: piece }] });
+      deltas.push({ text: "", token: 0, logprob: -0.5, toolCalls: [{ index, ...begin, arguments: piece }] });
     }
   }
   const completionTokens = deltas.length;

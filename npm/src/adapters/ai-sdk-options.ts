@@ -1,48 +1,37 @@
 /** Call options of the AI SDK as options of a generation. */
 
 import type { LanguageModelV4CallOptions, SharedV4Warning } from "@ai-sdk/provider";
-import type { GenerateOptions, Tool, ToolChoice } from "./core.js";
+import { defined, type GenerateOptions, type Tool, type ToolChoice } from "./core.js";
 
 /** Options of setun for `providerOptions.setun`: those that the AI SDK has no names for, such as `minP`. */
 export type SetunProviderOptions = Omit<GenerateOptions, "signal" | "tools" | "toolChoice">;
 
 /** The options of a call. What the model cannot honour is a warning. `providerOptions.setun` comes last. */
 export function optionsOf(call: LanguageModelV4CallOptions, warnings: SharedV4Warning[]): GenerateOptions {
-  const { reasoning } = call;
+  const { maxOutputTokens: maxTokens, temperature, topP, topK, seed, abortSignal: signal, reasoning } = call;
   if (reasoning !== undefined && reasoning !== "provider-default" && reasoning !== "none")
     warnings.push({ type: "unsupported", feature: "reasoning" });
-  const options: GenerateOptions = {
-    ...set("maxTokens", call.maxOutputTokens),
-    ...set("temperature", call.temperature),
-    ...set("topP", call.topP),
-    ...set("topK", call.topK),
-    ...set("presencePenalty", penalty("presencePenalty", call.presencePenalty, warnings)),
-    ...set("frequencyPenalty", penalty("frequencyPenalty", call.frequencyPenalty, warnings)),
-    ...set("seed", call.seed),
-    ...set("stop", call.stopSequences?.length ? call.stopSequences : undefined),
-    ...set("signal", call.abortSignal),
+  const presencePenalty = penalty("presencePenalty", call.presencePenalty, warnings);
+  const frequencyPenalty = penalty("frequencyPenalty", call.frequencyPenalty, warnings);
+  const stop = call.stopSequences?.length ? call.stopSequences : undefined;
+  const sampling = { maxTokens, temperature, topP, topK, presencePenalty, frequencyPenalty, seed, stop };
+  return {
+    ...defined({ ...sampling, signal }),
     ...toolsOrFormat(call, warnings),
+    ...(call.providerOptions?.setun as SetunProviderOptions | undefined),
   };
-  return { ...options, ...(call.providerOptions?.setun as SetunProviderOptions | undefined) };
-}
-
-/** An option that is given. */
-function set<Name extends keyof GenerateOptions>(
-  name: Name,
-  value: GenerateOptions[Name],
-): Pick<GenerateOptions, Name> | undefined {
-  return value === undefined ? undefined : ({ [name]: value } as Pick<GenerateOptions, Name>);
 }
 
 /** A penalty within the range of the engine. */
-function penalty(name: string, value: number | undefined, warnings: SharedV4Warning[]): number | undefined {
+function penalty(
+  feature: string,
+  value: number | undefined,
+  warnings: SharedV4Warning[],
+): number | undefined {
   if (value === undefined || Math.abs(value) <= 2) return value;
   const used = Math.sign(value) * 2;
-  warnings.push({
-    type: "unsupported",
-    feature: name,
-    details: `${value} is outside of -2 to 2, ${used} is used`,
-  });
+  const details = `${value} is outside of -2 to 2, ${used} is used`;
+  warnings.push({ type: "unsupported", feature, details });
   return used;
 }
 
@@ -51,14 +40,13 @@ function toolsOrFormat(call: LanguageModelV4CallOptions, warnings: SharedV4Warni
   const tools = toolsOf(call, warnings);
   const format = formatOf(call.responseFormat);
   if (tools.tools === undefined || tools.toolChoice === "none") return { ...tools, ...format };
-  if (format) warnings.push({ type: "unsupported", feature: "responseFormat", details: "beside tools" });
+  if (format.responseFormat)
+    warnings.push({ type: "unsupported", feature: "responseFormat", details: "beside tools" });
   return tools;
 }
 
-function formatOf(
-  format: LanguageModelV4CallOptions["responseFormat"],
-): Pick<GenerateOptions, "responseFormat"> | undefined {
-  if (format?.type !== "json") return undefined;
+function formatOf(format: LanguageModelV4CallOptions["responseFormat"]): GenerateOptions {
+  if (format?.type !== "json") return {};
   const { schema } = format;
   return { responseFormat: schema === undefined ? { type: "json_object" } : { type: "json_schema", schema } };
 }
@@ -66,7 +54,7 @@ function formatOf(
 function toolsOf(
   { tools = [], toolChoice }: LanguageModelV4CallOptions,
   warnings: SharedV4Warning[],
-): { tools?: Tool[]; toolChoice?: ToolChoice } {
+): GenerateOptions {
   const functions: Tool[] = [];
   for (const tool of tools) {
     if (tool.type !== "function") {
@@ -76,11 +64,7 @@ function toolsOf(
     const { name, description, inputSchema: parameters, strict, inputExamples } = tool;
     if (inputExamples?.length)
       warnings.push({ type: "unsupported", feature: "inputExamples", details: `of the tool ${name}` });
-    const rest = {
-      ...(description !== undefined && { description }),
-      ...(strict !== undefined && { strict }),
-    };
-    functions.push({ type: "function", function: { name, parameters, ...rest } });
+    functions.push({ type: "function", function: { name, parameters, ...defined({ description, strict }) } });
   }
   if (functions.length === 0) return {};
   return { tools: functions, ...(toolChoice && { toolChoice: choiceOf(toolChoice) }) };

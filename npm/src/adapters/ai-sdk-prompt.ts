@@ -30,8 +30,7 @@ function userContent({ content }: Message<"user">): ChatMessage["content"] {
     if (part.type === "text") return { type: "text" as const, text: part.text };
     return unsupported(`file part of type ${part.mediaType}`);
   });
-  const [first] = parts;
-  return parts.length === 1 ? first?.text : parts;
+  return parts.length === 1 ? parts[0]?.text : parts;
 }
 
 function assistantMessage({ content }: Message<"assistant">, warnings: SharedV4Warning[]): ChatMessage {
@@ -40,18 +39,12 @@ function assistantMessage({ content }: Message<"assistant">, warnings: SharedV4W
   for (const part of content) {
     if (part.type === "text") text += part.text;
     else if (part.type === "tool-call") {
-      const input = typeof part.input === "string" ? part.input : JSON.stringify(part.input ?? {});
-      calls.push({
-        id: part.toolCallId,
-        type: "function",
-        function: { name: part.toolName, arguments: input },
-      });
+      const { toolCallId: id, toolName: name, input } = part;
+      const given = typeof input === "string" ? input : JSON.stringify(input ?? {});
+      calls.push({ id, type: "function", function: { name, arguments: given } });
     } else if (part.type === "reasoning") {
-      warnings.push({
-        type: "unsupported",
-        feature: "reasoning part",
-        details: "it is left out of the prompt",
-      });
+      const details = "it is left out of the prompt";
+      warnings.push({ type: "unsupported", feature: "reasoning part", details });
     } else unsupported(`${part.type} part of an assistant's message`);
   }
   return { role: "assistant", content: text, ...(calls.length > 0 && { tool_calls: calls }) };
@@ -59,14 +52,10 @@ function assistantMessage({ content }: Message<"assistant">, warnings: SharedV4W
 
 /** One message for each result. Approvals come with their results. */
 function toolMessages({ content }: Message<"tool">): ChatMessage[] {
-  return content
-    .filter((part) => part.type === "tool-result")
-    .map((part) => ({
-      role: "tool",
-      tool_call_id: part.toolCallId,
-      name: part.toolName,
-      content: outputText(part.output),
-    }));
+  const results = content.filter((part) => part.type === "tool-result");
+  return results.map(({ toolCallId: tool_call_id, toolName: name, output }) => {
+    return { role: "tool", tool_call_id, name, content: outputText(output) };
+  });
 }
 
 function outputText(output: ToolResult["output"]): string {

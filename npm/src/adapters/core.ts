@@ -27,6 +27,30 @@ export function byName(models: Models): ReadonlyMap<string, AdapterModel> {
     : new Map(Object.entries(models as Record<string, AdapterModel>));
 }
 
+/**
+ * The model of a name, with the name; without one, the only model.
+ *
+ * @throws what `refuse` makes of the name, for a model that is not there.
+ */
+export function found(
+  models: ReadonlyMap<string, AdapterModel>,
+  name: string | undefined,
+  refuse: (name: string, known: string) => Error,
+): readonly [string, AdapterModel] {
+  const known = [...models.keys()];
+  const id = name ?? (known.length === 1 ? known[0] : undefined) ?? "";
+  const model = models.get(id);
+  if (model === undefined) throw refuse(id, known.join(", "));
+  return [id, model];
+}
+
+/** Fields without those that are `undefined`. */
+export function defined<Fields extends object>(
+  fields: Fields,
+): { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields;
+}
+
 /** The text that a model without a chat template continues: that of a lone message of the user. */
 export function textToContinue(model: AdapterModel, messages: readonly ChatMessage[]): string | undefined {
   const [only] = messages;
@@ -38,6 +62,16 @@ export function textToContinue(model: AdapterModel, messages: readonly ChatMessa
 export function codeOf(thrown: unknown): string | undefined {
   const isCoded = thrown instanceof Error && thrown.name === "SetunError" && "code" in thrown;
   return isCoded && typeof thrown.code === "string" ? thrown.code : undefined;
+}
+
+/** Whether the input of a call has come to its end: that of an answer which was cut off may have not. */
+export function isWhole(input: string): boolean {
+  try {
+    JSON.parse(input);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** A random name such as `chatcmpl-…`. */

@@ -6,9 +6,8 @@ import {
   type BaseMessage,
   type StandardMessageStructure,
   type ToolMessage,
-  type UsageMetadata,
 } from "@langchain/core/messages";
-import type { ChatMessage, GenerationResult, TextDelta } from "./core.js";
+import { type ChatMessage, defined, type GenerationResult, isWhole, type TextDelta } from "./core.js";
 
 /** With exact optional properties, a message of no named structure has no type for its usage. */
 type Answer = AIMessage<StandardMessageStructure>;
@@ -16,13 +15,8 @@ type Answer = AIMessage<StandardMessageStructure>;
 /** A piece of it. */
 export type AnswerChunk = AIMessageChunk<StandardMessageStructure>;
 
-const ROLES: Readonly<Record<string, ChatMessage["role"]>> = {
-  system: "system",
-  developer: "system",
-  human: "user",
-  ai: "assistant",
-  tool: "tool",
-};
+/** Roles with another name. */
+const ROLES: Readonly<Record<string, string>> = { developer: "system", human: "user", ai: "assistant" };
 
 /**
  * The messages of a prompt.
@@ -32,22 +26,18 @@ const ROLES: Readonly<Record<string, ChatMessage["role"]>> = {
 export function messagesOf(messages: readonly BaseMessage[]): ChatMessage[] {
   return messages.map((message) => {
     const { type } = message;
-    const own = "role" in message && typeof message.role === "string" ? message.role : type;
-    const role = ROLES[type] ?? own; // a generic message has its own
-    if (AIMessage.isInstance(message) || AIMessageChunk.isInstance(message))
-      return { role, content: message.text, ...callsOf(message as AIMessage) };
+    const role = ROLES[type] ?? ("role" in message ? String(message.role) : type); // a generic message has its own
+    if (type === "ai") return { role, content: message.text, ...callsOf(message as AIMessage) };
     if (type !== "tool") return { role, content: textOf(message) };
     const { tool_call_id, name } = message as ToolMessage;
-    return { role, content: textOf(message), tool_call_id, ...(name !== undefined && { name }) };
+    return { role, content: textOf(message), tool_call_id, ...defined({ name }) };
   });
 }
 
 function callsOf({ tool_calls = [] }: AIMessage): { tool_calls?: object[] } {
-  const calls = tool_calls.map(({ id, name, args }) => ({
-    id: id ?? "",
-    type: "function",
-    function: { name, arguments: JSON.stringify(args) },
-  }));
+  const calls = tool_calls.map(({ id = "", name, args }) => {
+    return { id, type: "function", function: { name, arguments: JSON.stringify(args) } };
+  });
   return calls.length > 0 ? { tool_calls: calls } : {};
 }
 
@@ -64,44 +54,26 @@ function textOf({ content, type }: BaseMessage): string {
 export function answerOf(result: GenerationResult): Answer {
   const message: Answer = new AIMessage({ content: result.text, ...endOf(result) });
   for (const { id, function: called } of result.toolCalls) {
-    const { name, arguments: input } = called;
-    const args = parsed(input);
-    if (args !== undefined) message.tool_calls?.push({ type: "tool_call", id, name, args });
-    else message.invalid_tool_calls?.push({ type: "invalid_tool_call", id, name, args: input });
+    const { name, arguments: args } = called;
+    if (isWhole(args)) message.tool_calls?.push({ type: "tool_call", id, name, args: JSON.parse(args) });
+    else message.invalid_tool_calls?.push({ type: "invalid_tool_call", id, name, args });
   }
   return message;
-}
-
-/** The input of a call; that of an answer which was cut off may be no JSON. */
-function parsed(input: string): Record<string, unknown> | undefined {
-  try {
-    return JSON.parse(input);
-  } catch {
-    return undefined;
-  }
 }
 
 /** What a token adds to the message; `undefined` for a token whose text is held back. */
 export function chunkOf({ text, toolCalls = [] }: TextDelta): AnswerChunk | undefined {
   if (text === "" && toolCalls.length === 0) return undefined;
-  const pieces = toolCalls.map(({ index, id, name, arguments: args = "" }) => ({
-    type: "tool_call_chunk" as const,
-    index,
-    args,
-    ...(id !== undefined && { id }),
-    ...(name !== undefined && { name }),
-  }));
+  const pieces = toolCalls.map(({ index, id, name, arguments: args = "" }) => {
+    return { type: "tool_call_chunk" as const, index, args, ...defined({ id, name }) };
+  });
   return new AIMessageChunk({ content: text, tool_call_chunks: pieces });
 }
 
 /** What is known at the end of a message. */
 export function endOf({ usage, model }: GenerationResult) {
-  const { promptTokens, completionTokens, totalTokens, cachedTokens } = usage;
-  const usage_metadata: UsageMetadata = {
-    input_tokens: promptTokens,
-    output_tokens: completionTokens,
-    total_tokens: totalTokens,
-    input_token_details: { cache_read: cachedTokens },
-  };
+  const { promptTokens: input_tokens, completionTokens: output_tokens, totalTokens: total_tokens } = usage;
+  const input_token_details = { cache_read: usage.cachedTokens };
+  const usage_metadata = { input_tokens, output_tokens, total_tokens, input_token_details };
   return { usage_metadata, response_metadata: { model_provider: "setun", model_name: model } };
 }

@@ -28,10 +28,9 @@ import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
 import type { Runnable } from "@langchain/core/runnables";
 import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
-import { isSerializableSchema, type SerializableSchema } from "@langchain/core/utils/standard_schema";
-import { type InteropZodType, isInteropZodSchema } from "@langchain/core/utils/types";
 import {
   type AdapterModel,
+  defined,
   type EmbedOptions,
   type GenerateOptions,
   type Generation,
@@ -55,6 +54,9 @@ export interface ChatSetunCallOptions extends BaseChatModelCallOptions {
   /** Options of setun for this answer. They come last. */
   options?: SetunOptions;
 }
+
+/** A schema of structured output. */
+type OutputSchema<Output extends Record<string, unknown>> = Parameters<typeof createContentParser<Output>>[0];
 
 /** What a chat model is made of. */
 export interface ChatSetunFields extends BaseChatModelParams {
@@ -86,11 +88,6 @@ export class ChatSetun extends BaseChatModel<ChatSetunCallOptions> {
   /** Name of the class in traces. */
   static override lc_name(): string {
     return "ChatSetun";
-  }
-
-  /** Names of the options of a call. */
-  override get callKeys(): string[] {
-    return [...super.callKeys, "tools", "responseFormat", "parallelToolCalls", "options"];
   }
 
   /** Kind of the model in traces. */
@@ -146,22 +143,19 @@ export class ChatSetun extends BaseChatModel<ChatSetunCallOptions> {
   }
 
   override withStructuredOutput<Output extends Record<string, unknown>>(
-    schema: InteropZodType<Output> | SerializableSchema<Output> | Record<string, unknown>,
+    schema: OutputSchema<Output>,
     config?: StructuredOutputMethodOptions<false>,
   ): Runnable<BaseLanguageModelInput, Output>;
   override withStructuredOutput<Output extends Record<string, unknown>>(
-    schema: InteropZodType<Output> | SerializableSchema<Output> | Record<string, unknown>,
+    schema: OutputSchema<Output>,
     config?: StructuredOutputMethodOptions<true>,
   ): Runnable<BaseLanguageModelInput, { raw: BaseMessage; parsed: Output }>;
   /** The model with answers that are valid under a schema: as text (`jsonSchema`), or as the input of a tool. */
   override withStructuredOutput<Output extends Record<string, unknown>>(
-    schema: InteropZodType<Output> | SerializableSchema<Output> | Record<string, unknown>,
+    schema: OutputSchema<Output>,
     { name = "extract", method = "jsonSchema", includeRaw }: StructuredOutputMethodOptions<boolean> = {},
-  ):
-    | Runnable<BaseLanguageModelInput, Output>
-    | Runnable<BaseLanguageModelInput, { raw: BaseMessage; parsed: Output }> {
-    const isTyped = isInteropZodSchema(schema) || isSerializableSchema(schema);
-    const parameters = isTyped ? toJsonSchema(schema) : schema;
+  ): Runnable<BaseLanguageModelInput, Output | { raw: BaseMessage; parsed: Output }> {
+    const parameters = toJsonSchema(schema);
     if (method !== "functionCalling") {
       const model = this.withConfig({ responseFormat: { type: "json_schema", schema: parameters } });
       const parser = createContentParser<Output>(schema);
@@ -174,16 +168,13 @@ export class ChatSetun extends BaseChatModel<ChatSetunCallOptions> {
   }
 
   #start(messages: BaseMessage[], call: this["ParsedCallOptions"]): Generation {
-    const { stop, signal, tools = [], tool_choice, responseFormat, parallelToolCalls, options } = call;
-    const offered = tools.map((tool) => convertToOpenAITool(tool) as Tool);
-    const given: GenerateOptions = {
+    const { stop, signal, tools, tool_choice, responseFormat, parallelToolCalls, options } = call;
+    const offered = tools?.map((tool) => convertToOpenAITool(tool) as Tool);
+    const given = {
       ...this.#options,
-      ...(stop !== undefined && stop.length > 0 && { stop }),
-      ...(signal && { signal }),
-      ...(offered.length > 0 && { tools: offered }),
-      ...(offered.length > 0 && tool_choice !== undefined && { toolChoice: choiceOf(tool_choice) }),
-      ...(responseFormat && { responseFormat }),
-      ...(parallelToolCalls !== undefined && { parallelToolCalls }),
+      ...defined({ signal, responseFormat, parallelToolCalls }),
+      ...(stop?.length && { stop }),
+      ...(offered?.length && { tools: offered, ...defined({ toolChoice: choiceOf(tool_choice) }) }),
       ...options,
     };
     const prompt = messagesOf(messages);
@@ -192,8 +183,8 @@ export class ChatSetun extends BaseChatModel<ChatSetunCallOptions> {
   }
 }
 
-function choiceOf(choice: NonNullable<BaseChatModelCallOptions["tool_choice"]>): ToolChoice {
-  if (typeof choice !== "string") return choice as ToolChoice;
+function choiceOf(choice: BaseChatModelCallOptions["tool_choice"]): ToolChoice | undefined {
+  if (typeof choice !== "string") return choice as ToolChoice | undefined;
   if (choice === "any" || choice === "required") return "required";
   return choice === "auto" || choice === "none" ? choice : { type: "function", function: { name: choice } };
 }
@@ -212,7 +203,7 @@ export class SetunEmbeddings extends Embeddings {
   constructor({ model, pooling, normalize, ...fields }: SetunEmbeddingsFields) {
     super(fields);
     this.#model = model;
-    this.#options = { ...(pooling && { pooling }), ...(normalize !== undefined && { normalize }) };
+    this.#options = defined({ pooling, normalize });
   }
 
   /** A vector for each text. */

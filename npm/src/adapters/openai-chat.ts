@@ -1,8 +1,8 @@
 /** `chat.completions.create`. */
 
-import type { GenerationResult } from "./core.js";
-import { type AdapterModel, type Generation, newId, type TextDelta, type TokenLogprob } from "./core.js";
-import { countOf, formatOf, messagesOf, optionsOf, toolsOf } from "./openai-params.js";
+import type { Generation, GenerationResult, TextDelta, TokenLogprob } from "./core.js";
+import { type AdapterModel, defined, newId } from "./core.js";
+import { formatOf, messagesOf, optionsOf, toolsOf } from "./openai-params.js";
 import type {
   ChatCompletion,
   ChatCompletionChunk,
@@ -14,23 +14,27 @@ import type {
 } from "./openai-types.js";
 import { collected, type Step } from "./steps.js";
 
-const MAPPED = ["messages", "model", "n", "response_format", "tools", "tool_choice"];
-
-/** Starts the generations of a request. @throws {APIError} */
-export function startChat(model: AdapterModel, params: ChatParams, signal: AbortSignal): Generation[] {
+/** Starts a request. @throws {APIError} */
+export function startChat(name: string, model: AdapterModel, params: ChatParams, signal: AbortSignal) {
+  const { messages: given, n: count, response_format, tools, tool_choice, ...others } = params;
   const options = {
-    ...optionsOf(params, MAPPED),
-    ...formatOf(params.response_format),
-    ...toolsOf(params.tools, params.tool_choice),
+    ...optionsOf(others),
+    ...formatOf(response_format),
+    ...toolsOf(tools, tool_choice),
     signal,
   };
-  const messages = messagesOf(params.messages);
-  const n = countOf(params.n);
-  return n === 1 ? [model.chat(messages, options)] : model.generateMany([messages], { ...options, n });
+  const messages = messagesOf(given);
+  const n = count ?? 1;
+  const generations =
+    n === 1 ? [model.chat(messages, options)] : model.generateMany([messages], { ...options, n });
+  return {
+    generations,
+    whole: () => whole(name, params, generations),
+    chunks: (steps: AsyncIterable<Step>) => chunks(name, params, steps),
+  };
 }
 
-/** The answer without a stream. */
-export async function chatCompletion(
+async function whole(
   name: string,
   params: ChatParams,
   generations: readonly Generation[],
@@ -44,24 +48,17 @@ export async function chatCompletion(
       role: "assistant" as const,
       content: text === "" && toolCalls.length > 0 ? null : text,
       refusal: null,
-      ...(toolCalls.length > 0 && {
-        tool_calls: toolCalls.map(({ id, type, function: called }) => ({
-          id,
-          type,
-          function: { ...called },
-        })),
-      }),
+      ...(toolCalls.length > 0 && { tool_calls: [...toolCalls] }),
     },
   }));
   return { ...head(name), object: "chat.completion", choices, usage: usageOf(results) };
 }
 
-/** The chunks of a stream. */
-export async function* chatChunks(
+async function* chunks(
   name: string,
   params: ChatParams,
   steps: AsyncIterable<Step>,
-): AsyncGenerator<ChatCompletionChunk, void, undefined> {
+): AsyncGenerator<ChatCompletionChunk> {
   type Choice = ChatCompletionChunk["choices"][number];
   const withUsage = params.stream_options?.include_usage === true;
   const beginning = { ...head(name), object: "chat.completion.chunk" } as const;
@@ -82,12 +79,12 @@ export async function* chatChunks(
     }
     const logprobs = params.logprobs ? logprobsOf([delta]) : null;
     if (delta.text !== "" || logprobs !== null) yield chunk(index, { content: delta.text }, { logprobs });
-    const calls = delta.toolCalls?.map(({ index, id, name, arguments: text }) => ({
+    const calls = delta.toolCalls?.map(({ index, id, name, arguments: text = "" }) => ({
       index,
       ...(id !== undefined && { id, type: "function" as const }),
-      function: { ...(name !== undefined && { name }), arguments: text ?? "" },
+      function: { ...defined({ name }), arguments: text },
     }));
-    if (calls !== undefined && calls.length > 0) yield chunk(index, { tool_calls: calls });
+    if (calls?.length) yield chunk(index, { tool_calls: calls });
   }
   if (withUsage) yield { ...beginning, choices: [], usage: usageOf(results) };
 }

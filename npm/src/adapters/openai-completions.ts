@@ -3,104 +3,104 @@
 import { type AdapterModel, type Generation, type GenerationResult, newId, type TextDelta } from "./core.js";
 import { finishReasonOf, tokenText, usageOf } from "./openai-chat.js";
 import { refused } from "./openai-errors.js";
-import { countOf, formatOf, optionsOf } from "./openai-params.js";
+import { formatOf, optionsOf, textsOf } from "./openai-params.js";
 import type { Completion, CompletionLogprobs, CompletionParams } from "./openai-types.js";
 import { collected, type Step } from "./steps.js";
 
-const MAPPED = ["best_of", "echo", "logprobs", "model", "n", "prompt", "response_format"];
-
-/** Running generations, `n` for each prompt. */
-export interface StartedCompletion {
-  readonly generations: readonly Generation[];
+/** A started request. */
+interface Started {
+  readonly name: string;
+  readonly params: CompletionParams;
   readonly prompts: readonly string[];
-  readonly n: number;
+  /** As many for each prompt. */
+  readonly generations: readonly Generation[];
 }
 
-/** Starts the generations of a request. @throws {APIError} */
+/** Starts a request. @throws {APIError} */
 export function startCompletion(
+  name: string,
   model: AdapterModel,
   params: CompletionParams,
   signal: AbortSignal,
-): StartedCompletion {
-  const { logprobs, best_of } = params;
-  const n = countOf(params.n);
+) {
+  const { prompt, logprobs, echo, response_format, n: count, best_of, ...others } = params;
+  const n = count ?? 1;
   if (best_of !== undefined && best_of !== null && best_of !== n)
     throw refused("best_of", "not supported: use n, or beamSearch of the model");
-  const prompts = promptsOf(params.prompt);
-  const given = typeof logprobs === "number";
+  const prompts = textsOf("prompt", prompt);
   const options = {
-    ...optionsOf(params, MAPPED),
-    ...formatOf(params.response_format),
-    ...(given && { logprobs: true, topLogprobs: logprobs, promptLogprobs: params.echo === true }),
+    ...optionsOf(others),
+    ...formatOf(response_format),
+    ...(typeof logprobs === "number" && { logprobs: true, topLogprobs: logprobs, promptLogprobs: !!echo }),
     signal,
   };
-  const [prompt] = prompts;
-  const isOne = n === 1 && prompts.length === 1 && prompt !== undefined;
+  const [first = ""] = prompts;
+  const isOne = n === 1 && prompts.length === 1;
   const generations = isOne
-    ? [model.generate(prompt, options)]
+    ? [model.generate(first, options)]
     : model.generateMany(prompts, { ...options, n });
-  return { generations, prompts, n };
+  const started = { name, params, prompts, generations };
+  return {
+    generations,
+    whole: () => whole(started),
+    chunks: (steps: AsyncIterable<Step>) => chunks(started, steps),
+  };
 }
 
-function promptsOf(prompt: CompletionParams["prompt"]): string[] {
-  const prompts: readonly unknown[] = Array.isArray(prompt) ? prompt : [prompt];
-  if (prompts.length > 0 && prompts.every((each) => typeof each === "string")) return prompts as string[];
-  throw refused("prompt", "expected a text or a list of texts; token ids are not supported");
-}
-
-/** The answer without a stream. */
-export async function completion(
-  name: string,
-  params: CompletionParams,
-  { generations, prompts, n }: StartedCompletion,
-): Promise<Completion> {
+async function whole(started: Started): Promise<Completion> {
+  const { name, params, prompts, generations } = started;
   const { deltas, results } = await collected(generations);
   const choices: Completion["choices"] = [];
   for (const [index, { text, finishReason }] of results.entries()) {
-    const before = params.echo ? (prompts[Math.floor(index / n)] ?? "") : "";
-    const echoed = params.echo ? ((await generations[index]?.promptLogprobs) ?? []) : [];
-    const tokens = [...echoed, ...(deltas[index] ?? [])];
-    const logprobs = typeof params.logprobs === "number" ? logprobsOf(tokens, 0) : null;
-    choices.push({ index, text: before + text, finish_reason: endOf(finishReason), logprobs });
+    const echo = await echoOf(started, index);
+    const logprobs = logprobsOf(params, [...echo.tokens, ...(deltas[index] ?? [])], 0);
+    choices.push({ index, text: echo.text + text, finish_reason: endOf(finishReason), logprobs });
   }
   return { ...head(name), choices, usage: usageOf(results, prompts.length) };
 }
 
-/** The chunks of a stream. */
-export async function* completionChunks(
-  name: string,
-  params: CompletionParams,
-  { generations, prompts, n }: StartedCompletion,
-  steps: AsyncIterable<Step>,
-): AsyncGenerator<Completion, void, undefined> {
+async function* chunks(started: Started, steps: AsyncIterable<Step>): AsyncGenerator<Completion> {
+  const { name, params, prompts } = started;
   const beginning = head(name);
-  const hasLogprobs = typeof params.logprobs === "number";
   // The API has no finish reason before the last chunk, which the official type does not say.
   const unfinished = null as unknown as "stop";
+  const chunk = (
+    index: number,
+    text: string,
+    logprobs: CompletionLogprobs | null,
+    finish_reason: Ending = unfinished,
+  ) => ({ ...beginning, choices: [{ index, text, finish_reason, logprobs }] });
   const results: GenerationResult[] = [];
-  const offsets = generations.map(() => -1);
+  const offsets = new Map<number, number>();
   for await (const { index, delta, result } of steps) {
-    if (offsets[index] === -1) {
-      const text = params.echo ? (prompts[Math.floor(index / n)] ?? "") : "";
-      const echoed = params.echo && hasLogprobs ? ((await generations[index]?.promptLogprobs) ?? []) : [];
-      const logprobs = hasLogprobs && params.echo ? logprobsOf(echoed, 0) : null;
-      if (params.echo)
-        yield { ...beginning, choices: [{ index, text, finish_reason: unfinished, logprobs }] };
-      offsets[index] = text.length;
+    let offset = offsets.get(index);
+    if (offset === undefined) {
+      const echo = await echoOf(started, index);
+      if (params.echo) yield chunk(index, echo.text, logprobsOf(params, echo.tokens, 0));
+      offset = echo.text.length;
     }
     if (result === undefined) {
-      const logprobs = hasLogprobs ? logprobsOf([delta], offsets[index] ?? 0) : null;
-      offsets[index] = (offsets[index] ?? 0) + delta.text.length;
-      if (delta.text === "" && logprobs === null) continue;
-      yield { ...beginning, choices: [{ index, text: delta.text, finish_reason: unfinished, logprobs }] };
-      continue;
+      const logprobs = logprobsOf(params, [delta], offset);
+      if (delta.text !== "" || logprobs !== null) yield chunk(index, delta.text, logprobs);
+      offsets.set(index, offset + delta.text.length);
+    } else {
+      results[index] = result;
+      yield chunk(index, "", null, endOf(result.finishReason));
     }
-    results[index] = result;
-    const finish_reason = endOf(result.finishReason);
-    yield { ...beginning, choices: [{ index, text: "", finish_reason, logprobs: null }] };
   }
   if (params.stream_options?.include_usage)
     yield { ...beginning, choices: [], usage: usageOf(results, prompts.length) };
+}
+
+/** The prompt of a generation, if it is returned, too. */
+async function echoOf(
+  { params, prompts, generations }: Started,
+  index: number,
+): Promise<{ text: string; tokens: readonly TextDelta[] }> {
+  if (!params.echo) return { text: "", tokens: [] };
+  const text = prompts[Math.floor((index * prompts.length) / generations.length)] ?? "";
+  const isJudged = typeof params.logprobs === "number";
+  return { text, tokens: isJudged ? ((await generations[index]?.promptLogprobs) ?? []) : [] };
 }
 
 function head(model: string) {
@@ -108,14 +108,20 @@ function head(model: string) {
   return { id: newId("cmpl-"), object: "text_completion", created, model } as const;
 }
 
-function endOf(reason: GenerationResult["finishReason"]): "stop" | "length" | "content_filter" {
+type Ending = Completion["choices"][number]["finish_reason"];
+
+function endOf(reason: GenerationResult["finishReason"]): Ending {
   const mapped = finishReasonOf(reason);
   return mapped === "tool_calls" ? "stop" : mapped;
 }
 
 /** The first token of a text has no log-probability: `null` in the API, which the official type does not say. */
-function logprobsOf(tokens: readonly TextDelta[], offset: number): CompletionLogprobs {
-  const texts = tokens.map(({ text }) => text);
+function logprobsOf(
+  params: CompletionParams,
+  tokens: readonly TextDelta[],
+  offset: number,
+): CompletionLogprobs | null {
+  if (typeof params.logprobs !== "number") return null;
   let at = offset;
   return {
     tokens: tokens.map(tokenText),
@@ -123,7 +129,7 @@ function logprobsOf(tokens: readonly TextDelta[], offset: number): CompletionLog
     top_logprobs: tokens.map(({ topLogprobs = [] }) =>
       Object.fromEntries(topLogprobs.map(({ text, logprob }) => [text, logprob])),
     ),
-    text_offset: texts.map((text) => {
+    text_offset: tokens.map(({ text }) => {
       at += text.length;
       return at - text.length;
     }),

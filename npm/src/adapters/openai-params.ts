@@ -1,13 +1,13 @@
 /** Parameters of a request as options of a generation. */
 
-import type { ResponseFormat } from "../response-format.js";
-import type { ChatMessage, GenerateOptions, Tool, ToolChoice } from "./core.js";
+import { type ChatMessage, defined, type GenerateOptions, type Tool, type ToolChoice } from "./core.js";
 import { refused } from "./openai-errors.js";
 import type { ChatMessageParam, ResponseFormatParam, ToolChoiceParam, ToolParam } from "./openai-types.js";
 
 /** Parameters that change no text. */
 const IGNORED: ReadonlySet<string> = new Set([
   "metadata",
+  "model",
   "prediction",
   "prompt_cache_key",
   "prompt_cache_options",
@@ -54,14 +54,14 @@ const RENAMED: Readonly<Record<string, string>> = {
 };
 
 /**
- * All parameters but those in `mapped` as options, whose names are theirs in camel case. The engine checks them.
+ * Parameters that have no mapping of their own as options, whose names are theirs in camel case. The engine checks them.
  *
  * @throws {APIError} for a parameter that is refused.
  */
-export function optionsOf(params: object, mapped: readonly string[]): GenerateOptions {
+export function optionsOf(params: object): GenerateOptions {
   const options: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(params)) {
-    if (value === null || value === undefined || IGNORED.has(name) || mapped.includes(name)) continue;
+    if (value === null || value === undefined || IGNORED.has(name)) continue;
     if (JSON.stringify(value) === JSON.stringify(HARMLESS[name])) continue;
     if (Object.hasOwn(REFUSED, name)) throw refused(name, `not supported: ${REFUSED[name]}`);
     const option = RENAMED[name] ?? name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
@@ -71,11 +71,11 @@ export function optionsOf(params: object, mapped: readonly string[]): GenerateOp
   return options;
 }
 
-/** Number of texts. @throws {APIError} for anything but an integer of 1 or more. */
-export function countOf(n: number | null | undefined): number {
-  if (n === null || n === undefined) return 1;
-  if (!Number.isSafeInteger(n) || n < 1) throw refused("n", `expected an integer of 1 or more, found ${n}`);
-  return n;
+/** One text or several. @throws {APIError} */
+export function textsOf(name: string, given: unknown): string[] {
+  const texts: readonly unknown[] = Array.isArray(given) ? given : [given];
+  if (texts.length > 0 && texts.every((text) => typeof text === "string")) return texts as string[];
+  throw refused(name, "expected a text or a list of texts; token ids are not supported");
 }
 
 /** Messages for the chat template. `developer` is the newer name of `system`. */
@@ -88,11 +88,8 @@ export function messagesOf(messages: readonly ChatMessageParam[]): ChatMessage[]
     for (const [name, value] of Object.entries({ audio, function_call }))
       if (value !== undefined && value !== null) throw refused(`${at}.${name}`, "not supported");
     const text = content ?? refusal ?? content;
-    const given =
-      text === undefined
-        ? {}
-        : { content: typeof text === "string" || text === null ? text : partsOf(text, at) };
-    return { ...fields, ...given, role: role === "developer" ? "system" : role };
+    const read = typeof text === "object" && text !== null ? partsOf(text, at) : text;
+    return { ...fields, ...defined({ content: read }), role: role === "developer" ? "system" : role };
   });
 }
 
@@ -109,7 +106,7 @@ export function partsOf(
 }
 
 /** The response format; none for any text. */
-export function formatOf(format: ResponseFormatParam | undefined): { responseFormat?: ResponseFormat } {
+export function formatOf(format: ResponseFormatParam | undefined): GenerateOptions {
   if (format === undefined || format === null || format.type === "text") return {};
   if (format.type !== "json_schema") return { responseFormat: format };
   const { schema = { type: "object" } } = format.json_schema ?? {};
@@ -120,15 +117,14 @@ export function formatOf(format: ResponseFormatParam | undefined): { responseFor
 export function toolsOf(
   tools: readonly ToolParam[] | null | undefined,
   choice: ToolChoiceParam | null | undefined,
-): { tools?: Tool[]; toolChoice?: ToolChoice } {
+): GenerateOptions {
   const functions = tools?.map((tool, index): Tool => {
     if (tool.type !== "function" || tool.function === undefined)
       throw refused(`tools[${index}]`, `expected a function, found the type ${tool.type}`);
     const { strict, ...rest } = tool.function;
-    return { type: "function", function: { ...rest, ...(typeof strict === "boolean" && { strict }) } };
+    return { type: "function", function: { ...rest, ...defined({ strict: strict ?? undefined }) } };
   });
-  const isGiven = functions !== undefined && functions.length > 0;
-  return { ...(isGiven && { tools: functions }), ...(choice && { toolChoice: choiceOf(choice) }) };
+  return defined({ tools: functions, toolChoice: choice ? choiceOf(choice) : undefined });
 }
 
 function choiceOf(choice: ToolChoiceParam): ToolChoice {

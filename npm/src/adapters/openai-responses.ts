@@ -1,7 +1,6 @@
 /** `responses.create`: the parameters as options, and the events of the answer. */
 
-import type { GenerationResult } from "./core.js";
-import { type AdapterModel, type ChatMessage, type Generation, newId, type ToolCallDelta } from "./core.js";
+import { type AdapterModel, type ChatMessage, type GenerationResult, newId, type TextDelta } from "./core.js";
 import { logprobsOf } from "./openai-chat.js";
 import { refused } from "./openai-errors.js";
 import { formatOf, optionsOf, partsOf, toolsOf } from "./openai-params.js";
@@ -17,26 +16,20 @@ import type {
   ResponseTool,
   ResponseToolChoice,
 } from "./openai-response-types.js";
-import type { Step } from "./steps.js";
-
-const MAPPED = [
-  "include",
-  "input",
-  "instructions",
-  "max_tool_calls",
-  "model",
-  "text",
-  "tool_choice",
-  "tools",
-  "top_logprobs",
-  "truncation",
-];
+import type { TokenLogprobs, TopLogprob } from "./openai-types.js";
+import { type BlockStep, Blocks, type Step, stepsOf } from "./steps.js";
 
 const LOGPROBS = "message.output_text.logprobs";
 
-/** Starts the generation of a request. @throws {APIError} */
-export function startResponse(model: AdapterModel, params: ResponseParams, signal: AbortSignal): Generation {
-  const { include, text, truncation, top_logprobs } = params;
+/** Starts a request. @throws {APIError} */
+export function startResponse(
+  name: string,
+  model: AdapterModel,
+  params: ResponseParams,
+  signal: AbortSignal,
+) {
+  const { input, instructions, tools, tool_choice, text, max_tool_calls: _, ...rest } = params;
+  const { include, top_logprobs, truncation, ...others } = rest;
   const other = include?.find((entry) => entry !== LOGPROBS);
   if (other !== undefined) throw refused("include", `expected ${LOGPROBS}, found ${other}`);
   if (truncation === "auto") throw refused("truncation", "expected disabled: use context_overflow");
@@ -44,13 +37,18 @@ export function startResponse(model: AdapterModel, params: ResponseParams, signa
     throw refused("text.verbosity", "not supported: the model has no verbosity");
   const wantsLogprobs = include?.includes(LOGPROBS) || typeof top_logprobs === "number";
   const { format } = text ?? {};
-  return model.chat(messagesOf(params), {
-    ...optionsOf(params, MAPPED),
+  const generation = model.chat(messagesOf(params), {
+    ...optionsOf(others),
     ...formatOf(format?.type === "json_schema" ? { type: format.type, json_schema: format } : format),
-    ...toolsOf(nested(params.tools), nestedChoice(params.tool_choice)),
+    ...toolsOf(nested(tools), nestedChoice(tool_choice)),
     ...(wantsLogprobs && { logprobs: true, topLogprobs: top_logprobs ?? 0 }),
     signal,
   });
+  return {
+    generations: [generation],
+    whole: () => whole(chunks(name, params, stepsOf([generation]))),
+    chunks: (steps: AsyncIterable<Step>) => chunks(name, params, steps),
+  };
 }
 
 /** Tools of responses are flat; those of chats are nested. */
@@ -96,105 +94,51 @@ function addItem(messages: ChatMessage[], item: ResponseInputItem, at: string): 
 }
 
 /** The answer without a stream: the response of its last event. */
-export async function response(
-  name: string,
-  params: ResponseParams,
-  steps: AsyncIterable<Step>,
-): Promise<ModelResponse> {
+async function whole(events: AsyncIterable<ResponseEvent>): Promise<ModelResponse> {
   let last: ModelResponse | undefined;
-  for await (const event of responseEvents(name, params, steps))
-    if ("response" in event) last = event.response;
+  for await (const event of events) if ("response" in event) last = event.response;
   return last as ModelResponse;
 }
 
 /** The events of an answer. */
-export async function* responseEvents(
+async function* chunks(
   name: string,
   params: ResponseParams,
   steps: AsyncIterable<Step>,
-): AsyncGenerator<ResponseEvent, void, undefined> {
+): AsyncGenerator<ResponseEvent> {
   const answer = new Answer(name, params);
-  yield* answer.events([
-    { type: "response.created", response: answer.snapshot() },
-    { type: "response.in_progress", response: answer.snapshot() },
-  ]);
-  for await (const { delta, result } of steps) {
-    if (result !== undefined) yield* answer.events(answer.end(result));
-    else {
-      const logprobs = logprobsOf([delta]).content.map((each) =>
-        withBytes({ ...each, top_logprobs: each.top_logprobs.map(withBytes) }),
-      );
-      if (delta.text !== "" || logprobs.length > 0)
-        yield* answer.events(answer.addText(delta.text, logprobs));
-      for (const call of delta.toolCalls ?? []) yield* answer.events(answer.addCall(call));
-    }
-  }
+  let sequence_number = 0;
+  const numbered = (event: object) => ({ ...event, sequence_number: sequence_number++ }) as ResponseEvent;
+  for (const event of answer.begin()) yield numbered(event);
+  for await (const { delta, result } of steps)
+    for (const event of delta ? answer.add(delta) : answer.end(result)) yield numbered(event);
 }
 
-/** Parts of characters have no bytes here: the type of the API has no `null`. */
-function withBytes<Token extends { bytes: number[] | null }>(token: Token): Token & { bytes: number[] } {
-  return { ...token, bytes: token.bytes ?? [] };
-}
-
-/** A response that grows. */
+/** A response that grows, and its events. */
 class Answer {
   readonly #response: ModelResponse;
-  /** The item that grows, the last one. */
-  #item: OutputMessage | OutputCall | undefined;
-  #call = -1;
-  #count = 0;
+  readonly #blocks = new Blocks();
+  /** Those that the next piece of a text brings: a token may have no text of its own. */
+  #logprobs: ResponseLogprob[] = [];
 
   constructor(model: string, params: ResponseParams) {
     this.#response = emptyResponse(model, params);
   }
 
-  snapshot(): ModelResponse {
-    return structuredClone(this.#response);
+  begin(): object[] {
+    const types = ["response.created", "response.in_progress"];
+    return types.map((type) => ({ type, response: structuredClone(this.#response) }));
   }
 
-  *events(events: Iterable<object>): Generator<ResponseEvent> {
-    for (const event of events) yield { ...event, sequence_number: this.#count++ } as ResponseEvent;
-  }
-
-  *addText(delta: string, logprobs: ResponseLogprob[]): Generator<object> {
-    if (this.#item?.type !== "message") {
-      yield* this.#endItem("completed");
-      const part: OutputText = { type: "output_text", text: "", annotations: [], logprobs: [] };
-      const item: OutputMessage = {
-        type: "message",
-        id: newId("msg_"),
-        role: "assistant",
-        status: "in_progress",
-        content: [],
-      };
-      yield this.#begin(item);
-      item.content.push(part);
-      yield { type: "response.content_part.added", ...this.#place(), part: { ...part, logprobs: [] } };
-    }
-    const [part] = (this.#item as OutputMessage).content as [OutputText];
-    part.text += delta;
-    part.logprobs.push(...logprobs);
-    this.#response.output_text += delta;
-    yield { type: "response.output_text.delta", ...this.#place(), delta, logprobs };
-  }
-
-  *addCall({ index, id, name, arguments: delta }: ToolCallDelta): Generator<object> {
-    if (this.#item?.type !== "function_call" || this.#call !== index) {
-      yield* this.#endItem("completed");
-      this.#call = index;
-      const call = { call_id: id ?? newId("call_"), name: name ?? "", arguments: "" };
-      yield this.#begin({ type: "function_call", id: newId("fc_"), status: "in_progress", ...call });
-    }
-    if (!delta) return;
-    (this.#item as OutputCall).arguments += delta;
-    const { item_id, output_index } = this.#place();
-    yield { type: "response.function_call_arguments.delta", item_id, output_index, delta };
+  *add(delta: TextDelta): Generator<object> {
+    if (!delta.toolCalls?.length) this.#logprobs.push(...logprobsOf([delta]).content.map(withAllBytes));
+    for (const step of this.#blocks.add(delta)) yield* this.#events(step, "completed");
   }
 
   *end({ finishReason, usage }: GenerationResult): Generator<object> {
     const isCut = ["length", "timeout", "content_filter"].includes(finishReason);
     const status = isCut ? "incomplete" : "completed";
-    yield* this.#endItem(status);
+    for (const step of this.#blocks.end()) yield* this.#events(step, status);
     const reason = finishReason === "content_filter" ? "content_filter" : "max_output_tokens";
     const { promptTokens, completionTokens, totalTokens, cachedTokens } = usage;
     Object.assign(this.#response, {
@@ -209,41 +153,67 @@ class Answer {
         total_tokens: totalTokens,
       },
     });
-    yield { type: `response.${status}`, response: this.snapshot() };
+    yield { type: `response.${status}`, response: structuredClone(this.#response) };
   }
 
-  #begin(item: OutputMessage | OutputCall): object {
-    this.#item = item;
-    this.#response.output.push(item);
-    const output_index = this.#response.output.length - 1;
-    return { type: "response.output_item.added", output_index, item: structuredClone(item) };
-  }
-
-  *#endItem(status: "completed" | "incomplete"): Generator<object> {
-    const item = this.#item;
-    if (item === undefined) return;
-    const place = this.#place();
-    const { item_id, output_index } = place;
-    item.status = status;
-    if (item.type === "message") {
-      const [part] = item.content as [OutputText];
-      yield { type: "response.output_text.done", ...place, text: part.text, logprobs: part.logprobs };
-      yield { type: "response.content_part.done", ...place, part: structuredClone(part) };
-    } else {
-      const { name, arguments: text } = item;
-      yield { type: "response.function_call_arguments.done", item_id, output_index, name, arguments: text };
+  /** The events of a step. `status` is that of an item which it ends. */
+  *#events(step: BlockStep, status: "completed" | "incomplete"): Generator<object> {
+    const { index: output_index, call } = step.block;
+    if (step.type === "begin") {
+      const item = call ? callOf(call) : emptyMessage();
+      this.#response.output.push(item);
+      yield { type: "response.output_item.added", output_index, item: structuredClone(item) };
     }
+    const item = this.#response.output[output_index] as OutputMessage | OutputCall;
+    const place = { item_id: item.id, output_index };
+    if (item.type === "message") yield* this.#textEvents(step, item, { ...place, content_index: 0 });
+    else yield* this.#callEvents(step, item, place);
+    if (step.type !== "end") return;
+    item.status = status;
     yield { type: "response.output_item.done", output_index, item: structuredClone(item) };
-    this.#item = undefined;
   }
 
-  #place() {
-    return {
-      item_id: this.#item?.id ?? "",
-      output_index: this.#response.output.length - 1,
-      content_index: 0,
-    };
+  *#textEvents(step: BlockStep, { content }: OutputMessage, place: object): Generator<object> {
+    if (step.type === "begin") {
+      content.push({ type: "output_text", text: "", annotations: [], logprobs: [] });
+      yield { type: "response.content_part.added", ...place, part: structuredClone(content[0]) };
+      return;
+    }
+    const [part] = content as [OutputText];
+    const delta = step.type === "delta" ? step.delta : "";
+    const logprobs = this.#logprobs.splice(0);
+    part.text += delta;
+    part.logprobs.push(...logprobs);
+    this.#response.output_text += delta;
+    if (delta !== "" || logprobs.length > 0)
+      yield { type: "response.output_text.delta", ...place, delta, logprobs };
+    if (step.type === "delta") return;
+    yield { type: "response.output_text.done", ...place, text: part.text, logprobs: part.logprobs };
+    yield { type: "response.content_part.done", ...place, part: structuredClone(part) };
   }
+
+  *#callEvents(step: BlockStep, item: OutputCall, place: object): Generator<object> {
+    this.#logprobs = []; // those of calls are no part of a text
+    item.arguments = step.block.text;
+    const type = "response.function_call_arguments";
+    if (step.type === "delta") yield { type: `${type}.delta`, ...place, delta: step.delta };
+    const { name, arguments: text } = item;
+    if (step.type === "end") yield { type: `${type}.done`, ...place, name, arguments: text };
+  }
+}
+
+function emptyMessage(): OutputMessage {
+  return { type: "message", id: newId("msg_"), role: "assistant", status: "in_progress", content: [] };
+}
+
+function callOf({ id: call_id, name }: { readonly id: string; readonly name: string }): OutputCall {
+  return { type: "function_call", id: newId("fc_"), status: "in_progress", call_id, name, arguments: "" };
+}
+
+/** Parts of characters have no bytes here: the type of the API has no `null`. */
+function withAllBytes({ top_logprobs, ...token }: TokenLogprobs): ResponseLogprob {
+  const withBytes = (top: TopLogprob) => ({ ...top, bytes: top.bytes ?? [] });
+  return { ...withBytes(token), top_logprobs: top_logprobs.map(withBytes) };
 }
 
 function emptyResponse(model: string, params: ResponseParams): ModelResponse {

@@ -1,19 +1,9 @@
 /** A stream of chunks in the shape of the official client. */
 
+import { toStream } from "../readable-stream.js";
 import { following } from "./core.js";
+import type { RequestOptions } from "./openai-client-types.js";
 import { asApiError } from "./openai-errors.js";
-
-/** Options of a request. Those of a connection, such as `headers` and `maxRetries`, have no effect. */
-export interface RequestOptions {
-  /** Aborts the request. */
-  readonly signal?: AbortSignal | null | undefined;
-  /** Time limit in milliseconds, after which the request fails. */
-  readonly timeout?: number | undefined;
-  /** Without effect. */
-  readonly maxRetries?: number | undefined;
-  /** Without effect. */
-  readonly headers?: unknown;
-}
 
 /** Chunks as they come. It can be read once; leaving the loop ends the generation. */
 export class Stream<Item> implements AsyncIterable<Item> {
@@ -53,19 +43,13 @@ export class Stream<Item> implements AsyncIterable<Item> {
 
   /** Lines of JSON, one a chunk, as the official client's `fromReadableStream` reads them. */
   toReadableStream(): ReadableStream<Uint8Array> {
-    const iterator = this[Symbol.asyncIterator]();
-    const encoder = new TextEncoder();
-    return new ReadableStream({
-      async pull(controller) {
-        const { done, value } = await iterator.next();
-        if (done) controller.close();
-        else controller.enqueue(encoder.encode(`${JSON.stringify(value)}\n`));
-      },
-      async cancel() {
-        await iterator.return?.();
-      },
-    });
+    return toStream(linesOf(this), () => this.controller.abort());
   }
+}
+
+async function* linesOf(chunks: AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder();
+  for await (const chunk of chunks) yield encoder.encode(`${JSON.stringify(chunk)}\n`);
 }
 
 /** A controller that also follows the signal and the time limit of a request. */

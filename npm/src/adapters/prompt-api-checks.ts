@@ -1,41 +1,7 @@
 /** Checks of arguments as the Prompt API's interface definition makes them. */
 
 import type { ChatMessage } from "./core.js";
-
-/** Kinds of content. Models of setun read texts. */
-export type MessageType = "text" | "image" | "audio" | "tool-call" | "tool-response";
-
-/** A part of a message. */
-export interface MessageContent {
-  type: MessageType;
-  value: unknown;
-}
-
-/** A message. `prefix` continues a final message of the assistant. */
-export interface PromptMessage {
-  role: "system" | "user" | "assistant";
-  content: string | readonly MessageContent[];
-  prefix?: boolean;
-}
-
-/** A text of the user, or messages. */
-export type Prompt = string | readonly PromptMessage[];
-
-/** A tool, which the session calls. */
-export interface PromptTool {
-  name: string;
-  description: string;
-  /** JSON Schema of the argument. */
-  inputSchema: object;
-  /** Called with the argument; its result is a text for the model. */
-  execute(argument: never): Promise<string> | string;
-}
-
-/** A kind of content and its languages. */
-export interface Expected {
-  type: MessageType;
-  languages?: readonly string[];
-}
+import type { Expected, MessageContent, MessageType, PromptMessage, PromptTool } from "./prompt-api-types.js";
 
 const TYPES: readonly unknown[] = [
   "text",

@@ -1,7 +1,8 @@
-/** The model behind `LanguageModel`: where it comes from, and the progress of its load. */
+/** The model behind `LanguageModel`: where it comes from, and how far its load is. */
 
 import type { LoadProgress } from "../load-progress.js";
 import type { AdapterModel, GenerateOptions } from "./core.js";
+import type { Availability } from "./prompt-api-types.js";
 
 /** Options for `load`. */
 export interface LoaderOptions {
@@ -14,9 +15,6 @@ export type ModelSource = AdapterModel | ((options: LoaderOptions) => Promise<Ad
 
 /** Options of all sessions. */
 export type SessionDefaults = Omit<GenerateOptions, "signal" | "tools" | "toolChoice" | "responseFormat">;
-
-/** Whether a model can be had. */
-export type Availability = "unavailable" | "downloadable" | "downloading" | "available";
 
 /** One model for all sessions. */
 export class SharedModel {
@@ -66,23 +64,5 @@ export class SharedModel {
   #report({ phase, loadedBytes, totalBytes }: LoadProgress): void {
     if (phase !== "downloading" || !totalBytes) return;
     for (const listener of this.#listeners) listener(Math.min(1, loadedBytes / totalBytes));
-  }
-}
-
-/** The target of `downloadprogress` events while a session is created. */
-export class CreateMonitor extends EventTarget {
-  ondownloadprogress: ((event: Event) => void) | null = null;
-  #last = -1;
-
-  /** Shares grow; the first is 0 and the last 1. */
-  report(loaded: number): void {
-    if (loaded <= this.#last) return;
-    this.#last = loaded;
-    const event = new Event("downloadprogress"); // a ProgressEvent of older browsers has integers only
-    const fields = { lengthComputable: true, loaded, total: 1 };
-    for (const [name, value] of Object.entries(fields))
-      Object.defineProperty(event, name, { value, enumerable: true });
-    this.ondownloadprogress?.(event);
-    this.dispatchEvent(event);
   }
 }

@@ -1,14 +1,9 @@
 /** Options of the class `LanguageModel`. */
 
 import type { GenerateOptions } from "./core.js";
-import {
-  checkTools,
-  type Expected,
-  expectsTextsOnly,
-  type PromptMessage,
-  type PromptTool,
-} from "./prompt-api-checks.js";
-import type { CreateMonitor, SessionDefaults } from "./prompt-api-model.js";
+import { checkTools, expectsTextsOnly } from "./prompt-api-checks.js";
+import type { SessionDefaults } from "./prompt-api-model.js";
+import type { CoreOptions, SamplingMode } from "./prompt-api-types.js";
 
 /** The sampling of each mode. */
 const SAMPLING = {
@@ -17,46 +12,7 @@ const SAMPLING = {
   balanced: { temperature: 0.7, topP: 0.95 },
   creative: { temperature: 1, topP: 0.95 },
   "most-creative": { temperature: 1.3, topP: 0.98 },
-} satisfies Record<string, GenerateOptions>;
-
-/** How varied answers are. */
-export type SamplingMode = keyof typeof SAMPLING;
-
-/** Options of `LanguageModel.availability`. */
-export interface CoreOptions {
-  /** Default: the sampling of the model, and of `provideModel`. */
-  samplingMode?: SamplingMode | "default";
-  /** Overrides that of the mode. */
-  topK?: number;
-  /** Overrides that of the mode. */
-  temperature?: number;
-  /** Kinds of content that prompts have. */
-  expectedInputs?: readonly Expected[];
-  /** Kinds of content that answers have. */
-  expectedOutputs?: readonly Expected[];
-  /** Tools that the session calls. */
-  tools?: readonly PromptTool[];
-}
-
-/** Options of `LanguageModel.create`. */
-export interface CreateOptions extends CoreOptions {
-  /** Aborts the creation, and destroys the session afterwards. */
-  signal?: AbortSignal;
-  /** Gets a target of `downloadprogress` events. */
-  monitor?: (monitor: CreateMonitor) => void;
-  /** Messages that are never dropped. */
-  initialPrompts?: readonly PromptMessage[];
-}
-
-/** Options of a prompt. */
-export interface PromptOptions {
-  /** JSON Schema, or a regular expression for the whole answer. */
-  responseConstraint?: object;
-  /** Without effect, since constraints are never part of the prompt. It needs a constraint. */
-  omitResponseConstraintInput?: boolean;
-  /** Aborts the prompt. */
-  signal?: AbortSignal;
-}
+} satisfies Record<SamplingMode, GenerateOptions>;
 
 /** Options of `install`. */
 export interface InstallOptions {
@@ -64,14 +20,6 @@ export interface InstallOptions {
   readonly force?: boolean;
   /** Options of all answers. */
   readonly defaults?: SessionDefaults;
-}
-
-/** Sampling defaults and limits. */
-export interface LanguageModelParams {
-  readonly defaultTopK: number;
-  readonly maxTopK: number;
-  readonly defaultTemperature: number;
-  readonly maxTemperature: number;
 }
 
 /** Whether sessions with these options are possible. @throws {TypeError | RangeError} */

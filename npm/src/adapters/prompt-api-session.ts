@@ -9,7 +9,8 @@ import {
   type Tool,
   type ToolCall,
 } from "./core.js";
-import { type CheckedPrompt, exception, type PromptTool } from "./prompt-api-checks.js";
+import { type CheckedPrompt, exception } from "./prompt-api-checks.js";
+import type { PromptTool } from "./prompt-api-types.js";
 
 /** Input that does not fit the context, even alone. */
 export class QuotaExceededError extends DOMException {
@@ -64,10 +65,9 @@ export class Conversation {
 
   /** Sets the messages that are never dropped. */
   async begin(messages: readonly ChatMessage[], signal: AbortSignal): Promise<void> {
-    await this.#makeRoom(messages);
-    await this.#prefill(messages, signal);
-    this.#usage = await this.#count(messages);
+    await this.append(messages, signal);
     this.#initial = messages;
+    this.#turns = [];
   }
 
   /** Adds messages, and computes them now. */

@@ -7,50 +7,26 @@
  */
 
 import { following } from "./core.js";
-import { abortable, checkPrompt, checkTools, exception, type Prompt } from "./prompt-api-checks.js";
-import {
-  type Availability,
-  CreateMonitor,
-  type ModelSource,
-  type SessionDefaults,
-  SharedModel,
-} from "./prompt-api-model.js";
-import {
-  type CoreOptions,
-  type CreateOptions,
-  checkCore,
-  type InstallOptions,
-  type LanguageModelParams,
-  type PromptOptions,
-  type SamplingMode,
-  samplingOf,
-} from "./prompt-api-options.js";
+import { abortable, checkPrompt, checkTools, exception } from "./prompt-api-checks.js";
+import { type ModelSource, type SessionDefaults, SharedModel } from "./prompt-api-model.js";
+import { CreateMonitor } from "./prompt-api-monitor.js";
+import { checkCore, type InstallOptions, samplingOf } from "./prompt-api-options.js";
 import { asException, Conversation, formatOf, QuotaExceededError } from "./prompt-api-session.js";
-
-export type { AdapterModel } from "./core.js";
-export type {
-  Expected,
-  MessageContent,
-  MessageType,
-  Prompt,
-  PromptMessage,
-  PromptTool,
-} from "./prompt-api-checks.js";
-export type {
+import type {
   Availability,
-  CreateMonitor,
-  LoaderOptions,
-  ModelSource,
-  SessionDefaults,
-} from "./prompt-api-model.js";
-export type {
   CoreOptions,
   CreateOptions,
-  InstallOptions,
   LanguageModelParams,
+  Prompt,
   PromptOptions,
   SamplingMode,
-} from "./prompt-api-options.js";
+} from "./prompt-api-types.js";
+
+export type { AdapterModel } from "./core.js";
+export type { LoaderOptions, ModelSource, SessionDefaults } from "./prompt-api-model.js";
+export type { CreateMonitor } from "./prompt-api-monitor.js";
+export type { InstallOptions } from "./prompt-api-options.js";
+export type * from "./prompt-api-types.js";
 export { QuotaExceededError };
 
 let shared: SharedModel | undefined;
@@ -126,27 +102,22 @@ export class LanguageModel extends EventTarget {
     if (shared === undefined)
       throw exception("NotSupportedError", "there is no model: call provideModel or install");
     if (!isPossible) throw exception("NotSupportedError", "the model reads and writes text only");
-    const { defaults } = shared;
+    const source = shared;
     const target = new CreateMonitor();
     monitor?.(target);
     target.report(0);
-    const controller = following(signal);
-    try {
-      const loading = shared.load((share) => controller.signal.aborted || target.report(share));
-      const model = await abortable(loading, controller.signal);
+    return settled(following(signal), async (running) => {
+      const model = await source.load((share) => running.aborted || target.report(share));
+      running.throwIfAborted();
       target.report(1);
       const [mode, sampling] = samplingOf(options);
       const tools = checkTools(options.tools);
-      const conversation = new Conversation({ model, tools, options: { ...defaults, ...sampling } });
-      if (initial !== undefined) await conversation.begin(initial.messages, controller.signal);
+      const conversation = new Conversation({ model, tools, options: { ...source.defaults, ...sampling } });
+      if (initial !== undefined) await conversation.begin(initial.messages, running);
       const session = new LanguageModel(conversation, mode);
       signal?.addEventListener("abort", () => session.#destroyed.abort(signal.reason), { once: true });
       return session;
-    } catch (thrown) {
-      throw asException(thrown, controller.signal);
-    } finally {
-      controller.abort();
-    }
+    });
   }
 
   /** Tokens in use. */
@@ -205,16 +176,9 @@ export class LanguageModel extends EventTarget {
   /** Tokens that a prompt would add. */
   async measureContextUsage(input: Prompt, options: PromptOptions = {}): Promise<number> {
     constraintOf(options);
-    const controller = this.#controllerOf(options);
-    controller.signal.throwIfAborted();
-    try {
-      const { messages } = this.#check(input);
-      return await abortable(this.#conversation.measure(messages), controller.signal);
-    } catch (thrown) {
-      throw asException(thrown, controller.signal);
-    } finally {
-      controller.abort();
-    }
+    return settled(this.#controllerOf(options), async () =>
+      this.#conversation.measure(this.#check(input).messages),
+    );
   }
 
   /** A session with the same messages. Their KV cache is shared. */
@@ -244,29 +208,36 @@ export class LanguageModel extends EventTarget {
     return checkPrompt(input, this.#conversation.isEmpty);
   }
 
-  /** Runs an operation after those before it. An abort rejects at once. */
-  async #inTurn(
-    controller: AbortController,
-    operation: (signal: AbortSignal) => Promise<void>,
-  ): Promise<void> {
-    const { signal } = controller;
-    signal.throwIfAborted();
-    const run = this.#queue.then(() => {
-      signal.throwIfAborted();
-      return operation(signal);
+  /** Runs an operation after those before it. */
+  #inTurn(controller: AbortController, operation: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    return settled(controller, (signal) => {
+      const run = this.#queue.then(() => {
+        signal.throwIfAborted();
+        return operation(signal);
+      });
+      this.#queue = run.catch(() => undefined);
+      return run;
     });
-    this.#queue = run.catch(() => undefined);
-    try {
-      await abortable(run, signal);
-    } catch (thrown) {
-      throw asException(thrown, signal);
-    } finally {
-      controller.abort(); // Takes its listeners off the signals that it follows.
-    }
   }
 
   #controllerOf({ signal }: { signal?: AbortSignal }): AbortController {
     return following(this.#destroyed.signal, signal);
+  }
+}
+
+/** What an operation gives, or an exception of the platform. An abort rejects at once. */
+async function settled<Result>(
+  controller: AbortController,
+  operation: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const { signal } = controller;
+  signal.throwIfAborted();
+  try {
+    return await abortable(operation(signal), signal);
+  } catch (thrown) {
+    throw asException(thrown, signal);
+  } finally {
+    controller.abort(); // Takes its listeners off the signals that it follows.
   }
 }
 

@@ -1,6 +1,6 @@
-/** The deltas of one or several generations in the order in which they come. */
+/** The deltas of one or several generations in the order in which they come, and the texts and calls of one. */
 
-import type { Generation, GenerationResult, TextDelta } from "./core.js";
+import { type Generation, type GenerationResult, newId, type TextDelta, type ToolCallDelta } from "./core.js";
 
 /** A delta of the generation `index`, or its result. */
 export type Step =
@@ -57,5 +57,51 @@ async function* resumed<Item>(
     yield* steps;
   } finally {
     await steps.return(undefined);
+  }
+}
+
+/** A text of an answer, or the input of a call, as far as it has come. */
+export interface Block {
+  /** Place among those of the answer, from 0. */
+  readonly index: number;
+  /** Absent for a text. */
+  readonly call?: { readonly id: string; readonly name: string };
+  text: string;
+}
+
+/** What happens to the last block of an answer. */
+export type BlockStep =
+  | { readonly type: "begin" | "end"; readonly block: Block }
+  | { readonly type: "delta"; readonly block: Block; readonly delta: string };
+
+/** The texts and calls of an answer, one after the other: each begins, grows and ends. */
+export class Blocks {
+  #count = 0;
+  #block: Block | undefined;
+  /** That of the engine, of the last call. */
+  #call: number | undefined;
+
+  *add({ text, toolCalls = [] }: TextDelta): Generator<BlockStep> {
+    if (text !== "") yield* this.#grow(text);
+    for (const call of toolCalls) yield* this.#grow(call.arguments ?? "", call);
+  }
+
+  *#grow(delta: string, call?: ToolCallDelta): Generator<BlockStep> {
+    if (this.#block === undefined || this.#call !== call?.index) {
+      yield* this.end();
+      const named = call && { call: { id: call.id ?? newId("call_"), name: call.name ?? "" } };
+      this.#block = { index: this.#count++, text: "", ...named };
+      this.#call = call?.index;
+      yield { type: "begin", block: this.#block };
+    }
+    const block = this.#block;
+    block.text += delta;
+    if (delta !== "") yield { type: "delta", block, delta };
+  }
+
+  /** Ends the last block. */
+  *end(): Generator<BlockStep> {
+    if (this.#block !== undefined) yield { type: "end", block: this.#block };
+    this.#block = undefined;
   }
 }
