@@ -45,10 +45,11 @@ export class Tab {
     this.#open = open;
     this.#events = events;
     this.#hub = place.openChannel(name);
-    this.#hub.onmessage = ({ data }: MessageEvent<Announcement>) => {
-      if (data.type === "leads" && data.leader !== this.#following) this.#follow(data.leader);
-    };
     const live = () => {
+      // Not before: a leader that gets the lock of a tab which has joined takes the tab for gone.
+      this.#hub.onmessage = ({ data }: MessageEvent<Announcement>) => {
+        if (data.type === "leads" && data.leader !== this.#following) this.#follow(data.leader);
+      };
       this.resume();
       return aborted(this.#left.signal);
     };

@@ -125,6 +125,8 @@ export class FakeTab {
   readonly origin: FakeOrigin;
   isAlive = true;
   host: FakeHost | undefined;
+  /** Turns of the loop before a lock is asked for: browsers first look whether a page may. */
+  lockDelay = 0;
 
   constructor(origin: FakeOrigin) {
     this.origin = origin;
@@ -134,7 +136,10 @@ export class FakeTab {
   async load(options: LoadOptions = {}, failure?: Error): Promise<LoadedTab> {
     const place: Place = {
       openChannel: (name) => new FakeChannel(this, name),
-      withLock: (name, signal, work) => this.origin.request(this, name, signal, work),
+      withLock: async (name, signal, work) => {
+        for (let at = 0; at < this.lockDelay; at += 1) await new Promise((resolve) => setImmediate(resolve));
+        await this.origin.request(this, name, signal, work);
+      },
     };
     const open = openOf(this, undefined, failure);
     return new LoadedTab(await joinTabs(place, NAME, new Ledger(), open, options));

@@ -59,6 +59,18 @@ describe("four tabs", () => {
     expect([origin.loads, origin.mostHosts]).toEqual([1, 1]);
   });
 
+  it.each([1, 5, 50])(
+    "have it, too, if a tab hears of the leader before it has its lock: %i turns",
+    async (turns) => {
+      const tabs = Array.from({ length: 4 }, () => origin.openTab());
+      for (const tab of tabs.slice(1)) tab.lockDelay = turns;
+      const models = await Promise.all(tabs.map((tab) => tab.load()));
+      const texts = models.map((model, seed) => read(model.generate("a prompt", options(seed))[0]));
+      expect(await Promise.all(texts)).toEqual([0, 1, 2, 3].map((seed) => textOf("a prompt", seed, 0, 30)));
+      expect([origin.loads, origin.mostHosts]).toEqual([1, 1]);
+    },
+  );
+
   it("go on when the leader crashes, and when it leaves", async () => {
     const [tabs, models] = await openTabs(4);
     const begun = await Promise.all(
