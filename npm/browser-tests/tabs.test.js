@@ -10,13 +10,25 @@ import { INDEX_HTML, PLAIN_MAIN } from "../test-support/page.js";
 import { makeProject } from "../test-support/project.js";
 import { startServer } from "../test-support/server.js";
 import { useAll } from "../test-support/use-all.js";
+import {
+  begin,
+  crash,
+  end,
+  hasTokens,
+  LOAD,
+  leaderOf,
+  MODEL,
+  OPTIONS,
+  openPageAt,
+  openTabAt,
+  PROMPT,
+  release,
+  send,
+  whole,
+  workersOf,
+} from "./shared-tabs.js";
 
 const ROUNDS = Number(process.env.SETUN_TAB_ROUNDS ?? 3);
-const MODEL = "/node_modules/setun/model/stories.safetensors";
-const PROMPT = "Once upon a time";
-
-/** With penalties, which look back on all tokens, and a long text. */
-const OPTIONS = { maxTokens: 150, minTokens: 150, temperature: 0.9, topK: 40, frequencyPenalty: 0.4 };
 
 /** Token at which readers wait, before the end of every text. */
 const HOLD = 130;
@@ -24,9 +36,6 @@ const HOLD = 130;
 /** Tokens at which leaders end: at most 60 rounds have different ones. */
 const SEED = Number(process.env.SETUN_TAB_SEED ?? Math.floor(Math.random() * 2 ** 31));
 const ENDS = drawNumbers(2 * ROUNDS, SEED, HOLD - 9);
-
-/** One thread, so that a model is one worker. */
-const LOAD = { shared: true, resume: true, threads: 1 };
 
 /** @type {Awaited<ReturnType<typeof makeProject>>} */
 let project;
@@ -69,89 +78,11 @@ beforeEach(async () => {
 });
 afterEach(() => context.close());
 
-/** @returns {Promise<import("playwright-core").Page>} */
-async function openPage(/** @type {{ newPage(): Promise<any> }} */ opener = context) {
-  const page = await opener.newPage();
-  await page.goto(`${server.url}/index.html`);
-  await page.waitForFunction(() => "setun" in window);
-  return page;
-}
+const openPage = (opener = context) => openPageAt(opener, `${server.url}/index.html`);
 
 /** A tab with the shared model. */
-async function openTab(load = LOAD, opener = /** @type {{ newPage(): Promise<any> }} */ (context)) {
-  const page = await openPage(opener);
-  await page.evaluate(
-    async ({ source, load }) => {
-      const all = /** @type {any} */ (globalThis);
-      all.model = await all.setun.load(source, load);
-    },
-    { source: MODEL, load },
-  );
-  return page;
-}
-
-/**
- * Starts a text in a tab, whose reader waits at a token until it is released: a text that nobody reads does not end.
- * @param {import("playwright-core").Page} page @param {number} seed @param {number} [hold]
- */
-async function begin(page, seed, hold = 0) {
-  await page.evaluate(
-    ({ prompt, options, seed, hold }) => {
-      const all = /** @type {any} */ (globalThis);
-      all.text = "";
-      all.tokens = 0;
-      const released = new Promise((resolve) => {
-        all.release = resolve;
-      });
-      all.end = (async () => {
-        const generation = all.model.generate(prompt, { ...options, seed });
-        for await (const { text } of generation) {
-          all.text += text;
-          all.tokens += 1;
-          if (all.tokens === hold) await released;
-        }
-        const { text, tokens } = await generation.result;
-        return { read: all.text, text, tokens: tokens.length, events: all.tokens };
-      })();
-    },
-    { prompt: PROMPT, options: OPTIONS, seed, hold },
-  );
-}
-
-/** @param {import("playwright-core").Page} page */
-const release = (page) => page.evaluate(() => /** @type {any} */ (globalThis).release());
-/** @param {import("playwright-core").Page} page */
-const end = (page) => page.evaluate(() => /** @type {any} */ (globalThis).end);
-/** @param {string | undefined} text */
-const whole = (text) => ({ read: text, text, tokens: 150, events: 150 });
-/** @param {import("playwright-core").Page} page @param {number} count */
-const hasTokens = (page, count) =>
-  page.waitForFunction((count) => /** @type {any} */ (globalThis).tokens >= count, count);
-
-/** @param {import("playwright-core").Page[]} pages */
-const workersOf = (pages) => pages.reduce((sum, page) => sum + page.workers().length, 0);
-
-/** The tab whose worker has the model. @param {import("playwright-core").Page[]} pages */
-function leaderOf(pages) {
-  const leader = pages.find((page) => page.workers().length > 0);
-  if (leader === undefined) throw new Error("no tab has a worker");
-  return leader;
-}
-
-/** @param {import("playwright-core").Page} page */
-async function crash(page) {
-  const crashed = page.waitForEvent("crash");
-  const session = await context.newCDPSession(page);
-  session.send("Page.crash").catch(() => undefined);
-  await crashed;
-}
-
-/**
- * Sends a page the event that a browser sends before it freezes one, or after. The protocol's own freeze does nothing
- * to pages that are visible, as all of Playwright's are.
- * @param {import("playwright-core").Page} page @param {"freeze" | "resume"} type
- */
-const send = (page, type) => page.evaluate((type) => document.dispatchEvent(new Event(type)), type);
+const openTab = (load = LOAD, opener = /** @type {{ newPage(): Promise<any> }} */ (context)) =>
+  openTabAt(opener, `${server.url}/index.html`, load);
 
 describe("four tabs", () => {
   it("have one worker, read the model once, and tell their own texts at once", async () => {
@@ -365,9 +296,7 @@ describe("Firefox", () => {
     const firefox = await launchFirefox();
     try {
       const open = async () => {
-        const page = await firefox.newPage();
-        await page.goto(`${server.url}/index.html`);
-        await page.waitForFunction(() => "setun" in window);
+        const page = await openPage(firefox);
         await page.evaluate(async () => {
           const all = /** @type {any} */ (globalThis);
           all.model = await all.setun.load(undefined, { shared: true, threads: 1 });

@@ -30,6 +30,7 @@ export class QuotaExceededError extends DOMException {
 export interface ConversationParts {
   readonly model: AdapterModel;
   readonly tools: readonly PromptTool[];
+  /** Of all requests: those with tools begin with them. */
   readonly options: GenerateOptions;
 }
 
@@ -89,8 +90,8 @@ export class Conversation {
     signal: AbortSignal,
     onText: (text: string) => void,
   ): Promise<void> {
-    const { model } = this.parts;
-    const given = { ...this.#options, signal, ...(responseFormat && { responseFormat }) };
+    const { model, options } = this.parts;
+    const given = { ...options, signal, ...(responseFormat && { responseFormat }) };
     let turn = messages;
     for (let continues = isPrefixed; ; continues = false) {
       await this.#makeRoom(turn);
@@ -139,8 +140,8 @@ export class Conversation {
   /** Computes the KV cache of messages, from which the next answer begins. */
   async #prefill(messages: readonly ChatMessage[], signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    const { model } = this.parts;
-    await model.chat(this.#with(messages), { ...this.#options, maxTokens: 1, signal }).result;
+    const { model, options } = this.parts;
+    await model.chat(this.#with(messages), { ...options, maxTokens: 1, signal }).result;
   }
 
   /** An abort before this changes nothing. A system message, which can only be the first one, is never dropped. */
@@ -154,18 +155,12 @@ export class Conversation {
     this.#usage = usage;
   }
 
-  /** Options of all requests: those with tools begin with them. */
-  get #options(): GenerateOptions {
-    const { options, tools } = this.parts;
-    return tools.length > 0 ? { ...options, tools: toolsOf(tools) } : options;
-  }
-
   /** Tokens of messages as requests send them: with the tools, and with what the options tell the template. */
   async #count(messages: readonly ChatMessage[]): Promise<number> {
-    const { model, options, tools } = this.parts;
-    const { parseSpecial = false, chatTemplateKwargs = {} } = options;
-    const read = { parseSpecial, chatTemplateKwargs, tools: toolsOf(tools) };
-    return messages.length === 0 ? 0 : await model.countTokens(messages, read);
+    const { model, options } = this.parts;
+    const { parseSpecial = false, chatTemplateKwargs = {}, tools = [] } = options;
+    if (messages.length === 0) return 0;
+    return model.countTokens(messages, { parseSpecial, chatTemplateKwargs, tools });
   }
 
   #with(messages: readonly ChatMessage[]): ChatMessage[] {
@@ -186,11 +181,12 @@ function withAnswer(
   return [...(continues ? turn.slice(0, -1) : turn), answer];
 }
 
-function toolsOf(tools: readonly PromptTool[]): Tool[] {
-  return tools.map(({ name, description, inputSchema: parameters }) => ({
-    type: "function",
-    function: { name, description, parameters },
-  }));
+/** The tools of a session as options. */
+export function toolsOf(tools: readonly PromptTool[]): { tools?: Tool[] } {
+  const functions = tools.map(({ name, description, inputSchema: parameters }): Tool => {
+    return { type: "function", function: { name, description, parameters } };
+  });
+  return functions.length > 0 ? { tools: functions } : {};
 }
 
 /** The response format of a constraint: a JSON schema, or a regular expression for the whole text. */

@@ -11,7 +11,7 @@ import { abortable, checkPrompt, checkTools, exception } from "./prompt-api-chec
 import { type ModelSource, type SessionDefaults, SharedModel } from "./prompt-api-model.js";
 import { CreateMonitor } from "./prompt-api-monitor.js";
 import { checkCore, type InstallOptions, samplingOf } from "./prompt-api-options.js";
-import { asException, Conversation, formatOf, QuotaExceededError } from "./prompt-api-session.js";
+import { asException, Conversation, formatOf, QuotaExceededError, toolsOf } from "./prompt-api-session.js";
 import type {
   Availability,
   CoreOptions,
@@ -112,7 +112,8 @@ export class LanguageModel extends EventTarget {
       target.report(1);
       const [mode, sampling] = samplingOf(options);
       const tools = checkTools(options.tools);
-      const conversation = new Conversation({ model, tools, options: { ...source.defaults, ...sampling } });
+      const own = { ...source.defaults, ...sampling, ...toolsOf(tools) };
+      const conversation = new Conversation({ model, tools, options: own });
       if (initial !== undefined) await conversation.begin(initial.messages, running);
       const session = new LanguageModel(conversation, mode);
       signal?.addEventListener("abort", () => session.#destroyed.abort(signal.reason), { once: true });
