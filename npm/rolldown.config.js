@@ -130,18 +130,22 @@ const nodeWithoutModel = {
   output,
 };
 
-/** Built apart from the core, adapters leave its files as they are; of what they use of it at run time they have copies. */
-const adapters = {
+/**
+ * Built apart from the core, adapters leave its files as they are. Each is one file, with copies of what it uses of the
+ * core and has in common with others: most pages have one.
+ * @param {string} name
+ */
+const adapter = (name) => ({
   ...base,
   external: ["@ai-sdk/provider", /^@langchain\/core/, "react"],
-  input: Object.fromEntries(
-    ["ai-sdk", "langchain", "openai", "prompt-api", "react"].map((name) => [name, `src/adapters/${name}.ts`]),
-  ),
+  input: { [name]: `src/adapters/${name}.ts` },
   output: {
     ...output,
     dir: "dist/adapters",
     minify: { compress: true, mangle: { keepNames: { function: false, class: true } } },
   },
-};
+});
 
-export default defineConfig([pages, node, nodeWithoutModel, adapters]);
+const adapters = ["ai-sdk", "langchain", "openai", "prompt-api", "react"].map(adapter);
+
+export default defineConfig([pages, node, nodeWithoutModel, ...adapters]);

@@ -42,25 +42,29 @@ function after(milliseconds, value) {
   return new Promise((resolve) => setTimeout(resolve, milliseconds, value).unref());
 }
 
-/** What each tab does, and the locks that it sees. */
-function reports() {
-  const all = [...tabs].map(async ([page, { stage, since }], index) => {
+/** What each tab does, and the locks of the first that answers. */
+async function reports() {
+  const all = [...tabs];
+  const locks = await Promise.all(
+    all.map(([page]) => Promise.race([locksOf(page), after(ANSWER, undefined)])),
+  );
+  const lines = all.map(([page, { stage, since }], index) => {
     const seconds = ((Date.now() - since) / 1000).toFixed(1);
-    const locks = await Promise.race([locksOf(page), after(ANSWER, "it does not answer")]);
-    return `tab ${index}: ${stage} for ${seconds} s, workers: ${page.workers().length}; ${locks}`;
+    const blocked = locks[index] === undefined ? ", it does not answer" : "";
+    return `tab ${index}: ${stage}, for ${seconds} s, workers: ${page.workers().length}${blocked}`;
   });
-  return Promise.all(all);
+  return [...lines, locks.find((each) => each !== undefined) ?? "no tab knows the locks"];
 }
 
-/** @param {Page} page */
-async function locksOf(page) {
+/** Names of models are left out, since all tabs have the same. @param {Page} page */
+function locksOf(page) {
   const query = page.evaluate(async () => {
     const { held = [], pending = [] } = await navigator.locks.query();
     const names = (/** @type {LockInfo[]} */ locks) =>
-      locks.map(({ name, clientId }) => `${name} by ${clientId?.slice(0, 8)}`).join(", ");
-    return `held: ${names(held)}; pending: ${names(pending)}`;
+      locks.map(({ name, clientId }) => `${name?.replace(/\[.*\]/, "model")} by ${clientId?.slice(0, 8)}`);
+    return `locks held: ${names(held).join(", ")}; pending: ${names(pending).join(", ")}`;
   });
-  return query.catch((error) => `it has failed: ${error.message}`);
+  return query.catch(() => undefined);
 }
 
 /**
@@ -94,6 +98,12 @@ async function beginPage(opener, url) {
  */
 export async function openTabAt(opener, url, load = LOAD) {
   const page = await openPageAt(opener, url);
+  await loadIn(page, load);
+  return page;
+}
+
+/** @param {Page} page @param {object} load */
+export async function loadIn(page, load = LOAD) {
   note(page, "begins to load");
   const loaded = page.evaluate(
     async ({ source, load }) => {
@@ -109,7 +119,6 @@ export async function openTabAt(opener, url, load = LOAD) {
   );
   await inTime("a tab loads", loaded);
   note(page, "has the model");
-  return page;
 }
 
 /**

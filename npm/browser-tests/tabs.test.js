@@ -17,6 +17,7 @@ import {
   hasTokens,
   LOAD,
   leaderOf,
+  loadIn,
   MODEL,
   OPTIONS,
   openPageAt,
@@ -94,6 +95,26 @@ describe("four tabs", () => {
     const requests = server.requests.filter((path) => path === MODEL).length - before;
     const alone = await requestsOfOneLoad();
     expect(requests).toBe(alone);
+  });
+
+  it("have it, too, if one hears of the leader before it has its own lock", async () => {
+    const [late, leader] = [await openPage(), await openPage()];
+    await late.evaluate(() => {
+      const { prototype } = LockManager;
+      const { request } = prototype;
+      prototype.request = /** @type {any} */ (
+        async function (/** @type {any[]} */ ...given) {
+          await new Promise((resolve) => setTimeout(resolve, 500));
+          return Reflect.apply(request, this, given);
+        }
+      );
+    });
+    const loads = loadIn(late);
+    await loadIn(leader);
+    await loads;
+    expect(workersOf([late])).toBe(0);
+    await begin(late, 1);
+    expect(await end(late)).toEqual(whole(texts[1]));
   });
 
   it.runIf(process.platform === "linux")("take at most 1.25 times the memory of one", async () => {
