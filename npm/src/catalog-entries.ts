@@ -18,7 +18,7 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 2169059808,
     licence: "mit",
     contextLength: 4096,
-    chatTemplate: true,
+    chatTemplate: "bitnet",
     sampling: { temperature: 0.6, topP: 0.9 },
   },
   {
@@ -33,7 +33,7 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 2169059808,
     licence: "mit",
     contextLength: 4096,
-    chatTemplate: true,
+    chatTemplate: "bitnet",
     sampling: { temperature: 0.6, topP: 0.9 },
   },
   {
@@ -47,7 +47,7 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 2169059808,
     licence: "mit",
     contextLength: 4096,
-    chatTemplate: true,
+    chatTemplate: "bitnet",
     sampling: { temperature: 0.6, topP: 0.9 },
   },
   {
@@ -60,7 +60,7 @@ export const CATALOG: readonly CatalogEntry[] = [
     bytes: 665041488,
     memory: 912417408,
     licence: "falcon-llm-license",
-    chatTemplate: true,
+    chatTemplate: "falcon-e",
   },
   {
     name: "falcon-e-1b-base",
@@ -72,7 +72,6 @@ export const CATALOG: readonly CatalogEntry[] = [
     bytes: 665041488,
     memory: 912417408,
     licence: "falcon-llm-license",
-    chatTemplate: false,
   },
   {
     name: "falcon-e-3b",
@@ -84,7 +83,7 @@ export const CATALOG: readonly CatalogEntry[] = [
     bytes: 998568704,
     memory: 1300603648,
     licence: "falcon-llm-license",
-    chatTemplate: true,
+    chatTemplate: "falcon-e",
   },
   {
     name: "falcon-e-3b-base",
@@ -96,7 +95,6 @@ export const CATALOG: readonly CatalogEntry[] = [
     bytes: 998568704,
     memory: 1300603648,
     licence: "falcon-llm-license",
-    chatTemplate: false,
   },
   {
     name: "falcon3-1b",
@@ -109,7 +107,7 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 2169053472,
     licence: "falcon-llm-license",
     contextLength: 8192,
-    chatTemplate: true,
+    chatTemplate: "falcon3",
   },
   {
     name: "falcon3-3b",
@@ -122,7 +120,7 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 3431420256,
     licence: "falcon-llm-license",
     contextLength: 32768,
-    chatTemplate: true,
+    chatTemplate: "falcon3",
   },
   {
     name: "falcon3-7b",
@@ -135,7 +133,7 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 4488655296,
     licence: "falcon-llm-license",
     contextLength: 32768,
-    chatTemplate: true,
+    chatTemplate: "falcon3",
   },
   {
     name: "falcon3-10b",
@@ -148,7 +146,7 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 5234774912,
     licence: "falcon-llm-license",
     contextLength: 32768,
-    chatTemplate: true,
+    chatTemplate: "falcon3",
   },
   {
     name: "llama3-8b-1.58",
@@ -161,7 +159,7 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 5428187648,
     licence: "llama3",
     contextLength: 8192,
-    chatTemplate: true,
+    chatTemplate: "llama3",
   },
   {
     name: "trilm-99m",
@@ -174,7 +172,6 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 228434176,
     licence: "apache-2.0",
     contextLength: 2048,
-    chatTemplate: false,
   },
   {
     name: "trilm-190m",
@@ -187,7 +184,6 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 354135296,
     licence: "apache-2.0",
     contextLength: 2048,
-    chatTemplate: false,
   },
   {
     name: "trilm-390m",
@@ -200,7 +196,6 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 576960768,
     licence: "apache-2.0",
     contextLength: 2048,
-    chatTemplate: false,
   },
   {
     name: "trilm-560m",
@@ -213,7 +208,6 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 742327552,
     licence: "apache-2.0",
     contextLength: 2048,
-    chatTemplate: false,
   },
   {
     name: "trilm-830m",
@@ -226,7 +220,6 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 935088384,
     licence: "apache-2.0",
     contextLength: 2048,
-    chatTemplate: false,
   },
   {
     name: "trilm-1.1b",
@@ -239,7 +232,6 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 1143153920,
     licence: "apache-2.0",
     contextLength: 2048,
-    chatTemplate: false,
   },
   {
     name: "trilm-1.5b",
@@ -252,7 +244,6 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 1339224320,
     licence: "apache-2.0",
     contextLength: 2048,
-    chatTemplate: false,
   },
   {
     name: "trilm-2.4b",
@@ -265,7 +256,6 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 1863582976,
     licence: "apache-2.0",
     contextLength: 2048,
-    chatTemplate: false,
   },
   {
     name: "trilm-3.9b",
@@ -278,7 +268,6 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 2646831360,
     licence: "apache-2.0",
     contextLength: 2048,
-    chatTemplate: false,
   },
   {
     name: "bitnet-large",
@@ -291,7 +280,6 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 774248192,
     licence: "mit",
     contextLength: 2048,
-    chatTemplate: false,
   },
   {
     name: "bitnet-3b",
@@ -304,7 +292,6 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 2117710880,
     licence: "mit",
     contextLength: 2048,
-    chatTemplate: false,
   },
   {
     name: "ternary-bonsai-1.7b",
@@ -318,7 +305,8 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 1023219776,
     licence: "apache-2.0",
     contextLength: 32768,
-    chatTemplate: true,
+    chatTemplate: "chatml",
+    sampling: { temperature: 0.5, topP: 0.85, topK: 20 },
   },
   {
     name: "ternary-bonsai-4b",
@@ -332,7 +320,8 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 1847030288,
     licence: "apache-2.0",
     contextLength: 32768,
-    chatTemplate: true,
+    chatTemplate: "chatml",
+    sampling: { temperature: 0.5, topP: 0.85, topK: 20 },
   },
   {
     name: "ternary-bonsai-8b",
@@ -346,6 +335,7 @@ export const CATALOG: readonly CatalogEntry[] = [
     memory: 3036130816,
     licence: "apache-2.0",
     contextLength: 65536,
-    chatTemplate: true,
+    chatTemplate: "chatml",
+    sampling: { temperature: 0.5, topP: 0.85, topK: 20 },
   },
 ];

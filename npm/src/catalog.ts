@@ -27,18 +27,23 @@ export interface CatalogEntry {
   readonly licence: string;
   /** Context length in tokens, if a public source states it. */
   readonly contextLength?: number;
-  /** Whether the model has a chat template. */
-  readonly chatTemplate: boolean;
-  /** Sampling options that the authors recommend. They are the model's defaults. */
+  /** Format of the chat template, if the model has one. */
+  readonly chatTemplate?: ChatTemplateFormat;
+  /** Sampling options that the authors recommend, if they do. Safetensors models have them as defaults. */
   readonly sampling?: RecommendedSampling;
 }
 
-/** Sampling options that the authors of a model recommend. */
+/** Formats of chat templates, by the names of llama.cpp and bitnet.cpp. */
+export type ChatTemplateFormat = "bitnet" | "chatml" | "falcon-e" | "falcon3" | "llama3";
+
+/** Sampling options that the authors of a model recommend: options of a request. */
 export interface RecommendedSampling {
-  /** `temperature` of a request. */
-  readonly temperature: number;
-  /** Option `topP` of a request. */
-  readonly topP: number;
+  /** Option `temperature`. */
+  readonly temperature?: number;
+  /** Option `topP`. */
+  readonly topP?: number;
+  /** Option `topK`. */
+  readonly topK?: number;
 }
 
 /** All short names. */

@@ -19,7 +19,10 @@ describe("the catalog", () => {
       expect(entry.licence, entry.name).not.toBe("");
     }
     const entry = CATALOG.find(({ name }) => name === "bitnet-2b-4t");
-    expect(entry).toMatchObject({ contextLength: 4096, chatTemplate: true, sampling: { topP: 0.9 } });
+    expect(entry).toMatchObject({ contextLength: 4096, chatTemplate: "bitnet" });
+    expect(entry?.sampling).toEqual({ temperature: 0.6, topP: 0.9 });
+    const bonsai = CATALOG.find(({ name }) => name === "ternary-bonsai-8b");
+    expect(bonsai?.sampling).toEqual({ temperature: 0.5, topP: 0.85, topK: 20 });
   });
 
   it("stands for repositories of the Hub, and for one file of those with several", async () => {

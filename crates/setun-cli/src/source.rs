@@ -76,13 +76,22 @@ impl ModelFiles {
             }));
         };
         let stored = named(model)?;
-        let path = stored.as_deref().unwrap_or(Path::new(model));
-        // A folder of the store is named after its revision.
-        let whole = path.canonicalize().unwrap_or_else(|_| path.into());
-        let file = whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy();
-        let pulled = model.strip_prefix("hf:").unwrap_or(model);
-        let name = if stored.is_some() { pulled.to_owned() } else { file.into_owned() };
-        Self::at(path, name, options)
+        let name = reported_name(model, stored.is_some());
+        Self::at(stored.as_deref().unwrap_or(Path::new(model)), name, options)
+    }
+
+    /// The folder of a model whose weights need not be there: a path, or the name of a pulled model.
+    pub(crate) fn without_weights(model: &str) -> Result<Self, CliError> {
+        let stored = named(model)?;
+        let name = reported_name(model, stored.is_some());
+        let folder = stored.unwrap_or_else(|| PathBuf::from(model));
+        if !folder.is_dir() {
+            let reason = format!("`{model}` is no model in a folder with config.json");
+            return Err(CliError::Usage(reason));
+        }
+        let bytes = Box::new(ModelFolder::new(&folder));
+        let files = Self::new(name, Source::Folder, Options::default(), bytes);
+        Ok(Self { folder: Some(folder), ..files })
     }
 
     /// What is at a path, to be reported by a name.
@@ -228,6 +237,17 @@ pub(crate) fn verify_stored(model: &str) -> Result<(), CliError> {
     if what.is_empty() { Ok(()) } else { Err(CliError::Damaged { what }) }
 }
 
+/// What a model is reported by: its name in the store, or that of its file or folder.
+fn reported_name(model: &str, is_stored: bool) -> String {
+    if is_stored {
+        // A folder of the store is named after its revision.
+        return model.strip_prefix("hf:").unwrap_or(model).to_owned();
+    }
+    let path = Path::new(model);
+    let whole = path.canonicalize().unwrap_or_else(|_| path.into());
+    whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy().into_owned()
+}
+
 /// The path of a name in the store; `None` for a path, which comes first.
 fn named(model: &str) -> Result<Option<PathBuf>, CliError> {
     if Path::new(model).exists() {
@@ -270,7 +290,7 @@ impl ModelBytes for Synthetic {
         bytes: &'a mut Vec<u8>,
     ) -> LocalBoxFuture<'a, Result<bool, Error>> {
         bytes.clear();
-        match self.file(&want.file) {
+        match self.files().get(&want.file) {
             Some(file) => bytes.extend_from_slice(file),
             None if want.file == WEIGHTS => {
                 self.read_weights(want.range.clone().unwrap_or(0..u64::MAX), bytes);

@@ -48,22 +48,34 @@ pub struct CatalogEntry {
     /// Most positions of a text, where a public source states them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub context_length: Option<u64>,
-    /// Whether the model has a chat template.
-    pub chat_template: bool,
-    /// Sampling that `generation_config.json` recommends, if it does.
+    /// Format of the chat template, one of [`CHAT_TEMPLATES`], if the model has one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub chat_template: Option<String>,
+    /// Sampling that the authors recommend, if they do.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sampling: Option<RecommendedSampling>,
 }
 
-/// Sampling options that a model's authors recommend.
+/// Formats of chat templates, by the names that llama.cpp and bitnet.cpp have for them.
+pub const CHAT_TEMPLATES: [&str; 5] = ["bitnet", "chatml", "falcon-e", "falcon3", "llama3"];
+
+/// Sampling options that a model's authors recommend; those of which they say nothing are absent.
+///
+/// They are in the model's `generation_config.json`, which a run takes its defaults from, except
+/// where [`CatalogEntry::format`] is `gguf`: such a file has none.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RecommendedSampling {
     /// Temperature.
-    pub temperature: f64,
-    /// Probability mass of nucleus sampling.
-    pub top_p: f64,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub temperature: Option<f64>,
+    /// Probability mass of nucleus sampling, above 0 and at most 1.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub top_p: Option<f64>,
+    /// Number of tokens that are kept.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub top_k: Option<u32>,
 }
 
 impl CatalogEntry {
@@ -76,12 +88,15 @@ impl CatalogEntry {
         }
     }
 
-    /// Whether name, title, family, repository or licence has each of some words, in any case.
+    /// Whether name, title, family, repository, licence or chat template has each of some words, in
+    /// any case. Each model with a chat template has the word `chat`.
     #[must_use]
     pub fn matches(&self, words: &[String]) -> bool {
         let Self { name, title, family, repository, licence, .. } = self;
-        let chat = if self.chat_template { "chat" } else { "" };
-        let text = [name, title, family, repository, licence, chat].join("\n").to_lowercase();
+        let template = self.chat_template.as_ref().map(|format| format!("chat {format}"));
+        let template = template.unwrap_or_default();
+        let text = [name, title, family, repository, licence, &template].map(String::as_str);
+        let text = text.join("\n").to_lowercase();
         words.iter().all(|word| text.contains(&word.to_lowercase()))
     }
 }
@@ -160,7 +175,26 @@ mod tests {
             assert!(["safetensors", "gguf"].contains(&entry.format.as_str()), "{}", entry.name);
             // A GGUF repository can have several; a folder is taken whole.
             assert_eq!(entry.file.is_some(), entry.format == "gguf", "{}", entry.name);
+            let template = entry.chat_template.as_deref();
+            assert!(template.is_none_or(|it| CHAT_TEMPLATES.contains(&it)), "{}", entry.name);
         }
+    }
+
+    #[test]
+    fn recommended_sampling_has_options_in_their_ranges() {
+        let recommended = |entry: &'static CatalogEntry| Some((entry, entry.sampling?));
+        let all: Vec<_> = catalog().iter().filter_map(recommended).collect();
+        assert!(!all.is_empty());
+        for (entry, RecommendedSampling { temperature, top_p, top_k }) in all {
+            let name = &entry.name;
+            assert!(temperature.is_some() || top_p.is_some() || top_k.is_some(), "{name}");
+            assert!(temperature.is_none_or(|it| (0.0..=2.0).contains(&it)), "{name}");
+            assert!(top_p.is_none_or(|it| it > 0.0 && it <= 1.0), "{name}");
+            assert!(top_k.is_none_or(|it| it > 0), "{name}");
+        }
+        let sampling = |name| find(name).and_then(|entry| entry.sampling).expect("sampling");
+        assert_eq!(sampling("bitnet-2b-4t").top_k, None);
+        assert_eq!(sampling("ternary-bonsai-8b").top_k, Some(20));
     }
 
     #[test]
@@ -193,5 +227,8 @@ mod tests {
         assert_eq!(found(&["Falcon3", "7B"]), ["falcon3-7b"]);
         assert_eq!(found(&["microsoft", "gguf"]), ["bitnet-2b-4t-gguf"]);
         assert_eq!(found(&["bonsai", "mit"]), [""; 0]);
+        let chat = catalog().iter().filter(|entry| entry.chat_template.is_some());
+        assert_eq!(found(&["chat"]).len(), chat.count());
+        assert_eq!(found(&["chatml"]).len(), 3);
     }
 }

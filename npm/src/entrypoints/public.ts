@@ -2,7 +2,7 @@
 
 export type { EstimatedMemory } from "../backend-fit.js";
 export type { BeamSearchOptions } from "../beam-search.js";
-export type { CatalogEntry, RecommendedSampling } from "../catalog.js";
+export type { CatalogEntry, ChatTemplateFormat, RecommendedSampling } from "../catalog.js";
 export type { DroppedItems } from "../dropped-files.js";
 export type { CountOptions, Embedding, Embeddings, EmbedOptions } from "../embeddings.js";
 export { ERROR_CODES, type ErrorCode, SetunError } from "../errors.js";

@@ -1,8 +1,15 @@
 //! `setun synth`: a random model of a real shape, written to disk.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
-use setun::checkpoint::files::{CONFIG, GENERATION_CONFIG, IN_FOLDER, WEIGHTS};
+use clap::ArgGroup;
+use setun::{
+    ReadRequest,
+    checkpoint::files::{CONFIG, IN_FOLDER, WEIGHTS},
+};
 
 use crate::{
     args::number,
@@ -11,7 +18,7 @@ use crate::{
     error::CliError,
     output::Progress,
     source::ModelFiles,
-    synth::{ShapeName, Synthetic},
+    synth::{Change, Original, ShapeName, Synthetic},
 };
 
 /// Bytes that are made and written at once.
@@ -19,13 +26,24 @@ const PIECE: usize = 8 << 20;
 
 /// Write a model with random weights and a real shape
 ///
-/// The same shape, seed and share give the same bytes. It has no tokenizer: it is for `setun bench`,
-/// `setun logits --ids` and benchmarks of other programs.
+/// The same arguments give the same bytes. With --shape it has no tokenizer: it is for `setun bench`,
+/// `setun logits --ids` and benchmarks of other programs. With --like it stands in for a model, in
+/// its size or smaller: `setun synth --like bitnet-2b-4t --set num_hidden_layers=2 --to hf FOLDER`.
 #[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("model").required(true).args(["shape", "like"]))]
 pub(crate) struct Args {
     /// Shape of the model
     #[arg(long, value_enum)]
-    shape: ShapeName,
+    shape: Option<ShapeName>,
+
+    /// Model whose configuration, tokenizer and chat template are written with random weights: a folder
+    /// with config.json, or the name of a pulled model. Its own weights are not read
+    #[arg(long, value_name = "MODEL")]
+    like: Option<String>,
+
+    /// Field of config.json to change, such as `num_hidden_layers=2`; can be repeated
+    #[arg(long, value_name = "FIELD=VALUE", conflicts_with = "shape")]
+    set: Vec<Change>,
 
     /// Seed of the random weights
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -43,7 +61,7 @@ pub(crate) struct Args {
     container: ContainerArgs,
 
     /// Share of the feed-forward gates that are closed for every token [default: half, at random]
-    #[arg(long, value_name = "SHARE", value_parser = number(0.0, 1.0))]
+    #[arg(long, value_name = "SHARE", value_parser = number(0.0, 1.0), conflicts_with = "like")]
     closed: Option<f32>,
 
     /// Folder or file to write; a file ends in .setun or .gguf
@@ -52,20 +70,46 @@ pub(crate) struct Args {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    args.container.check(args.to)?;
-    let model = Synthetic::new(&args.shape.shape(), args.seed, args.closed.map(f64::from))?;
-    if let To::Hf = args.to {
-        return write_folder(&model, &args.out, args.force);
+    let Args { to, out, force, container, .. } = args;
+    container.check(*to)?;
+    let (model, read) = model(args)?;
+    if let To::Hf = to {
+        return write_folder(&model, read, out, *force);
     }
-    let source = ModelFiles::synthetic(model);
-    convert(source, &args.out, args.to, args.force, &args.container).map(drop)
+    convert(ModelFiles::synthetic(model), out, *to, *force, container).map(drop)
+}
+
+/// The random model, and the files that were read for it.
+fn model(args: &Args) -> Result<(Synthetic, Vec<PathBuf>), CliError> {
+    if let Some(shape) = args.shape {
+        let closed = args.closed.map(f64::from);
+        return Ok((Synthetic::new(&shape.shape(), args.seed, closed)?, vec![]));
+    }
+    let mut source = ModelFiles::without_weights(args.like.as_deref().unwrap_or_default())?;
+    source.check_is_not(&args.out)?;
+    let mut files = BTreeMap::new();
+    for file in Original::FILES {
+        let want = ReadRequest { file: file.into(), range: None, required: false };
+        let mut bytes = vec![];
+        if source.read(&want, &mut bytes)? {
+            files.insert(want.file, bytes);
+        }
+    }
+    let original = Original::new(source.name().to_owned(), files, &args.set)?;
+    Ok((Synthetic::like(original, args.seed)?, source.newly_read()))
 }
 
 /// Writes a checkpoint, with the memory of one piece.
-fn write_folder(model: &Synthetic, folder: &Path, force: bool) -> Result<(), CliError> {
+fn write_folder(
+    model: &Synthetic,
+    read: Vec<PathBuf>,
+    folder: &Path,
+    force: bool,
+) -> Result<(), CliError> {
     let mut written = Destination::folder(folder, force)?;
-    for name in [CONFIG, GENERATION_CONFIG] {
-        written.write(name, 0, model.file(name).unwrap_or_default())?;
+    written.protect(read);
+    for (name, bytes) in model.files() {
+        written.write(name, 0, bytes)?;
     }
     let (end, mut piece) = (model.weight_file_bytes(), vec![]);
     let mut progress = Progress::new();

@@ -2,15 +2,21 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use setun::checkpoint::{
-    CheckpointError, Dtype, TensorInfo, files,
-    generation::GenerationDefaults,
-    write::{NewTensor, config_json, generation_config_json, layout},
+use setun::{
+    checkpoint::{
+        CheckpointError, Dtype, TensorInfo,
+        config::{LinearClass, ModelConfig, QuantizationMode},
+        files,
+        generation::GenerationDefaults,
+        write::{NewTensor, config_json, generation_config_json, layout},
+    },
+    forward::families::{BITNET, BITNET_1BITLLM, Family, LLAMA, QWEN3},
 };
 
 use super::{
-    content::{ANCHOR_VALUE, ANCHORS, Anchors, Content, EMBEDDING_VARIANCE},
+    content::{ANCHOR_VALUE, ANCHORS, Anchors, Content, EMBEDDING_VARIANCE, MEAN_STEPS},
     noise::noise,
+    original::{FIELDS, Original},
     shape::Shape,
 };
 
@@ -21,12 +27,11 @@ const ADDED: f32 = 8.0;
 /// Standard deviations of a gate's other inputs that the anchors together outweigh.
 const CERTAIN: f32 = 5.0;
 
-/// A random checkpoint: two small texts, and a weight file whose bytes are made when read.
+/// A random checkpoint: small files, and a weight file whose bytes are made when read.
 #[derive(Debug)]
 pub(crate) struct Synthetic {
-    name: &'static str,
-    config: String,
-    generation: String,
+    name: String,
+    files: BTreeMap<String, Vec<u8>>,
     header: Vec<u8>,
     tensors: Vec<TensorInfo>,
     contents: Vec<Content>, // one a tensor
@@ -45,32 +50,46 @@ impl Synthetic {
         seed: u64,
         closed: Option<f64>,
     ) -> Result<Self, CheckpointError> {
-        let mut list = List { shape, closed, tensors: vec![], contents: vec![] };
+        let config = shape.config();
+        let generation = generation_config_json(&GenerationDefaults::default())?;
+        let files = [
+            (files::CONFIG.to_owned(), config_json(&config)?.into_bytes()),
+            (files::GENERATION_CONFIG.to_owned(), generation.into_bytes()),
+        ];
+        let list = List::new(&config, Dtype::Bf16, closed);
+        Self::build(list, shape.name.to_owned(), files.into(), seed)
+    }
+
+    /// A stand-in of a model: its small files, and random weights of its configuration.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration is too large to be addressed.
+    pub(crate) fn like(original: Original, seed: u64) -> Result<Self, CheckpointError> {
+        let Original { name, config, dtype, files } = original;
+        Self::build(List::new(&config, dtype, None), name, files, seed)
+    }
+
+    fn build(
+        mut list: List<'_>,
+        name: String,
+        files: BTreeMap<String, Vec<u8>>,
+        seed: u64,
+    ) -> Result<Self, CheckpointError> {
         list.all();
         let layout = layout(files::WEIGHTS, &list.tensors, &BTreeMap::new())?;
-        Ok(Self {
-            name: shape.name,
-            config: config_json(&shape.config())?,
-            generation: generation_config_json(&GenerationDefaults::default())?,
-            header: layout.header,
-            tensors: layout.tensors,
-            contents: list.contents,
-            seed,
-        })
+        let List { contents, .. } = list;
+        Ok(Self { name, files, header: layout.header, tensors: layout.tensors, contents, seed })
     }
 
-    /// Name of the shape.
-    pub(crate) fn name(&self) -> &'static str {
-        self.name
+    /// Name of the shape, or of the model that it stands for.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
-    /// A small file's bytes.
-    pub(crate) fn file(&self, name: &str) -> Option<&[u8]> {
-        match name {
-            files::CONFIG => Some(self.config.as_bytes()),
-            files::GENERATION_CONFIG => Some(self.generation.as_bytes()),
-            _ => None,
-        }
+    /// The small files.
+    pub(crate) fn files(&self) -> &BTreeMap<String, Vec<u8>> {
+        &self.files
     }
 
     /// Bytes of the weight file.
@@ -91,7 +110,7 @@ impl Synthetic {
             let written = out.len();
             out.resize(written + wanted.len(), 0);
             let key = noise(self.seed, index as u64);
-            self.contents[index].fill(key, wanted.start, &mut out[written..]);
+            self.contents[index].fill(key, tensor.dtype, wanted.start, &mut out[written..]);
         }
     }
 }
@@ -107,71 +126,136 @@ fn clip(range: &Range<u64>, whole: &Range<u64>) -> Range<usize> {
 
 /// Collects the tensors, in the order of their use.
 struct List<'a> {
-    shape: &'a Shape,
+    config: &'a ModelConfig,
+    family: &'static Family,
+    /// Type of all but packed codes.
+    dtype: Dtype,
     closed: Option<f64>,
     tensors: Vec<NewTensor>,
     contents: Vec<Content>,
 }
 
-impl List<'_> {
+impl<'a> List<'a> {
+    fn new(config: &'a ModelConfig, dtype: Dtype, closed: Option<f64>) -> Self {
+        let family = family(&config.architecture);
+        Self { config, family, dtype, closed, tensors: vec![], contents: vec![] }
+    }
+
     fn all(&mut self) {
-        let Shape { hidden, vocab, layers, .. } = *self.shape;
-        let embedding = Content::Embedding { columns: hidden, anchored: self.closed.is_some() };
-        self.push("model.embed_tokens.weight", Dtype::Bf16, &[vocab, hidden], embedding);
+        let ModelConfig { hidden_size, vocab_size, layers, tied_head, .. } = *self.config;
+        let anchored = self.closed.is_some();
+        let table = Content::Embedding { columns: hidden_size, anchored };
+        self.push(self.family.embedding, self.dtype, &[vocab_size, hidden_size], table);
         for layer in 0..layers {
             self.layer(layer);
         }
-        self.norm("model.norm.weight", hidden, 1.0);
+        self.norm(self.family.final_norm, hidden_size, 1.0);
+        if !tied_head {
+            self.push(self.family.head, self.dtype, &[vocab_size, hidden_size], table);
+        }
     }
 
     fn layer(&mut self, layer: usize) {
-        let Shape { hidden, ffn, kv_heads, .. } = *self.shape;
-        let kv = kv_heads * self.shape.head_dim();
-        let name = |part: &str| format!("model.layers.{layer}.{part}");
+        let (config, family) = (self.config, self.family);
+        let (hidden, ffn) = (config.hidden_size, config.ffn_size);
+        let (queries, kv) = (config.query_width(), config.kv_width());
+        let name = |pattern: &str| pattern.replace("{}", &layer.to_string());
         let kept = self.closed.map_or(Anchors::Ignored, |_| Anchors::Kept);
         let gate = self.closed.map_or(Anchors::Ignored, weighed);
         let gain = self.closed.map_or(1.0, |_| self.anchor_gain(layer));
 
-        self.norm(&name("input_layernorm.weight"), hidden, 1.0);
-        for (part, rows) in [("q_proj", hidden), ("k_proj", kv), ("v_proj", kv)] {
-            let name = name(&format!("self_attn.{part}"));
-            self.linear(&name, rows, hidden, Anchors::Ignored, 1.0);
+        self.norm(&name(family.input_norm), hidden, 1.0);
+        for (part, rows) in [(family.query, queries), (family.key, kv), (family.value, kv)] {
+            let ignored = Anchors::Ignored;
+            self.linear(&name(part), (rows, hidden), config.attention_bias, ignored, 1.0);
         }
-        self.norm(&name("self_attn.attn_sub_norm.weight"), hidden, 1.0);
-        self.linear(&name("self_attn.o_proj"), hidden, hidden, kept, ADDED);
-        self.norm(&name("post_attention_layernorm.weight"), hidden, gain);
-        self.linear(&name("mlp.gate_proj"), ffn, hidden, gate, 1.0);
-        self.linear(&name("mlp.up_proj"), ffn, hidden, Anchors::Ignored, 1.0);
-        self.norm(&name("mlp.ffn_sub_norm.weight"), ffn, 1.0);
-        self.linear(&name("mlp.down_proj"), hidden, ffn, kept, ADDED);
+        if config.head_norms {
+            self.norm(&name(family.query_norm), config.head_dim, 1.0);
+            self.norm(&name(family.key_norm), config.head_dim, 1.0);
+        }
+        if config.sub_norms {
+            self.norm(&name(family.attention_sub_norm), queries, 1.0);
+        }
+        self.linear(&name(family.output), (hidden, queries), config.attention_bias, kept, ADDED);
+        self.norm(&name(family.post_attention_norm), hidden, gain);
+        self.linear(&name(family.gate), (ffn, hidden), config.mlp_bias, gate, 1.0);
+        self.linear(&name(family.up), (ffn, hidden), config.mlp_bias, Anchors::Ignored, 1.0);
+        if config.sub_norms {
+            self.norm(&name(family.ffn_sub_norm), ffn, 1.0);
+        }
+        self.linear(&name(family.down), (hidden, ffn), config.mlp_bias, kept, ADDED);
     }
 
     /// The gain of the anchors before the gate, such that they outweigh the other columns,
     /// although the residual stream grows from layer to layer.
     fn anchor_gain(&self, layer: usize) -> f32 {
-        let (hidden, anchors) = (to_f32(self.shape.hidden), to_f32(ANCHORS));
+        let (hidden, anchors) = (to_f32(self.config.hidden_size), to_f32(ANCHORS));
         let others = EMBEDDING_VARIANCE + to_f32(2 * layer + 1) * ADDED * ADDED;
         let mean_square = (anchors * ANCHOR_VALUE.powi(2) + (hidden - anchors) * others) / hidden;
         let normed = ANCHOR_VALUE / mean_square.sqrt();
-        CERTAIN * deviation(self.shape.hidden) / anchors / normed
+        CERTAIN * deviation(self.config.hidden_size) / anchors / normed
     }
 
     fn norm(&mut self, name: &str, width: usize, anchors: f32) {
-        self.push(name, Dtype::Bf16, &[width], Content::Constant { value: 1.0, anchors });
+        self.push(name, self.dtype, &[width], Content::Constant { value: 1.0, anchors });
     }
 
     /// A ternary matrix whose outputs have the standard deviation `output` for normed inputs.
-    fn linear(&mut self, name: &str, rows: usize, columns: usize, anchors: Anchors, output: f32) {
-        let codes = Content::Ternary { rows, columns, anchors };
-        self.push(&format!("{name}.weight"), Dtype::U8, &[rows / 4, columns], codes);
-        let value = output / deviation(columns);
-        let scale = Content::Constant { value, anchors: value };
-        self.push(&format!("{name}.weight_scale"), Dtype::Bf16, &[1], scale);
+    fn linear(
+        &mut self,
+        name: &str,
+        (rows, columns): (usize, usize),
+        has_bias: bool,
+        anchors: Anchors,
+        output: f32,
+    ) {
+        let Family { weight, scale, bias, linear_norm, .. } = *self.family;
+        let quantization = &self.config.quantization;
+        if quantization.linear_norm_eps.is_some() {
+            self.norm(&format!("{name}{linear_norm}"), columns, 1.0);
+        }
+        let magnitude = output / deviation(columns);
+        let weight = format!("{name}{weight}");
+        match quantization.mode {
+            QuantizationMode::Offline => {
+                let codes = Content::Ternary { rows, columns, anchors };
+                self.push(&weight, Dtype::U8, &[rows / FIELDS, columns], codes);
+                let value = match quantization.linear_class {
+                    LinearClass::AutoBitLinear => magnitude,
+                    LinearClass::BitLinear => magnitude.recip(),
+                };
+                let value = Content::Constant { value, anchors: value };
+                self.push(&format!("{name}{scale}"), self.dtype, &[1], value);
+            }
+            QuantizationMode::Online => {
+                let floats = Content::Master { step: magnitude / MEAN_STEPS };
+                self.push(&weight, self.dtype, &[rows, columns], floats);
+            }
+            QuantizationMode::FakeQuantized | QuantizationMode::Affine { .. } => {
+                let floats = Content::FakeQuantized { scale: magnitude };
+                self.push(&weight, self.dtype, &[rows, columns], floats);
+            }
+        }
+        if has_bias {
+            let zeros = Content::Constant { value: 0.0, anchors: 0.0 };
+            self.push(&format!("{name}{bias}"), self.dtype, &[rows], zeros);
+        }
     }
 
     fn push(&mut self, name: &str, dtype: Dtype, shape: &[usize], content: Content) {
         self.tensors.push(NewTensor { name: name.into(), dtype, shape: shape.to_vec() });
         self.contents.push(content);
+    }
+}
+
+/// Tensor names of an architecture; of those that share one, the older one's names go with the
+/// spelling of 1bitLLM's models.
+fn family(architecture: &str) -> &'static Family {
+    match architecture {
+        "BitnetForCausalLM" => &BITNET_1BITLLM,
+        "LlamaForCausalLM" => &LLAMA,
+        "Qwen3ForCausalLM" => &QWEN3,
+        _ => &BITNET,
     }
 }
 

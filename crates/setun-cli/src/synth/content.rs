@@ -8,6 +8,9 @@
 //! +1 there is open for every token, and any other is closed for half of them. A share `c` of
 //! closed gates takes `|2c − 1|` of the first kind (for `c` above ½) or of the second.
 
+use half::{bf16, f16};
+use setun::checkpoint::Dtype;
+
 use super::noise::{noise, share};
 
 /// Columns of the residual stream that stay constant where gates are closed by design.
@@ -22,8 +25,14 @@ pub(super) const EMBEDDING_STEP: f32 = 0.125;
 /// Variance of an embedding: four digits of 0..=15 together, each of variance 21.25.
 pub(super) const EMBEDDING_VARIANCE: f32 = 4.0 * 21.25 * EMBEDDING_STEP * EMBEDDING_STEP;
 
+/// Mean magnitude of an embedding in steps: that of the sum of four digits of 0..=15, less 30.
+pub(super) const MEAN_STEPS: f32 = 7.4458;
+
 /// Bytes that one random number makes.
 const BLOCK: usize = 8;
+
+/// Bytes of a `bf16`.
+const BF16_BYTES: usize = 2;
 
 /// The rule for a tensor's bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,6 +43,10 @@ pub(super) enum Content {
     Embedding { columns: usize, anchored: bool },
     /// Packed `u8` `[rows / 4, columns]`: −1, 0 and +1 equally often.
     Ternary { rows: usize, columns: usize, anchors: Anchors },
+    /// Floats that are quantized at load: whole multiples of a step, nearly normal.
+    Master { step: f32 },
+    /// Floats that are −`scale`, 0 and +`scale`, equally often.
+    FakeQuantized { scale: f32 },
 }
 
 /// What a matrix of ternary weights does with anchors.
@@ -48,8 +61,36 @@ pub(super) enum Anchors {
 }
 
 impl Content {
-    /// Writes the bytes from `start` on of the tensor with this `key`.
-    pub(super) fn fill(&self, key: u64, start: usize, out: &mut [u8]) {
+    /// Writes the bytes from `start` on of the tensor with this `key`. Floats are those of `bf16`
+    /// in each type: exact in `f32`, rounded in `f16`.
+    pub(super) fn fill(&self, key: u64, dtype: Dtype, start: usize, out: &mut [u8]) {
+        match dtype {
+            Dtype::F32 => self.widen(key, start, out, |value| value.to_f32().to_le_bytes()),
+            Dtype::F16 => {
+                self.widen(key, start, out, |value| f16::from_f32(value.to_f32()).to_le_bytes());
+            }
+            _ => self.fill_own(key, start, out),
+        }
+    }
+
+    /// The same in a type of `WIDTH` bytes.
+    fn widen<const WIDTH: usize>(
+        &self,
+        key: u64,
+        start: usize,
+        out: &mut [u8],
+        convert: impl Fn(bf16) -> [u8; WIDTH],
+    ) {
+        let (first, end) = (start / WIDTH, (start + out.len()).div_ceil(WIDTH));
+        let mut own = vec![0; BF16_BYTES * (end - first)];
+        self.fill_own(key, BF16_BYTES * first, &mut own);
+        let values = own.chunks_exact(BF16_BYTES).map(|b| bf16::from_le_bytes([b[0], b[1]]));
+        let bytes = values.flat_map(convert).skip(start % WIDTH);
+        out.iter_mut().zip(bytes).for_each(|(out, byte)| *out = byte);
+    }
+
+    /// The same in its own type: `u8` of packed codes, `bf16` of all else.
+    fn fill_own(&self, key: u64, start: usize, out: &mut [u8]) {
         match *self {
             Self::Constant { value, anchors } => {
                 for (offset, byte) in out.iter_mut().enumerate() {
@@ -59,7 +100,8 @@ impl Content {
                 }
             }
             Self::Embedding { columns, anchored } => {
-                fill_blocks(start, out, |block| embedding_block(noise(key, block)));
+                let random = |block| normal_block(noise(key, block), EMBEDDING_STEP);
+                fill_blocks(start, out, random);
                 if anchored {
                     let anchor = bf16_bytes(ANCHOR_VALUE);
                     for_each_row(start, out, 2 * columns, |_, from, row| {
@@ -72,6 +114,12 @@ impl Content {
             Self::Ternary { rows, columns, anchors } => {
                 fill_blocks(start, out, |block| ternary_block(noise(key, block)));
                 anchor_codes(anchors, key, rows / 4, (start, columns), out);
+            }
+            Self::Master { step } => {
+                fill_blocks(start, out, |block| normal_block(noise(key, block), step));
+            }
+            Self::FakeQuantized { scale } => {
+                fill_blocks(start, out, |block| scaled_block(noise(key, block), scale));
             }
         }
     }
@@ -135,15 +183,27 @@ fn fill_blocks(start: usize, out: &mut [u8], block: impl Fn(u64) -> [u8; BLOCK])
     }
 }
 
-/// Four embeddings.
+/// Four floats, nearly normal: sums of digits times a step.
 #[inline]
-fn embedding_block(bits: u64) -> [u8; BLOCK] {
+fn normal_block(bits: u64, step: f32) -> [u8; BLOCK] {
     const NIBBLES: u64 = 0x0f0f_0f0f_0f0f_0f0f;
     let pairs = (bits & NIBBLES) + ((bits >> 4) & NIBBLES); // bytes of 0..=30
     let mut out = [0; BLOCK];
     for (pair, out) in pairs.to_le_bytes().chunks_exact(2).zip(out.chunks_exact_mut(2)) {
         let steps = i16::from(pair[0]) + i16::from(pair[1]) - 30;
-        out.copy_from_slice(&bf16_bytes(f32::from(steps) * EMBEDDING_STEP));
+        out.copy_from_slice(&bf16_bytes(f32::from(steps) * step));
+    }
+    out
+}
+
+/// Four floats: the codes of a byte of [`ternary_block`] times a scale.
+#[inline]
+fn scaled_block(bits: u64, scale: f32) -> [u8; BLOCK] {
+    let [codes, ..] = ternary_block(bits);
+    let mut out = [0; BLOCK];
+    for (field, out) in out.chunks_exact_mut(BF16_BYTES).enumerate() {
+        let value = [-scale, 0.0, scale][usize::from(codes >> (2 * field) & 3)];
+        out.copy_from_slice(&bf16_bytes(value));
     }
     out
 }
@@ -184,69 +244,4 @@ fn bf16_bytes(value: f32) -> [u8; 2] {
 }
 
 #[cfg(test)]
-mod tests {
-    use half::{bf16, f16};
-
-    use super::*;
-
-    const ALL: [Content; 5] = [
-        Content::Constant { value: 1.0, anchors: 3.5 },
-        Content::Embedding { columns: 100, anchored: true },
-        Content::Ternary { rows: 256, columns: 96, anchors: Anchors::Ignored },
-        Content::Ternary { rows: 256, columns: 96, anchors: Anchors::Kept },
-        Content::Ternary {
-            rows: 256,
-            columns: 96,
-            anchors: Anchors::Weighed { share: 0.5, code: 0 },
-        },
-    ];
-
-    #[test]
-    fn bytes_do_not_depend_on_how_they_are_read() {
-        for content in ALL {
-            let mut whole = vec![0; 4096];
-            content.fill(5, 0, &mut whole);
-            for (start, step) in [(0, 1), (3, 7), (8, 64), (101, 1000)] {
-                let mut pieces = vec![0; whole.len() - start];
-                for (index, piece) in pieces.chunks_mut(step).enumerate() {
-                    content.fill(5, start + index * step, piece);
-                }
-                assert_eq!(pieces, whole[start..], "{content:?} from {start} by {step}");
-            }
-        }
-    }
-
-    #[test]
-    fn codes_are_ternary_and_equally_often() {
-        let mut bytes = vec![0; 30_000];
-        ALL[2].fill(1, 0, &mut bytes);
-        let mut counts = [0; 4];
-        for byte in bytes {
-            (0..4).for_each(|field| counts[usize::from(byte >> (2 * field) & 3)] += 1);
-        }
-        assert_eq!(counts[3], 0);
-        assert!(counts[..3].iter().all(|count| (39_000..41_000).contains(count)), "{counts:?}");
-    }
-
-    #[test]
-    fn embeddings_are_exact_in_both_half_types() {
-        let mut bytes = vec![0; 80_000];
-        Content::Embedding { columns: 100, anchored: false }.fill(1, 0, &mut bytes);
-        let values: Vec<f32> =
-            bytes.chunks_exact(2).map(|b| bf16::from_le_bytes([b[0], b[1]]).to_f32()).collect();
-        assert!(values.iter().all(|&value| f16::from_f32(value).to_f32() == value));
-        let count = f32::from(u16::try_from(values.len()).unwrap());
-        let mean = values.iter().sum::<f32>() / count;
-        let variance = values.iter().map(|x| x * x).sum::<f32>() / count;
-        assert!(mean.abs() < 0.02, "{mean}");
-        assert!((variance / EMBEDDING_VARIANCE - 1.0).abs() < 0.03, "{variance}");
-    }
-
-    #[test]
-    fn kept_anchors_get_nothing() {
-        let mut bytes = vec![0; 64 * 96];
-        ALL[3].fill(1, 0, &mut bytes);
-        assert!(bytes.iter().all(|byte| byte & 3 == 1), "the first quarter is all anchors");
-        assert!(bytes.iter().any(|byte| byte >> 2 & 3 != 1), "the second has none");
-    }
-}
+mod tests;

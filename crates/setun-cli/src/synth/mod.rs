@@ -1,15 +1,17 @@
 //! Random models of real shapes, as files whose bytes are made where they are read.
 //!
-//! Any byte of a checkpoint is a pure function of shape, seed and place, so a model of many
+//! Any byte of a checkpoint is a pure function of configuration, seed and place, so a model of many
 //! gigabytes can be written with little memory, or loaded without ever being written.
 
 mod checkpoint;
 mod content;
 mod noise;
+mod original;
 mod shape;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use checkpoint::Synthetic;
 pub(crate) use noise::noise;
+pub(crate) use original::{Change, Original};
 pub(crate) use shape::ShapeName;

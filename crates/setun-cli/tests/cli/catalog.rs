@@ -4,8 +4,11 @@ mod commands;
 mod files;
 mod gguf;
 mod mirror;
+mod repository;
 mod sizes;
+mod templates;
 mod tensors;
+mod vocabulary;
 
 use serde_json::Value;
 use setun::hub::CatalogEntry;

@@ -1,11 +1,12 @@
 //! `setun synth`
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs, path::Path};
 
 use safetensors::{Dtype, SafeTensors};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
-use crate::support::setun;
+use crate::support::{setun, setun_reading};
 
 /// The facts of the `small` shape: its files, its names and its sizes.
 #[test]
@@ -41,4 +42,150 @@ fn a_folder_in_hugging_faces_layout() {
     let out = format!("{folder}/logits.safetensors");
     let args = ["logits", "--model", &folder, "--ids", "1,2,31999", "--out", &out];
     assert_eq!(setun(&args).text(), "");
+}
+
+/// A configuration of three layers, whose linear layers are stored as `quantization_config` says.
+fn configuration(architecture: &str, extra: &Value) -> Value {
+    let mut config = json!({
+        "architectures": [architecture],
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 16,
+        "vocab_size": 100,
+        "max_position_embeddings": 64,
+        "tie_word_embeddings": false,
+        "a_field_of_its_own": "kept",
+    });
+    for (field, value) in extra.as_object().expect("an object") {
+        config[field] = value.clone();
+    }
+    config
+}
+
+/// A folder with a configuration alone.
+fn original(scratch: &TempDir, config: &Value) -> String {
+    let folder = scratch.path().join("original");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join("config.json"), config.to_string()).expect("a file");
+    folder.to_string_lossy().into_owned()
+}
+
+fn path(scratch: &TempDir, name: &str) -> String {
+    scratch.path().join(name).to_string_lossy().into_owned()
+}
+
+/// Models in every storage that is made, each of which loads and runs.
+#[test]
+fn a_stand_in_has_the_configuration_of_its_model() {
+    let packed = json!({"quantization_config": {"quant_method": "bitnet"}});
+    let online = json!({
+        "tie_word_embeddings": true,
+        "torch_dtype": "float32",
+        "quantization_config": {
+            "quant_method": "bitnet",
+            "linear_class": "autobitlinear",
+            "quantization_mode": "online",
+            "use_rms_norm": true,
+        },
+    });
+    let biases = json!({"attention_bias": true, "mlp_bias": true, "torch_dtype": "float16"});
+    for (architecture, extra, weight) in [
+        ("LlamaForCausalLM", packed, (Dtype::U8, vec![24, 64])),
+        ("BitNetForCausalLM", online, (Dtype::F32, vec![96, 64])),
+        ("BitnetForCausalLM", json!({"weight_bits": 1}), (Dtype::BF16, vec![96, 64])),
+        ("LlamaForCausalLM", biases, (Dtype::F16, vec![96, 64])),
+        ("Qwen3ForCausalLM", json!({}), (Dtype::BF16, vec![96, 64])),
+    ] {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let config = configuration(architecture, &extra);
+        let like = original(&scratch, &config);
+        let (folder, out) = (path(&scratch, "hf"), path(&scratch, "logits.safetensors"));
+        let args =
+            ["synth", "--like", &like, "--set", "num_hidden_layers=2", "--to", "hf", &folder];
+        assert_eq!(setun(&args).text(), "", "{architecture}");
+
+        let written = fs::read(format!("{folder}/config.json")).expect("a file");
+        let written: Value = serde_json::from_slice(&written).expect("JSON");
+        let mut expected = config;
+        expected["num_hidden_layers"] = 2.into();
+        assert_eq!(written, expected);
+        let bytes = fs::read(format!("{folder}/model.safetensors")).expect("weights");
+        let tensors = SafeTensors::deserialize(&bytes).expect("a safetensors file");
+        let gate = tensors.tensor("model.layers.1.mlp.gate_proj.weight").expect("a gate");
+        assert_eq!((gate.dtype(), gate.shape().to_vec()), weight, "{architecture}");
+        assert!(tensors.tensor("model.layers.2.mlp.gate_proj.weight").is_err());
+
+        let args = ["logits", "--model", &folder, "--ids", "1,2,99", "--out", &out];
+        assert_eq!(setun(&args).text(), "", "{architecture} {extra}");
+        let verified = setun(&["verify", &folder]);
+        assert_eq!(verified.status, Some(0), "{architecture} {extra}: {}", verified.stderr);
+    }
+}
+
+#[test]
+fn a_stand_in_takes_tokenizer_and_template_into_each_format() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let extra = json!({
+        "hidden_size": 256,
+        "intermediate_size": 256,
+        "head_dim": 64,
+        "vocab_size": 4096,
+    });
+    let like = original(&scratch, &configuration("Qwen3ForCausalLM", &extra));
+    let fixture =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/golden/tokenizer-llama3");
+    for file in ["tokenizer.json", "tokenizer_config.json"] {
+        fs::copy(format!("{fixture}/{file}"), format!("{like}/{file}")).expect("a copy");
+    }
+    let mut texts = vec![];
+    for (to, name) in
+        [("hf", "hf"), ("setun", "m.setun"), ("gguf-tq2_0", "m.gguf"), ("gguf-i2_s", "n.gguf")]
+    {
+        let out = path(&scratch, name);
+        let made = setun(&["synth", "--like", &like, "--seed", "3", "--to", to, &out]);
+        assert_eq!(made.text(), "", "{to}");
+        let args = ["chat", "--model", &out, "--max-tokens", "8", "--temperature", "0"];
+        let chat = setun_reading(&args, b"Hello\n");
+        assert_eq!((chat.status, &*chat.stderr), (Some(0), ""), "{to}");
+        texts.push(chat.stdout);
+    }
+    assert!(!texts[0].trim().is_empty());
+    assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
+}
+
+#[test]
+fn a_stand_in_that_cannot_be_made_says_why() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let packed = json!({"quantization_config": {"quant_method": "bitnet"}});
+    let like = original(&scratch, &configuration("LlamaForCausalLM", &packed));
+    let out = path(&scratch, "out");
+    let refused = |args: &[&str], words: &[&str]| {
+        let common = ["synth", "--to", "hf", &out];
+        let made = setun(&[&common[..], args].concat());
+        assert_eq!(made.status, Some(2), "{args:?}: {}", made.stderr);
+        for word in words {
+            assert!(made.stderr.contains(word), "{args:?}: {}", made.stderr);
+        }
+        assert!(!Path::new(&out).exists(), "{args:?}");
+    };
+    refused(&["--like", &like, "--set", "hiden_size=8"], &["no field `hiden_size`", "hidden_size"]);
+    refused(&["--like", &like, "--set", "hidden_size"], &["FIELD=VALUE"]);
+    refused(&["--like", &like, "--set", "intermediate_size=90"], &["multiple of 4", "90"]);
+    refused(&["--like", &like, "--shape", "small"], &["--shape", "--like"]);
+    refused(&["--like", &like, "--closed", "0.5"], &["--closed", "--like"]);
+    refused(&["--shape", "small", "--set", "vocab_size=8"], &["--set", "--shape"]);
+    refused(&["--like", &format!("{like}/config.json")], &["no model in a folder"]);
+    refused(&[], &["--shape", "--like"]);
+    let mlx = json!({"quantization": {"bits": 2, "group_size": 64}});
+    original(&scratch, &configuration("Qwen3ForCausalLM", &mlx));
+    refused(&["--like", &like], &["MLX"]);
+    fs::remove_file(format!("{like}/config.json")).expect("a file");
+    refused(&["--like", &like], &["no config.json"]);
+    original(&scratch, &configuration("LlamaForCausalLM", &packed));
+    let above = setun(&["synth", "--like", &like, "--to", "hf", "--force", &like]);
+    assert_eq!(above.status, Some(1), "{}", above.stderr);
+    assert!(above.stderr.contains("file of the model that is read"), "{}", above.stderr);
 }

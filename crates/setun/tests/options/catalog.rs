@@ -7,6 +7,9 @@ use serde_json::Value;
 const BEGIN: &str = "<!-- catalog: written by `cargo xtask options` -->\n";
 const END: &str = "<!-- end of the catalog -->\n";
 
+/// A cell without a value.
+const NONE: &str = "–";
+
 const HEAD: &str = r#"/**
  * Public models with short names.
  *
@@ -52,12 +55,22 @@ fn object(entry: &Value) -> String {
             let _ = writeln!(text, "    {key}: {},", entry[name]);
         }
     }
-    let sampling = &entry["sampling"];
-    if !sampling.is_null() {
-        let (temperature, top_p) = (&sampling["temperature"], &sampling["top_p"]);
-        let _ = writeln!(text, "    sampling: {{ temperature: {temperature}, topP: {top_p} }},");
+    if let Some(sampling) = entry["sampling"].as_object() {
+        let option = |(name, value): (&String, &Value)| format!("{}: {value}", camel_case(name));
+        let options: Vec<_> = sampling.iter().map(option).collect();
+        let _ = writeln!(text, "    sampling: {{ {} }},", options.join(", "));
     }
     text + "  },\n"
+}
+
+/// `top_p` as `topP`.
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |name, word| {
+        let (initial, rest) = word.split_at(word.len().min(1));
+        name + &initial.to_uppercase() + rest
+    })
 }
 
 /// The document with the table between its marks written anew.
@@ -66,15 +79,24 @@ pub(crate) fn with_table(document: &str, table: &str) -> String {
     let (_, after) = rest.split_once(END).expect("a mark for its end");
     let rows: String = entries(table).iter().map(row).collect();
     format!(
-        "{before}{BEGIN}\n| name | repository | download | memory | context | licence |\n\
-         |---|---|---:|---:|---:|---|\n{rows}\n{END}{after}"
+        "{before}{BEGIN}\n\
+         | name | repository | download | memory | context | licence | template | sampling |\n\
+         |---|---|---:|---:|---:|---|---|---|\n{rows}\n{END}{after}"
     )
 }
 
 fn row(entry: &Value) -> String {
     let text = |name: &str| entry[name].as_str().expect("a text").to_owned();
     let bytes = |name: &str| gigabytes(entry[name].as_u64().expect("a number"));
-    let context = entry["context_length"].as_u64().map_or("–".to_owned(), |of| of.to_string());
+    let context = entry["context_length"].as_u64().map_or(NONE.to_owned(), |of| of.to_string());
+    let template = entry["chat_template"].as_str().unwrap_or(NONE).to_owned();
+    let sampling = ["temperature", "top_p", "top_k"].map(|name| &entry["sampling"][name]);
+    let sampling = match sampling {
+        [Value::Null, Value::Null, Value::Null] => NONE.to_owned(),
+        options => {
+            options.map(|it| if it.is_null() { NONE.into() } else { it.to_string() }).join(", ")
+        }
+    };
     let cells = [
         format!("`{}`", text("name")),
         format!("`{}`", text("repository")),
@@ -82,6 +104,8 @@ fn row(entry: &Value) -> String {
         bytes("memory"),
         context,
         text("licence"),
+        template,
+        sampling,
     ];
     format!("| {} |\n", cells.join(" | "))
 }

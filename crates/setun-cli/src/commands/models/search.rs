@@ -5,20 +5,21 @@ use std::io::{self, IsTerminal};
 use serde::Serialize;
 use setun::{
     available_memory,
-    hub::{CatalogEntry, catalog},
+    hub::{CatalogEntry, catalog, catalog::RecommendedSampling},
 };
 
 use crate::{
     error::CliError,
-    output::{Output, report, size, table},
+    output::{Output, report, size, titled},
     source::store,
 };
 
 /// List public models of the catalog, whose short names `pull`, `run` and others take
 ///
-/// Each WORD must be in a model's name, title, family, repository or licence; `chat` finds models with
-/// a chat template. Memory is the peak on a CPU with a context of at most 4096 tokens, compared with
-/// what is available here. Nothing is downloaded.
+/// Each WORD must be in a model's name, title, family, repository, licence or chat template; `chat`
+/// finds models with any chat template. Memory is the peak on a CPU with a context of at most 4096
+/// tokens, compared with what is available here. Sampling is what the authors recommend, as options
+/// of `setun run`. Nothing is downloaded.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Words to look for [default: all models]
@@ -29,6 +30,20 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
 }
+
+/// Titles of the columns.
+const TITLE: [&str; 10] = [
+    "name",
+    "parameters",
+    "download",
+    "memory",
+    "here",
+    "context",
+    "licence",
+    "chat template",
+    "",
+    "sampling",
+];
 
 /// An entry, and what is known of it on this machine.
 #[derive(Serialize)]
@@ -63,10 +78,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         }
         return Ok(());
     }
-    let title = ["name", "parameters", "download", "memory", "here", "context", "licence", ""];
-    let mut rows = vec![title.map(str::to_owned).to_vec()];
-    rows.extend(found.iter().map(row));
-    output.line(&table(&rows))?;
+    output.line(&titled(TITLE, found.iter().map(row)))?;
     if let Some(memory) = memory
         && io::stdout().is_terminal()
     {
@@ -81,8 +93,6 @@ fn row(Found { entry, fits, pulled }: &Found) -> Vec<String> {
         Some(false) => "too large",
         None => "",
     };
-    let notes = [("chat", entry.chat_template), ("pulled", *pulled)];
-    let notes: Vec<_> = notes.iter().filter(|(_, is_so)| *is_so).map(|(note, _)| *note).collect();
     vec![
         entry.name.clone(),
         millions(entry.parameters),
@@ -91,8 +101,21 @@ fn row(Found { entry, fits, pulled }: &Found) -> Vec<String> {
         here.to_owned(),
         entry.context_length.map_or(String::new(), |length| length.to_string()),
         entry.licence.clone(),
-        notes.join(", "),
+        entry.chat_template.clone().unwrap_or_default(),
+        if *pulled { "pulled" } else { "" }.to_owned(),
+        entry.sampling.map(options).unwrap_or_default(),
     ]
+}
+
+/// Recommended sampling as options of a run: `--temperature 0.6 --top-p 0.9`.
+fn options(sampling: RecommendedSampling) -> String {
+    let RecommendedSampling { temperature, top_p, top_k, .. } = sampling;
+    let given = [
+        temperature.map(|value| format!("--temperature {value}")),
+        top_p.map(|value| format!("--top-p {value}")),
+        top_k.map(|value| format!("--top-k {value}")),
+    ];
+    given.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// A number of parameters as models are named: `99 M`, `2.4 B`.

@@ -20,14 +20,26 @@ fn all_models_are_listed_with_size_and_licence() {
     let listed = run(&["models", "search"]).text();
     let mut lines = listed.lines();
     let title = lines.next().expect("a title");
-    for column in ["name", "parameters", "download", "memory", "context", "licence"] {
+    for column in [
+        "name",
+        "parameters",
+        "download",
+        "memory",
+        "context",
+        "licence",
+        "chat template",
+        "sampling",
+    ] {
         assert!(title.contains(column), "{title}");
     }
     assert_eq!(lines.clone().count(), catalog().len());
     let line = lines.find(|line| line.starts_with("bitnet-2b-4t ")).expect("the model");
-    for cell in ["2.4 B", "1.18 GB", "4096", "mit", "chat"] {
+    for cell in ["2.4 B", "1.18 GB", "4096", "mit", "  bitnet  ", "--temperature 0.6 --top-p 0.9"] {
         assert!(line.contains(cell), "{line}");
     }
+    let bonsai = run(&["models", "search", "ternary-bonsai-4b"]).text();
+    assert!(bonsai.contains("  chatml  "), "{bonsai}");
+    assert!(bonsai.ends_with("  --temperature 0.5 --top-p 0.85 --top-k 20\n"), "{bonsai}");
     assert!(!listed.contains("pulled"), "{listed}");
 }
 
@@ -42,7 +54,13 @@ fn words_choose_models_and_json_has_each_field() {
         assert_eq!(entry["family"], "falcon3");
         assert_eq!(entry["pulled"], false);
         assert!(entry["memory"].as_u64() > entry["bytes"].as_u64(), "{entry}");
+        assert_eq!(entry["chat_template"], "falcon3");
+        assert!(entry.get("sampling").is_none(), "{entry}");
     }
+    let bonsai = run(&["models", "search", "bonsai", "8b", "--json"]).text();
+    let bonsai: Value = serde_json::from_str(&bonsai).expect("JSON");
+    let sampling = serde_json::json!({"temperature": 0.5, "top_p": 0.85, "top_k": 20});
+    assert_eq!(bonsai[0]["sampling"], sampling);
     assert_eq!(run(&["models", "search", "no-such-model"]).text(), "");
 }
 
@@ -80,7 +98,7 @@ fn a_misspelled_name_suggests_one() {
 fn a_chat_without_a_template_names_models_of_the_catalog() {
     let failure = run(&["chat"]).failure();
     assert!(failure.contains("setun models pull bitnet-2b-4t"), "{failure}");
-    assert!(catalog::find("bitnet-2b-4t").is_some_and(|entry| entry.chat_template));
+    assert!(catalog::find("bitnet-2b-4t").is_some_and(|entry| entry.chat_template.is_some()));
 }
 
 #[test]

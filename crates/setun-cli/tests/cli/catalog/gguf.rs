@@ -26,12 +26,17 @@ const Q2_0: Type = Type { number: 42, block: (128, 34) };
 /// Bytes after all codes of an `I2_S` tensor, which begin with its scale.
 const I2_S_SCALE: u64 = 32;
 
-/// The header of a file, and what follows it.
-pub(super) fn file(config: &Value, tensors: &[Tensor]) -> (Vec<u8>, Vec<Part>) {
+/// The header of a file, and what follows it. `tokenizer` are fields of the header.
+pub(super) fn file(
+    config: &Value,
+    tensors: &[Tensor],
+    tokenizer: Vec<Vec<u8>>,
+) -> (Vec<u8>, Vec<Part>) {
     let is_bitnet = config["architectures"][0] == "BitNetForCausalLM";
     let (architecture, ternary) = if is_bitnet { ("bitnet-b1.58", I2_S) } else { ("qwen3", Q2_0) };
     let tensors: Vec<_> = tensors.iter().filter(|t| !t.name.ends_with("_scale")).collect();
-    let fields = fields(architecture, config);
+    let mut fields = fields(architecture, config);
+    fields.extend(tokenizer);
     let mut header = b"GGUF".to_vec();
     header.extend(3_u32.to_le_bytes());
     header.extend((tensors.len() as u64).to_le_bytes());
@@ -114,7 +119,8 @@ fn fields(architecture: &str, config: &Value) -> Vec<Vec<u8>> {
     fields
 }
 
-fn field(key: &str, kind: u32, value: &[u8]) -> Vec<u8> {
+/// A field of the header.
+pub(super) fn field(key: &str, kind: u32, value: &[u8]) -> Vec<u8> {
     let mut bytes = vec![];
     text(&mut bytes, key);
     bytes.extend(kind.to_le_bytes());
@@ -122,7 +128,8 @@ fn field(key: &str, kind: u32, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn text(out: &mut Vec<u8>, text: &str) {
+/// A text with its length before it.
+pub(super) fn text(out: &mut Vec<u8>, text: &str) {
     out.extend((text.len() as u64).to_le_bytes());
     out.extend_from_slice(text.as_bytes());
 }

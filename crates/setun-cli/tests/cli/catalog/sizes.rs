@@ -23,7 +23,7 @@ fn model(entry: &CatalogEntry) -> (Source, Files, u64) {
     let list = tensors(&config);
     let parameters = parameters(&list);
     if entry.format == "gguf" {
-        let (header, parts) = gguf::file(&config, &list);
+        let (header, parts) = gguf::file(&config, &list, vec![]);
         let files = Files { small: vec![], weights: "m.gguf", header, parts };
         return (Source::File("m.gguf".into()), files, parameters);
     }
