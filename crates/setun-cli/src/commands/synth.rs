@@ -8,7 +8,7 @@ use std::{
 use clap::ArgGroup;
 use setun::{
     ReadRequest,
-    checkpoint::files::{CONFIG, IN_FOLDER, WEIGHTS},
+    checkpoint::files::{CONFIG, IN_FOLDER, INDEX, WEIGHTS},
 };
 
 use crate::{
@@ -88,7 +88,8 @@ fn model(args: &Args) -> Result<(Synthetic, Vec<PathBuf>), CliError> {
     let mut source = ModelFiles::without_weights(args.like.as_deref().unwrap_or_default())?;
     source.check_is_not(&args.out)?;
     let mut files = BTreeMap::new();
-    for file in Original::FILES {
+    // All but the index: the weights are one file.
+    for file in IN_FOLDER.into_iter().filter(|&file| file != INDEX) {
         let want = ReadRequest { file: file.into(), range: None, required: false };
         let mut bytes = vec![];
         if source.read(&want, &mut bytes)? {

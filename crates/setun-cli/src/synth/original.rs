@@ -6,10 +6,7 @@ use serde_json::{Map, Value};
 use setun::checkpoint::{
     Dtype,
     config::{ModelConfig, QuantizationMode},
-    files::{
-        CHAT_TEMPLATE_JINJA, CHAT_TEMPLATE_JSON, CONFIG, GENERATION_CONFIG, TOKENIZER,
-        TOKENIZER_CONFIG,
-    },
+    files::{CONFIG, GENERATION_CONFIG},
     generation::GenerationDefaults,
 };
 
@@ -68,16 +65,6 @@ pub(crate) struct Original {
 }
 
 impl Original {
-    /// The files that are taken; all but the configuration may be missing.
-    pub(crate) const FILES: [&str; 6] = [
-        CONFIG,
-        GENERATION_CONFIG,
-        TOKENIZER,
-        TOKENIZER_CONFIG,
-        CHAT_TEMPLATE_JINJA,
-        CHAT_TEMPLATE_JSON,
-    ];
-
     /// What a stand-in has of a model's files, with a changed configuration.
     ///
     /// # Errors
