@@ -38,6 +38,9 @@ const SCRIPTS: [&str; 5] = [
 /// Log-likelihoods by lm-evaluation-harness.
 const EVALUATION: &str = "lm_eval_client.py";
 
+/// Spans by the messages of OpenTelemetry's package, from a server of its own.
+const TRACES: &str = "traces.py";
+
 /// Cases that schemathesis makes of the description, and the variable for another number.
 const DESCRIPTION: &str = "description.py";
 const CASES: (&str, &str) = ("SETUN_CASES", "10000");
@@ -67,10 +70,11 @@ fn test(totals: &mut Totals) -> Result<()> {
     let command = built_with_tests()?.join("setun");
     let Some(packages) = packages()? else {
         say("the clients cannot be had from PyPI: their tests are skipped");
-        totals.skipped += SCRIPTS.len() as u64 + 2; // the description and the evaluation
+        totals.skipped += SCRIPTS.len() as u64 + 3; // the description, the evaluation and the spans
         return Ok(());
     };
     metrics::test(&command, totals)?;
+    count(python(&packages).arg(script(TRACES)).arg(&command), totals)?;
     let model = target().join("clients").join("model");
     run(python(&packages).arg(script("make_model.py")).arg(FIXTURE).arg(&model))?;
     for folder in [None, Some(&*model)] {
