@@ -2,12 +2,12 @@
 
 use std::{
     sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use axum::{extract::Request, http::header::CONTENT_LENGTH};
 use futures::StreamExt;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
     error::ApiError,
@@ -21,6 +21,9 @@ use crate::{
     server_metrics::ServerMetrics,
     spans::{RequestSpan, SpanExporter},
 };
+
+/// Bytes a second that a body must have on average, beside the time that it may pause.
+const MIN_BODY_RATE: u64 = 500;
 
 /// A handle to the state.
 pub(crate) type App = Arc<AppState>;
@@ -70,16 +73,7 @@ impl AppState {
         if length.is_some_and(|length| length > limit as u64) {
             return Err(ApiError::body_too_large(limit));
         }
-        let mut body = vec![];
-        let mut pieces = request.into_body().into_data_stream();
-        let time = self.limiter.limits.body_timeout;
-        let slow = |_| ApiError::slow_body(time);
-        while let Some(piece) = timeout(time, pieces.next()).await.map_err(slow)? {
-            body.extend_from_slice(&piece.map_err(|_| ApiError::broken_body())?);
-            if body.len() > limit {
-                return Err(ApiError::body_too_large(limit));
-            }
-        }
+        let body = read_body(request, limit, self.limiter.limits.body_timeout).await?;
         Ok((Fields::read(&body)?, guard))
     }
 
@@ -118,6 +112,24 @@ impl AppState {
     /// Whether the models that are loaded at the start are.
     pub(crate) fn has_started(&self) -> bool {
         self.registry.has_started()
+    }
+}
+
+/// Reads a body of at most `limit` bytes that does not pause for `time` and has the least speed.
+async fn read_body(request: Request, limit: usize, time: Duration) -> Result<Vec<u8>, ApiError> {
+    let (mut body, begun) = (vec![], Instant::now());
+    let mut pieces = request.into_body().into_data_stream();
+    loop {
+        let earned = Duration::from_secs(body.len() as u64 / MIN_BODY_RATE);
+        let deadline = (begun + time + earned).min(Instant::now() + time);
+        let slow = |_| ApiError::slow_body(time, MIN_BODY_RATE);
+        let Some(piece) = timeout_at(deadline, pieces.next()).await.map_err(slow)? else {
+            return Ok(body);
+        };
+        body.extend_from_slice(&piece.map_err(|_| ApiError::broken_body())?);
+        if body.len() > limit {
+            return Err(ApiError::body_too_large(limit));
+        }
     }
 }
 

@@ -143,8 +143,11 @@ impl ApiError {
     }
 
     /// A body that does not come.
-    pub(crate) fn slow_body(limit: Duration) -> Self {
-        let message = format!("no byte of the body has come for {} s", limit.as_secs_f64());
+    pub(crate) fn slow_body(limit: Duration, rate: u64) -> Self {
+        let seconds = limit.as_secs_f64();
+        let message = format!(
+            "the body came too slowly: expected no pause of {seconds} s, and {rate} bytes a second after that time"
+        );
         Self::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message)
     }
 

@@ -37,7 +37,8 @@ pub struct Limits {
     pub connections: Option<usize>,
     /// Time in which the headers of a request must come. Default: 30 s.
     pub header_timeout: Duration,
-    /// Time without a byte after which a body is given up. Default: 60 s.
+    /// Time without a byte after which a body is given up; also the time that it may take beyond 500
+    /// bytes a second. Default: 60 s.
     pub body_timeout: Duration,
 }
 

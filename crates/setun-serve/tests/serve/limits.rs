@@ -1,6 +1,6 @@
 //! Limits, each with its status, and connections that send slowly or never.
 
-use std::time::Duration;
+use std::{thread, time::Duration};
 
 use axum::{Router, body::Body, http::Request};
 use serde_json::{Value, json};
@@ -137,5 +137,48 @@ fn slow_headers_and_bodies_are_given_up() {
     }
     let get = b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     assert!(server.send(get).text().starts_with("HTTP/1.1 200 "));
+    assert!(server.end());
+}
+
+/// Each byte comes in time, and all of them would take hours.
+#[test]
+fn a_body_that_drips_is_given_up() {
+    let set = |limits: &mut Limits| limits.body_timeout = Duration::from_millis(400);
+    let server = Server::start_within(shared(), set);
+    let mut client = server.send(
+        b"POST /tokenize HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+          content-length: 100000\r\n\r\n{",
+    );
+    server.wait_for(1);
+    let mut bytes = 0;
+    while server.lifecycle.requests() > 0 {
+        client.send(b" ");
+        bytes += 1;
+        assert!(bytes < 5000, "it is still taken");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let text = client.rest();
+    assert!(text.is_empty() || text.contains("the body came too slowly"), "{text}");
+    assert!(server.end());
+}
+
+/// Its length is not told, and it never ends.
+#[test]
+fn an_endless_body_is_given_up_at_the_limit() {
+    let server = Server::start(shared());
+    let mut client = server.send(
+        b"POST /tokenize HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+          transfer-encoding: chunked\r\n\r\n1\r\n{\r\n",
+    );
+    server.wait_for(1);
+    let piece = format!("10000\r\n{}\r\n", " ".repeat(0x1_0000));
+    let mut pieces = 0;
+    while server.lifecycle.requests() > 0 {
+        client.send(piece.as_bytes());
+        pieces += 1;
+        assert!(pieces < 4000, "256 MiB were taken");
+    }
+    let text = client.rest();
+    assert!(text.is_empty() || text.starts_with("HTTP/1.1 413 "), "{text}");
     assert!(server.end());
 }
