@@ -21,4 +21,5 @@ mod sockets;
 mod spans;
 mod structured;
 mod support;
+mod tool_choices;
 mod ui;

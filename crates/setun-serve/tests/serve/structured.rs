@@ -33,6 +33,36 @@ async fn a_format_is_followed() {
     assert!(content == "yes" || content == "no", "{content}");
 }
 
+/// Objects of any kind, and grammars of each syntax.
+#[tokio::test]
+async fn objects_and_grammars_are_followed() {
+    let router = shared_router();
+    let grammar = |syntax: &str, definition: &str| json!({"type": "grammar", "syntax": syntax, "definition": definition});
+    let is_word = |text: &str| matches!(text, "to Oslo" | "to Rome");
+    let is_object = |text: &str| serde_json::from_str::<Value>(text).is_ok_and(|it| it.is_object());
+    let formats: [(Value, &str, &dyn Fn(&str) -> bool); 4] = [
+        (json!({"type": "json_object"}), "{", &is_object),
+        (grammar("regex", "to (Oslo|Rome)"), "to ", &is_word),
+        (grammar("lark", "start: \"to \" (\"Oslo\" | \"Rome\")"), "to ", &is_word),
+        (grammar("gbnf", "root ::= \"to \" (\"Oslo\" | \"Rome\")"), "to ", &is_word),
+    ];
+    for (format, begin, is_right) in formats {
+        let mut whole = 0;
+        for seed in 0..8 {
+            let more = json!({"response_format": format, "seed": seed, "max_tokens": 400});
+            let answer = post(&router, PATH, &with(&request(), &more)).await.json();
+            let choice = &answer["choices"][0];
+            let text = choice["message"]["content"].as_str().expect("a text");
+            let is_whole = choice["finish_reason"] == "stop";
+            assert!(!is_whole || is_right(text), "{format}: {text}");
+            assert!(text.starts_with(begin), "{format}: {text}");
+            whole += u32::from(is_whole);
+        }
+        // An object of any kind may be longer than the limit.
+        assert!(whole > 0 || begin == "{", "{format}");
+    }
+}
+
 #[tokio::test]
 async fn streamed_pieces_of_a_call_join_to_the_whole() {
     let router = shared_router();
