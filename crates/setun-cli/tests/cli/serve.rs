@@ -2,11 +2,13 @@
 
 mod ends;
 mod life;
+#[cfg(target_os = "linux")]
+mod service;
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
-    process::{Child, ChildStderr},
+    process::{Child, ChildStderr, Command},
     thread,
 };
 
@@ -41,14 +43,26 @@ impl Server {
 
     /// One with this store and nothing of the user's environment.
     fn with_store(home: TempDir, args: &[&str], served: &str) -> Self {
-        let args = [&["serve", "--port", "0"], args].concat();
-        let mut child = in_store(&home, &args).spawn().expect("the command is built");
-        let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-        let mut line = String::new();
-        stderr.read_line(&mut line).expect("a line");
-        let address = line.trim_end().strip_prefix(&format!("serving {served} at http://"));
-        let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
-        Self { _home: home, child, stderr, address }
+        let command = in_store(&home, &[&["serve", "--port", "0"], args].concat());
+        Self::spawned(home, command, served)
+    }
+
+    /// Of a command that may log other things first.
+    fn spawned(home: TempDir, mut command: Command, served: &str) -> Self {
+        let mut child = command.spawn().expect("the command is built");
+        let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        let mut server = Self { _home: home, child, stderr, address: String::new() };
+        let begin = format!("serving {served} at http://");
+        let mut said = String::new();
+        server.address = loop {
+            let line = server.line();
+            if let Some(address) = line.trim_end().strip_prefix(&begin) {
+                break address.to_owned();
+            }
+            said += &line;
+            assert!(!line.is_empty() && !line.starts_with("serving "), "{said}");
+        };
+        server
     }
 
     fn line(&mut self) -> String {
