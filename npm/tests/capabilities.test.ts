@@ -10,7 +10,8 @@ import { Model } from "../src/model.js";
 import type { Models } from "../src/models.js";
 import { countedModel, emptyLog, fakeBuild } from "./fake-wasm.js";
 
-const PAGE = readFileSync(new URL("../../docs/capabilities.md", import.meta.url), "utf8");
+const PAGE = document("capabilities.md");
+const CONFIGURATION = document("configuration.md");
 
 /** The members of `models`, as its type has them. */
 const MODELS: Record<keyof Models, true> = {
@@ -21,11 +22,10 @@ const MODELS: Record<keyof Models, true> = {
   catalog: true,
 };
 
-/** The names in the column of JavaScript. */
-const NAMES = PAGE.split("\n")
-  .filter((line) => line.startsWith("| ") && !line.startsWith("| capability"))
-  .flatMap((line) => [...(line.split("|")[4] ?? "").matchAll(/`([^`]+)`/g)])
-  .map(([, name = ""]) => name);
+const NAMES = namesIn(PAGE);
+
+/** An engine's options are those of `load`; the tables from "Prompt" on have those of requests. */
+const [OF_ENGINES = "", OF_REQUESTS = ""] = CONFIGURATION.split("\n### Prompt\n");
 
 const load: Load = loadOn({
   builds: ["simd128"],
@@ -57,3 +57,26 @@ it("has every method of a model and of the store", () => {
   for (const member of Object.keys(MODELS)) expect(NAMES).toContain(`models.${member}`);
   for (const method of methods) expect(NAMES).toContain(`model.${method}`);
 });
+
+it("has every option of a request and of load, here or in the tables of configuration.md", () => {
+  const ofRequests = [...NAMES, ...namesIn(OF_REQUESTS)];
+  const ofLoad = [...NAMES, ...namesIn(OF_ENGINES).map((key) => `load.${key}`)];
+  // `speculative` is there by its own options.
+  const isMissing = (names: string[], key: string) =>
+    !names.some((name) => name === key || name.startsWith(`${key}.`));
+  expect(Object.keys(GENERATE).filter((key) => isMissing(ofRequests, key))).toEqual([]);
+  expect(Object.keys(LOAD).filter((key) => isMissing(ofLoad, `load.${key}`))).toEqual([]);
+});
+
+/** The names in the column of JavaScript of a page's tables. */
+function namesIn(page: string): string[] {
+  return page
+    .split("\n")
+    .filter((line) => line.startsWith("| ") && !line.startsWith("| capability"))
+    .flatMap((line) => [...(line.split("|")[4] ?? "").matchAll(/`([^`]+)`/g)])
+    .map(([, name = ""]) => name);
+}
+
+function document(name: string): string {
+  return readFileSync(new URL(`../../docs/${name}`, import.meta.url), "utf8");
+}

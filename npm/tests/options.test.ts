@@ -201,7 +201,6 @@ describe("engineOptions", () => {
 
 describe("checkLoadOptions", () => {
   it.each([
-    ["thread", 2],
     ["threads", 0],
     ["threads", 65],
     ["backend", 1],
@@ -213,6 +212,16 @@ describe("checkLoadOptions", () => {
     ["queue", 1.5],
   ])("refuses %s: %s", (name, value) => {
     expect(() => checkLoadOptions({ [name]: value })).toThrow(badOption(`${name}: `));
+  });
+
+  it("names the option that was meant, or all", () => {
+    expect(() => checkLoadOptions({ thread: 2 } as object)).toThrow(
+      badOption("thread: unknown option; did you mean threads?"),
+    );
+    expect(() => checkLoadOptions({ speculative: { drafts: "a" } } as object)).toThrow(
+      badOption("speculative.drafts: unknown option; did you mean draft?"),
+    );
+    expect(() => checkLoadOptions({ xyzzy: 1 } as object)).toThrow(badOption("expected one of onProgress, "));
   });
 });
 
