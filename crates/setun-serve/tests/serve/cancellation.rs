@@ -108,12 +108,38 @@ impl Connection {
         }
     }
 
+    /// Returns the connection, if there is still one.
+    fn leave(self, how: Leave, runtime: &Runtime) -> Option<Self> {
+        match how {
+            Leave::Close => None,
+            Leave::Reset => {
+                let _entered = runtime.enter();
+                self.0.set_nonblocking(true).expect("an open connection");
+                let socket = tokio::net::TcpStream::from_std(self.0).expect("an open connection");
+                socket.set_zero_linger().expect("an open connection");
+                None
+            }
+            Leave::HalfClose => {
+                self.0.shutdown(Shutdown::Write).expect("an open connection");
+                Some(self)
+            }
+        }
+    }
+
     /// All that comes until the server closes the connection.
     pub(crate) fn text(&mut self) -> String {
         let mut text = String::new();
         self.0.read_to_string(&mut text).expect("UTF-8");
         text
     }
+}
+
+/// How a client leaves.
+#[derive(Clone, Copy, Debug)]
+enum Leave {
+    Close,
+    Reset,
+    HalfClose,
 }
 
 /// A request after which the connection is closed.
@@ -145,7 +171,13 @@ fn a_client_that_leaves_ends_its_generation_and_frees_its_blocks() {
 
 /// The generation would run for 400 tokens: it is held at its third until the client has left.
 pub(crate) fn leave_held(proxy: Option<Program>) {
-    for (is_streamed, is_half) in [(true, false), (false, false), (false, true)] {
+    for (is_streamed, leave) in [
+        (true, Leave::Close),
+        (true, Leave::Reset),
+        (false, Leave::Close),
+        (false, Leave::Reset),
+        (false, Leave::HalfClose),
+    ] {
         let gate = Gate::default();
         let engine = gate.engine();
         let server = Server::start(engine.clone()).behind(proxy);
@@ -156,13 +188,10 @@ pub(crate) fn leave_held(proxy: Option<Program>) {
         if is_streamed {
             client.read_event();
         }
-        if is_half {
-            client.0.shutdown(Shutdown::Write).expect("an open connection");
-            server.wait_for(0);
-        } else {
-            drop(client);
-            server.wait_for(0);
-        }
+        // One that is closed for writing alone stays until the request has ended.
+        let left = client.leave(leave, &server.runtime);
+        server.wait_for(0);
+        drop(left);
         gate.open();
         let metrics = idle_metrics(&server.runtime, &engine);
         assert_eq!((metrics.aborted, metrics.finished, metrics.used_blocks), (1, 0, 0));

@@ -107,6 +107,34 @@ async fn faults_of_requests_name_their_field() {
     }
 }
 
+/// Names of models are compared with those of the registry; no file has them.
+#[tokio::test]
+async fn no_name_reaches_the_disk() {
+    let router = shared_router();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    for name in
+        ["../../Cargo.toml", file, "file:///etc/passwd", "~/.ssh/id_rsa", "stories/../x", "a\0b"]
+    {
+        let user = json!([{"role": "user", "content": "a"}]);
+        for path in ["/v1/chat/completions", "/v1/messages", "/api/chat"] {
+            let body = json!({"model": name, "messages": user, "max_tokens": 1});
+            assert_eq!(post(&router, path, &body).await.status, 404, "{path}: {name}");
+        }
+        for path in ["/v1/completions", "/v1/responses", "/v1/embeddings", "/tokenize", "/api/show"]
+        {
+            let body = json!({"model": name, "prompt": "a", "input": "a", "max_tokens": 1});
+            assert_eq!(post(&router, path, &body).await.status, 404, "{path}: {name}");
+        }
+    }
+    for name in ["..%2f..%2fCargo.toml", "%2e%2e/%2e%2e/Cargo.toml", "../Cargo.toml", "%00"] {
+        for path in ["/v1/models/", "/ui/"] {
+            let answer = get(&router, &format!("{path}{name}")).await;
+            assert_eq!(answer.status, 404, "{path}{name}: {}", answer.text);
+            assert!(!answer.text.contains("[package]"));
+        }
+    }
+}
+
 #[tokio::test]
 async fn faults_of_http_have_the_same_shape() {
     let limited = router(shared(), ServeOptions::new().max_body_bytes(20));
