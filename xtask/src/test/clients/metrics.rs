@@ -1,21 +1,28 @@
-//! Metrics of a server, which promtool judges where it is installed.
+//! Metrics of a server, which promtool judges where it is installed or may be.
 
 use std::path::Path;
 
 use anyhow::Result;
 
 use super::{Server, script};
+use crate::machine::{install_packages, may_install};
 use crate::shell::{find_program, program, say};
 use crate::test::stage::count;
 use crate::test::totals::Totals;
 
 const TOOL: &str = "promtool";
 
+/// The Debian package that has it.
+const PACKAGE: &str = "prometheus";
+
 /// Names of metrics, as `--metrics-compat` has them.
 const NAMES: [&str; 2] = ["setun", "vllm"];
 
 /// Asks a server with each of the names.
 pub(super) fn test(command: &Path, totals: &mut Totals) -> Result<()> {
+    if find_program(TOOL).is_none() && may_install() {
+        install_packages(&[PACKAGE])?;
+    }
     let Some(tool) = find_program(TOOL) else {
         say("there is no promtool: its test of the metrics is skipped");
         totals.skipped += NAMES.len() as u64;
