@@ -7,7 +7,7 @@ use std::{
 
 use axum::{extract::Request, http::header::CONTENT_LENGTH};
 use futures::StreamExt;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout};
 
 use crate::{
     error::ApiError,
@@ -121,9 +121,9 @@ async fn read_body(request: Request, limit: usize, time: Duration) -> Result<Vec
     let mut pieces = request.into_body().into_data_stream();
     loop {
         let earned = Duration::from_secs(body.len() as u64 / MIN_BODY_RATE);
-        let deadline = (begun + time + earned).min(Instant::now() + time);
+        let left = time.saturating_add(earned).saturating_sub(begun.elapsed()).min(time);
         let slow = |_| ApiError::slow_body(time, MIN_BODY_RATE);
-        let Some(piece) = timeout_at(deadline, pieces.next()).await.map_err(slow)? else {
+        let Some(piece) = timeout(left, pieces.next()).await.map_err(slow)? else {
             return Ok(body);
         };
         body.extend_from_slice(&piece.map_err(|_| ApiError::broken_body())?);

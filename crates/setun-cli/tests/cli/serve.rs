@@ -82,8 +82,13 @@ impl Server {
 
     /// A request whose answer is to be read. HTTP/1.0 has no chunks: a body ends with its connection.
     fn open(&self, head: &str, body: &str) -> TcpStream {
+        self.open_with(head, "", body)
+    }
+
+    /// One with more headers, each of which ends its line.
+    fn open_with(&self, head: &str, headers: &str, body: &str) -> TcpStream {
         let mut socket = TcpStream::connect(&self.address).expect("a connection");
-        let head = format!("{head} HTTP/1.0\r\nhost: localhost\r\n");
+        let head = format!("{head} HTTP/1.0\r\nhost: localhost\r\n{headers}");
         let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
         socket.write_all(request.as_bytes()).expect("it is taken");
         socket

@@ -1,7 +1,7 @@
 //! Clients that leave, through sockets.
 
 use std::{
-    io::{Read, Write},
+    io::{ErrorKind, Read, Write},
     net::{Shutdown, SocketAddr, TcpStream},
     thread,
     time::Duration,
@@ -124,6 +124,13 @@ impl Connection {
                 Some(self)
             }
         }
+    }
+
+    /// Whether an answer or the end of the connection comes within this time.
+    pub(crate) fn is_answered(&self, time: Duration) -> bool {
+        self.0.set_read_timeout(Some(time)).expect("an open socket");
+        let waits = [ErrorKind::WouldBlock, ErrorKind::TimedOut];
+        !self.0.peek(&mut [0]).is_err_and(|error| waits.contains(&error.kind()))
     }
 
     /// All that comes until the server closes the connection.
