@@ -53,8 +53,10 @@ def exported(command: str, use: Any) -> list[Span]:
     with subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr
         model, url = next(line for line in server.stderr if line.startswith("serving ")).split()[1::2]
-        use(openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0), model)
-        server.send_signal(signal.SIGTERM)
+        try:
+            use(openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0), model)
+        finally:
+            server.send_signal(signal.SIGTERM)
         server.stderr.read()
     assert server.returncode == 0, server.returncode
     return [span for request in collector.requests for span in parsed(*request)]
