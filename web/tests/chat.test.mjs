@@ -152,10 +152,21 @@ describe("messages", () => {
     await page.fill("#temperature", ENDLESS.temperature);
     await page.fill("#message", "And then");
     await page.keyboard.press("Enter");
-    await page.waitForSelector("article[data-busy]", PATIENCE);
-    await page.click(".editor .primary");
-    await page.waitForSelector('#chat-status:text-matches("^Your changes are kept")', PATIENCE);
-    await page.click("#chat-stop");
+    // In one task of the page: no answer is long enough for a slow machine's clicks.
+    const said = await page.waitForFunction(
+      () => {
+        if (document.querySelector("article[data-busy]") === null) return "";
+        const click = (/** @type {string} */ name) =>
+          /** @type {HTMLElement} */ (document.querySelector(name)).click();
+        click(".editor .primary");
+        const status = document.querySelector("#chat-status")?.textContent;
+        click("#chat-stop");
+        return status;
+      },
+      null,
+      PATIENCE,
+    );
+    assert.match(String(await said.jsonValue()), /^Your changes are kept/);
     await idle();
     assert.equal(await page.inputValue(".editor textarea"), "The young queen");
     await page.fill("#max-tokens", "16");
