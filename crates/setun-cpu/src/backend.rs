@@ -206,12 +206,11 @@ impl Backend for CpuBackend {
     }
 
     /// Nothing is timed in WebAssembly, which has no clock without its host.
-    fn time(&mut self, step: &mut CpuStep) -> bool {
-        if cfg!(target_family = "wasm") {
-            return false;
-        }
-        step.times = Some(Times::new(&step.plan));
-        true
+    fn time(&mut self, step: &mut CpuStep, is_timed: bool) -> bool {
+        let is_timed = is_timed && !cfg!(target_family = "wasm");
+        let times = || Times::new(&step.plan);
+        step.times = is_timed.then(times);
+        is_timed
     }
 
     fn times<'a>(&self, step: &'a CpuStep) -> Option<StepTimes<'a>> {

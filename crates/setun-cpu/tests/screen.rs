@@ -80,7 +80,7 @@ fn case_of(x: Vec<f32>, table: Vec<f32>, hidden: usize, top_logits: Vec<TopLogit
 fn candidates(case: &Case, backend: &mut CpuBackend) -> Vec<Option<u32>> {
     let weights = case.upload(backend).unwrap();
     let mut step = backend.prepare(&case.plan, &weights).unwrap();
-    assert!(backend.time(&mut step));
+    assert!(backend.time(&mut step, true));
     let mut cache = backend.create_cache(case.plan.cache(), case.blocks).unwrap();
     let mut candidates = vec![];
     for inputs in &case.steps {

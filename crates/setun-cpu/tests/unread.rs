@@ -54,7 +54,7 @@ fn counted(set: usize, rows: u32) -> Option<Counted> {
         .map(|(weight, usage)| backend.upload(weight, usage).unwrap())
         .collect();
     let mut step = backend.prepare(&plan, &weights).unwrap();
-    assert!(backend.time(&mut step));
+    assert!(backend.time(&mut step, true));
     let mut cache = backend.create_cache(&cache, 2).unwrap();
     let inputs = BatchInputs {
         tokens: vec![0; rows as usize],

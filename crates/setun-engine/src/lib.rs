@@ -54,7 +54,7 @@ pub use inferencer::{
     Inferencer, InferencerCache, InferencerOptions, Inferred, Ragged, TokenLogits,
 };
 pub use memory_pressure::{MemoryMonitor, Pressure, SharedMonitor};
-pub use metrics::EngineMetrics;
+pub use metrics::{EngineMetrics, OperationTime};
 pub use options::{BackPressure, EngineOptions, GenerateOptions, Prompt};
 pub use parts::{EngineParts, ReloadModel, Replica, ReplicaDraft, SelfTester};
 pub use pooling::Pooling;

@@ -67,6 +67,10 @@ pub struct EngineMetrics {
     pub step_rows: Histogram,
     /// Bytes that the model and its draft keep in memory, now.
     pub memory: MemoryUse,
+    /// Time of steps by operation, where [`EngineOptions::operation_times`] requested it.
+    ///
+    /// [`EngineOptions::operation_times`]: crate::EngineOptions::operation_times
+    pub operations: Vec<OperationTime>,
     /// Generations that wait for their first turn or for memory, now.
     pub waiting: usize,
     /// Generations that have a place in the cache, now.
@@ -77,6 +81,40 @@ pub struct EngineMetrics {
     pub used_blocks: usize,
     /// Blocks that are kept for prompts that begin as others did, now.
     pub cached_blocks: usize,
+}
+
+/// Time of one kind of operation, as the steps that were timed tell for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperationTime {
+    /// Name of the operation, or [`OTHER`](Self::OTHER).
+    pub name: &'static str,
+    /// Which layers, of a `ternary_matmul`: `qkv`, or `q`, `k` and `v`; `o`; `down`.
+    pub role: Option<&'static str>,
+    /// In steps with rows of prompts, whatever else they had.
+    pub prefill: Duration,
+    /// In steps in which every sequence had a token already.
+    pub decode: Duration,
+}
+
+impl OperationTime {
+    /// What an engine does for a step beside its operations, such as choosing tokens.
+    pub const OTHER: &str = "other";
+
+    /// Adds a time to those of the same operation.
+    pub(crate) fn add(
+        (name, role): (&'static str, Option<&'static str>),
+        is_prefill: bool,
+        time: Duration,
+        times: &mut Vec<Self>,
+    ) {
+        let known = times.iter().position(|own| (own.name, own.role) == (name, role));
+        let at = known.unwrap_or_else(|| {
+            times.push(Self { name, role, prefill: Duration::ZERO, decode: Duration::ZERO });
+            times.len() - 1
+        });
+        let own = &mut times[at];
+        *(if is_prefill { &mut own.prefill } else { &mut own.decode }) += time;
+    }
 }
 
 /// What is timed. The order is that of their names in `observe`.
@@ -171,6 +209,11 @@ impl EngineMetrics {
         self.step_time.add(&other.step_time);
         self.step_rows.add(&other.step_rows);
         self.memory.add(&other.memory);
+        for time in &other.operations {
+            for (is_prefill, part) in [(true, time.prefill), (false, time.decode)] {
+                OperationTime::add((time.name, time.role), is_prefill, part, &mut self.operations);
+            }
+        }
         self.waiting += other.waiting;
         self.running += other.running;
         self.blocks += other.blocks;

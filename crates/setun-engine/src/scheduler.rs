@@ -22,6 +22,7 @@ mod lost_device;
 mod maintenance;
 mod mask_worker;
 mod model_runner;
+mod operation_times;
 mod plan_step;
 mod preemption;
 mod release_memory;
@@ -102,6 +103,12 @@ impl Scheduler {
         self
     }
 
+    /// Has its metrics tell the times of operations.
+    pub(crate) fn with_operation_times(mut self) -> Self {
+        self.stats.keep_operation_times();
+        self
+    }
+
     /// Where readers find the metrics without waiting for a step.
     pub(crate) fn published_metrics(&self) -> PublishedMetrics {
         self.stats.published()
@@ -164,9 +171,7 @@ impl Scheduler {
             }
             Command::Wake => {}
             Command::Profile { profiled, timeline, reply } => {
-                let timed = self.stats.set_profiled(profiled, timeline);
-                self.model.target.set_profiled(profiled);
-                let _ = reply.send(timed);
+                let _ = reply.send(self.stats.set_profiled(profiled, timeline));
             }
             Command::Memory(reply) => {
                 let _ = reply.send(self.model.memory());
@@ -178,6 +183,11 @@ impl Scheduler {
 
     /// Fails with what the model failed with; it has ended what failed otherwise.
     async fn step(&mut self) -> Result<(), Error> {
+        let is_prefill = self
+            .running
+            .iter()
+            .any(|running| running.sequence.generated() == 0 && running.sequence.demands());
+        self.model.set_profiled(self.stats.is_profiled(is_prefill));
         let multi_step = plan_step(&mut self.running, &mut self.model.budget());
         if multi_step.is_none() {
             self.propose_drafts().await;

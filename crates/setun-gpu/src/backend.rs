@@ -260,10 +260,9 @@ impl<E: Executor> Backend for GpuBackend<E> {
         }
     }
 
-    fn time(&mut self, step: &mut GpuStep<E>) -> bool {
-        if self.executor.can_time() {
-            step.times = Some(Times::new(&step.plan));
-        }
+    fn time(&mut self, step: &mut GpuStep<E>, is_timed: bool) -> bool {
+        let times = || Times::new(&step.plan);
+        step.times = (is_timed && self.executor.can_time()).then(times);
         step.times.is_some()
     }
 

@@ -54,7 +54,8 @@ pub(crate) struct PreparedStep<B: Backend> {
     input: Option<BufferId>,
     output: BufferId,
     used: u64,
-    profiler: Option<Profiler>,
+    profiler: Option<Profiler>, // once it was to be timed
+    is_timed: bool,
 }
 
 impl<B: Backend> Stage<B> {
@@ -75,10 +76,19 @@ impl<B: Backend> Stage<B> {
             self.steps.remove(&oldest);
         }
         let ModelPlan { plan, input, output, .. } = self.plan(key, false)?;
-        let mut prepared = self.backend.prepare(&plan, &self.weights)?;
-        let is_timed = self.profile.is_some() && self.backend.time(&mut prepared);
-        let profiler = is_timed.then(|| Profiler::new(&plan, &self.layout, &self.weight_bytes));
-        Ok(PreparedStep { prepared, input, output, used: self.clock, profiler })
+        let prepared = self.backend.prepare(&plan, &self.weights)?;
+        let used = self.clock;
+        Ok(PreparedStep { prepared, input, output, used, profiler: None, is_timed: false })
+    }
+
+    /// Has a step timed, or no longer.
+    fn time(&mut self, key: Key, step: &mut PreparedStep<B>) -> Result<(), ModelError> {
+        step.is_timed = self.is_profiled();
+        if self.backend.time(&mut step.prepared, step.is_timed) && step.profiler.is_none() {
+            let plan = self.plan(key, false)?.plan;
+            step.profiler = Some(Profiler::new(&plan, &self.layout, &self.weight_bytes));
+        }
+        Ok(())
     }
 
     /// Queues a step over the hidden states that come in, none where it begins with tokens, or so
@@ -91,10 +101,13 @@ impl<B: Backend> Stage<B> {
         steps: usize,
     ) -> Result<Key, ModelError> {
         let key = (bucket(inputs.rows()), bucket(inputs.wanted.len()), head);
-        let step = match self.steps.remove(&key) {
+        let mut step = match self.steps.remove(&key) {
             Some(step) => step,
             None => self.prepare(key)?,
         };
+        if step.is_timed != self.is_profiled() {
+            self.time(key, &mut step)?;
+        }
         let step = self.steps.entry(key).or_insert(step);
         self.clock += 1;
         step.used = self.clock;

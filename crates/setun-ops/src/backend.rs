@@ -93,9 +93,9 @@ pub trait Backend {
         Err(OpsError::Inputs { what, expected: 1, found: steps })
     }
 
-    /// Has each run of this step timed, op by op. False where the backend cannot; a step that
-    /// was not asked to be timed costs nothing more.
-    fn time(&mut self, _step: &mut Self::Prepared) -> bool {
+    /// Whether the next runs of this step are to be timed, op by op. False where none is: the backend
+    /// cannot, or it was not requested, and costs nothing more then.
+    fn time(&mut self, _step: &mut Self::Prepared, _is_timed: bool) -> bool {
         false
     }
 

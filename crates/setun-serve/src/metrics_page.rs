@@ -10,7 +10,7 @@ use setun::TimeHistogram;
 use crate::bucket_counts::BucketCounts;
 
 /// Metrics that vLLM has not, which keep setun's prefix where the others have vLLM's.
-pub(crate) const OWN: [&str; 15] = [
+pub(crate) const OWN: [&str; 16] = [
     "admissions_total",
     "http_responses_total",
     "kv_blocks_cached",
@@ -22,6 +22,7 @@ pub(crate) const OWN: [&str; 15] = [
     "model_loaded",
     "model_loads_total",
     "model_unloads_total",
+    "operation_time_seconds_total",
     "prefix_hits_total",
     "request_failure_total",
     "step_time_seconds",

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use setun::EngineMetrics;
+use setun::{EngineMetrics, OperationTime};
 
 use crate::{
     metrics_page::{Page, to_f64},
@@ -56,6 +56,7 @@ pub(crate) fn text(models: &[(ModelView, EngineMetrics)], server: &ServerMetrics
         page.loads(model);
         page.gauges(engine);
         page.counters(engine, &model.metrics);
+        page.operations(engine);
         page.histograms(engine, &model.metrics);
     }
     page.begin_server();
@@ -133,6 +134,19 @@ impl Page {
         for (reason, count) in answers.finished().chain([("abort", engine.aborted)]) {
             let label = format!("finished_reason=\"{reason}\"");
             self.line("request_success_total", &label, count);
+        }
+    }
+
+    fn operations(&mut self, engine: &EngineMetrics) {
+        let name = "operation_time_seconds_total";
+        self.head(name, "counter", "Time of steps by operation, from those that were timed");
+        for operation in &engine.operations {
+            let OperationTime { name: operation, role, prefill, decode } = operation;
+            let role = role.map(|role| format!(",role=\"{role}\"")).unwrap_or_default();
+            for (phase, time) in [("prefill", prefill), ("decode", decode)] {
+                let labels = format!("operation=\"{operation}\"{role},phase=\"{phase}\"");
+                self.line(name, &labels, time.as_secs_f64());
+            }
         }
     }
 

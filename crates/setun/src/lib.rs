@@ -58,8 +58,8 @@ pub use setun_engine::{
     DeviceKind, DeviceReport, DeviceVerdict, Done, EarlyStopping, Embedding, Engine, EngineMetrics,
     EngineOptions, EngineProfile, Error as EngineError, Event, FinishReason, FullContext,
     GenerateOptions, GenerationStream, GpuApi, HeadType, Histogram, Inferencer, InferencerCache,
-    InferencerOptions, Inferred, MemoryMonitor, PhaseProfile, Pooling, Pressure, Prompt,
-    PromptProgress, PromptTokens, Ragged, Score, SelfTest, Session, SharedConstraint,
+    InferencerOptions, Inferred, MemoryMonitor, OperationTime, PhaseProfile, Pooling, Pressure,
+    Prompt, PromptProgress, PromptTokens, Ragged, Score, SelfTest, Session, SharedConstraint,
     SharedContextStrategy, SinksAndWindow, TextDelta, TimeHistogram, TimedStep, Timeline, Timings,
     TokenLogits, TokenLogprob, TruncateMiddle, Usage, Verdict, WeakEngine,
 };

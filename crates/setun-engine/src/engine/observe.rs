@@ -52,8 +52,7 @@ impl Engine {
         self.schedulers.iter().try_for_each(|scheduler| scheduler.send(Command::ResetPrefixCache))
     }
 
-    /// From now on every step is timed, op by op, which costs some of its speed. The first steps
-    /// of each size are slower than others, as plans are made ready again. Where steps are timed
+    /// From now on every step is timed, op by op, which costs some of its speed. Where steps are timed
     /// already, what was timed is forgotten.
     ///
     /// # Errors

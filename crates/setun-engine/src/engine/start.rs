@@ -144,6 +144,9 @@ fn scheduler(
     if let Some(reload) = reload {
         scheduler = scheduler.with_reload(reload);
     }
+    if options.operation_times {
+        scheduler = scheduler.with_operation_times();
+    }
     Ok(scheduler)
 }
 

@@ -93,9 +93,8 @@ impl Scheduler {
     }
 
     /// Continues with a model whose cache is empty.
-    fn restart_with(&mut self, mut model: Box<dyn Model>) {
-        model.set_profiled(self.stats.is_profiled());
-        self.model.target = model;
+    fn restart_with(&mut self, model: Box<dyn Model>) {
+        self.model.replace_target(model);
         self.model.device.is_lost = false;
         self.kv.grown_blocks = 0;
         self.model.fingerprint = None;

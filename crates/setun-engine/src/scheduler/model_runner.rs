@@ -14,6 +14,7 @@ use crate::{engine_info::EngineInfo, error::Error, parts::ReloadModel};
 /// The model that generates, and what its steps need.
 pub(super) struct ModelRunner {
     pub(super) target: Box<dyn Model>,
+    is_profiled: bool, // the target
     pub(super) info: EngineInfo,
     pub(super) draft: Option<DraftModelRunner>,
     pub(super) device: DeviceState,
@@ -36,6 +37,7 @@ impl ModelRunner {
     pub(super) fn new(target: Box<dyn Model>, info: EngineInfo) -> Self {
         Self {
             target,
+            is_profiled: false,
             info,
             draft: None,
             device: DeviceState::default(),
@@ -44,6 +46,19 @@ impl ModelRunner {
             step_cost: StepCost::default(),
             fingerprint: None,
             is_pooling: false,
+        }
+    }
+
+    /// Another target, which is not profiled.
+    pub(super) fn replace_target(&mut self, target: Box<dyn Model>) {
+        (self.target, self.is_profiled) = (target, false);
+    }
+
+    /// Whether the next step is timed.
+    pub(super) fn set_profiled(&mut self, is_profiled: bool) {
+        if is_profiled != self.is_profiled {
+            self.target.set_profiled(is_profiled);
+            self.is_profiled = is_profiled;
         }
     }
 

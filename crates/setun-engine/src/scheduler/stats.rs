@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use web_time::Instant;
 
-use super::{KvCache, Running, StepPlan, WaitQueue, apply_outputs::AppliedStep};
+use super::{
+    KvCache, Running, StepPlan, WaitQueue, apply_outputs::AppliedStep,
+    operation_times::OperationTimes,
+};
 use crate::{
     engine_info::EngineInfo,
     event::FinishReason,
@@ -30,6 +33,7 @@ pub(super) struct Stats {
     meters: Meters,
     profile: Option<EngineProfile>,
     timeline: Option<Instant>, // its beginning, where it is kept
+    operations: Option<OperationTimes>,
 }
 
 /// Metrics as they were after a step of the last millisecond, or the last one.
@@ -52,6 +56,7 @@ impl Stats {
             meters,
             profile: None,
             timeline: None,
+            operations: None,
         }
     }
 
@@ -117,11 +122,18 @@ impl Stats {
         std::mem::replace(&mut self.profile, next).filter(|profile| !profile.is_empty())
     }
 
-    pub(super) fn is_profiled(&self) -> bool {
-        self.profile.is_some()
+    /// Keeps the times of operations from now on.
+    pub(super) fn keep_operation_times(&mut self) {
+        self.operations = Some(OperationTimes::default());
     }
 
-    /// Where steps are timed, adds the one that has ended.
+    /// Whether the next step is to be timed.
+    pub(super) fn is_profiled(&self, is_prefill: bool) -> bool {
+        let is_due = |operations: &OperationTimes| operations.is_due(is_prefill);
+        self.profile.is_some() || self.operations.as_ref().is_some_and(is_due)
+    }
+
+    /// Where steps are timed, or some of them, adds the one that has ended.
     pub(super) fn record_profile(
         &mut self,
         step: Option<&setun_model::Profile>,
@@ -129,6 +141,9 @@ impl Stats {
         times: &StepTimes,
         elapsed: Duration,
     ) {
+        if let Some(operations) = &mut self.operations {
+            operations.add(step, is_prefill, elapsed, &mut self.metrics.operations);
+        }
         let (Some(profile), Some(step)) = (&mut self.profile, step) else { return };
         let phase = if is_prefill { &mut profile.prefill } else { &mut profile.decode };
         phase.add(elapsed, step);

@@ -96,9 +96,6 @@ impl<B: Backend> DynStage for Stage<B> {
     }
 
     fn set_profiled(&mut self, profiled: bool) {
-        if profiled != self.profile.is_some() {
-            self.steps.clear(); // those to come are made ready the other way
-        }
         self.profile = profiled.then(Profile::default);
     }
 

@@ -25,7 +25,9 @@ struct Sums {
 /// Every API and two models, in turns: what is counted is what the answers say, exactly.
 #[tokio::test]
 async fn tokens_of_answers_are_those_counted() {
-    let open = |_: &LoadProgress| Ok::<_, OpenError>(engine(|_| {}));
+    let open = |_: &LoadProgress| {
+        Ok::<_, OpenError>(engine(|config| config.engine.operation_times = true))
+    };
     let registry = ModelRegistry::new(["a", "b"].map(|name| ModelSpec::new(name, open)).into());
     let registry = registry.expect("distinct names");
     let router = router(registry.clone(), ServeOptions::new());
@@ -40,6 +42,7 @@ async fn tokens_of_answers_are_those_counted() {
     let page = get(&router, "/metrics").await.text;
     for (name, sums) in ["a", "b"].iter().zip(&sums) {
         check(&page, name, sums);
+        check_operations(&page, name);
     }
     registry.close();
 }
@@ -130,6 +133,28 @@ fn usage(answer: &str) -> Value {
         usage.filter(|usage| usage.is_object()).cloned()
     });
     found.next_back().unwrap_or_else(|| panic!("no usage in {answer}"))
+}
+
+/// The times of operations are those of steps: no more, and each phase has its own.
+fn check_operations(page: &str, model: &str) {
+    let of_model = format!("{{model_name=\"{model}\"");
+    let lines: Vec<_> = page.lines().filter(|line| line.contains(&of_model)).collect();
+    let sum = |name: &str, labels: &[&str]| -> f64 {
+        let is_one = |line: &&&str| {
+            line.starts_with(name) && labels.iter().all(|label| line.contains(label))
+        };
+        let value = |line: &&str| line.rsplit(' ').next().expect("a value").parse::<f64>();
+        lines.iter().filter(is_one).map(|line| value(line).expect("a number")).sum()
+    };
+    let name = "setun_operation_time_seconds_total{";
+    let (all, steps) = (sum(name, &[]), sum("setun_step_time_seconds_sum{", &[]));
+    assert!(all > 0.0 && all <= steps + 1e-6, "{all} of {steps}");
+    for phase in ["phase=\"prefill\"", "phase=\"decode\""] {
+        for operation in ["attention\"", "ternary_matmul\",role=\"down\"", "gate\"", "other\""] {
+            let labels = [phase, &format!("operation=\"{operation}")];
+            assert!(sum(name, &labels) > 0.0, "{labels:?}: {page}");
+        }
+    }
 }
 
 fn check(page: &str, model: &str, sums: &Sums) {

@@ -29,7 +29,8 @@ const TEMPLATE: &str = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{%
 
 /// An engine that all tests share which do not look at its metrics.
 pub(crate) fn shared() -> Engine {
-    static ENGINE: LazyLock<Engine> = LazyLock::new(|| engine(|_| {}));
+    static ENGINE: LazyLock<Engine> =
+        LazyLock::new(|| engine(|config| config.engine.operation_times = true));
     ENGINE.clone()
 }
 

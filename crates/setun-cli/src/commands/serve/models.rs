@@ -33,6 +33,7 @@ pub(super) fn specs(
 ) -> Result<(Vec<ModelSpec>, usize), CliError> {
     let (folder, has_store) = (serve.models.as_deref(), serve.store);
     let mut config = args.settings.engine_config(None)?;
+    config.engine.operation_times = true; // a metric
     config.generation.queue_timeout = serve.queue_timeout.or(config.generation.queue_timeout);
     let opener = |model: Option<&str>, draft: Option<&str>| Opener {
         model: model.map(str::to_owned),
