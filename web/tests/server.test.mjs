@@ -1,19 +1,15 @@
 /** The page of `setun serve` over a server of its own, in a browser. */
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { after, before, beforeEach, describe, it } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { launchFirefox } from "../../npm/test-support/browsers.js";
 import { launch } from "../browser.mjs";
 import { findings } from "./findings.mjs";
-import { PATIENCE, WEB } from "./preview.mjs";
+import { PATIENCE } from "./preview.mjs";
+import { startServe } from "./serve.mjs";
 
-const COMMAND = process.env.SETUN_COMMAND ?? join(WEB, "../target/debug/setun");
-
-/** @type {import("node:child_process").ChildProcess} */
+/** @type {Awaited<ReturnType<typeof startServe>>} */
 let server;
 let url = "";
 /** @type {import("playwright-core").Browser} */
@@ -22,22 +18,13 @@ let browser;
 let page;
 
 before(async () => {
-  server = spawn(COMMAND, ["serve", "--port", "0"], { stdio: ["ignore", "ignore", "pipe"] });
-  const failed = new Promise((_, reject) => server.once("error", reject));
-  const lines = createInterface({ input: /** @type {any} */ (server.stderr) });
-  const started = (async () => {
-    for await (const line of lines) {
-      const found = /http:\/\/\S+/.exec(line);
-      if (found) return found[0];
-    }
-    throw new Error(`${COMMAND} ended`);
-  })();
-  url = /** @type {string} */ (await Promise.race([started, failed]));
+  server = await startServe();
+  url = server.url;
   browser = await launch();
 });
 after(async () => {
   await browser?.close();
-  server?.kill("SIGKILL");
+  server?.stop();
 });
 
 /** Opens the page. @param {import("playwright-core").BrowserContextOptions} options */
@@ -96,6 +83,22 @@ async function cancel(loaded) {
   }
 }
 
+/** The step time by operation has parts, which are the whole, and changes. */
+async function operationsMove() {
+  const figure = page.locator('[data-figure="operations"]');
+  await figure.locator('span:text-matches("%$")').first().waitFor();
+  const first = await figure.locator("dd").first().textContent();
+  const parts = await figure.locator(".legend span").allTextContents();
+  const shares = parts.map((part) => Number(/([\d.]+) %$/.exec(part)?.[1]));
+  assert.equal(shares.length, 6, parts.join());
+  const sum = shares.reduce((sum, share) => sum + share, 0);
+  assert.ok(Math.abs(sum - 100) < 1 && shares.every((share) => share > 0), parts.join());
+  await page.waitForFunction(
+    (first) => document.querySelector('[data-figure="operations"] dd')?.textContent !== first,
+    first,
+  );
+}
+
 describe("the page of a server", () => {
   beforeEach(async () => open());
 
@@ -134,6 +137,7 @@ describe("the page of a server", () => {
     assert.notEqual(await line.getAttribute("d"), "");
     const rate = await page.locator('[data-figure="rate"] dd').first().textContent();
     assert.ok(Number(rate) > 0, rate ?? "nothing");
+    await operationsMove();
     await cancel(loaded);
     await page.waitForSelector("#no-requests:visible");
   });
@@ -167,6 +171,12 @@ it("chats, shows probabilities and cancels in Firefox", async () => {
   try {
     await tab.goto(`${url}/ui#server`);
     const loaded = load();
+    await tab.waitForFunction(() => {
+      const figure = (/** @type {string} */ name) => document.querySelector(`[data-figure="${name}"]`);
+      const path = figure("rate")?.querySelector("path.line")?.getAttribute("d") ?? "";
+      const share = figure("operations")?.querySelector(".legend span")?.textContent ?? "";
+      return path.split("H").length > 3 && share.endsWith("%");
+    });
     // A button of a request that has just ended is gone.
     const presses = setInterval(() => tab.click("#request-rows button").catch(() => {}), 300);
     await loaded;

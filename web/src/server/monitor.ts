@@ -4,6 +4,7 @@ import { element } from "../elements.js";
 import { EngineFigures, type FigureMetrics } from "../engine-figures.js";
 import { explain } from "../explain.js";
 import { send } from "./api.js";
+import { OperationBar } from "./operation-bar.js";
 import { figures, parse } from "./prometheus.js";
 import { type ListedRequest, RequestTable } from "./request-table.js";
 
@@ -13,10 +14,15 @@ const INTERVAL_MS = 500;
 /** Polls the server while the page is visible. */
 export class Monitor {
   readonly #figures = new EngineFigures(element("engine-figures", HTMLDListElement));
+  readonly #operations = new OperationBar();
   readonly #table = new RequestTable((id) => void this.#cancel(id));
   readonly #summary = element("server-summary", HTMLElement);
   readonly #status = element("monitor-status", HTMLElement);
   #updates = 0;
+
+  constructor() {
+    element("engine-figures", HTMLDListElement).append(this.#operations.element);
+  }
 
   /** Updates until the page is closed. */
   async run(): Promise<never> {
@@ -29,9 +35,11 @@ export class Monitor {
   async #update(): Promise<void> {
     try {
       const [metrics, requests] = await Promise.all([send("/metrics"), send("/ui/requests")]);
-      const now = figures(parse(await metrics.text()));
+      const samples = parse(await metrics.text());
+      const now = figures(samples);
       const { data } = (await requests.json()) as { data: ListedRequest[] };
       this.#figures.show(this, now);
+      this.#operations.show(samples);
       this.#table.show(data);
       this.#summary.textContent = inWords(now);
       this.#report("");

@@ -76,7 +76,7 @@ fn read_config(file: &Path) -> Result<EngineConfig, CliError> {
     let config = EngineConfig::read(file)?;
     if config.engine.profile || config.engine.timeline {
         return Err(CliError::Usage(format!(
-            "--config {}: [monitoring] is for programs, expected --profile or --trace FILE of \
+            "--config {}: profile and timeline are for programs, expected --profile or --trace FILE of \
              `setun run` in its place",
             file.display()
         )));

@@ -56,7 +56,7 @@ macro_rules! engine_options {
         /// Whether each operation is timed from the start, for a profile.
         profile: bool as Flag = false, "", Monitoring, without_flag, without_key;
 
-        /// Whether the metrics have the time of each operation, from ten timed steps a second at most.
+        /// Whether the metrics have the time of each operation, from a few timed steps a second.
         operation_times: bool as Flag = false, "", Monitoring, without_flag, without_key;
 
         /// Whether the steps are kept as well, for a chart.

@@ -207,6 +207,49 @@ pub(crate) fn leave_held(proxy: Option<Program>) {
     }
 }
 
+/// Another text holds each step, and the prompt has at most 16 rows in one, as its log-probabilities
+/// are reported: no step has more of it once its client has left.
+#[test]
+fn a_client_that_leaves_while_its_prompt_is_computed_ends_that() {
+    for (is_streamed, leave) in [
+        (true, Leave::Close),
+        (true, Leave::Reset),
+        (false, Leave::Close),
+        (false, Leave::Reset),
+        (false, Leave::HalfClose),
+    ] {
+        let gate = Gate::default();
+        let engine = gate.engine_for(2);
+        let server = Server::start(engine.clone());
+        let other = json!({"prompt": "A cat", "min_tokens": 60, "max_tokens": 60});
+        let mut other = server.send(&request("/v1/completions", &other));
+        gate.wait();
+        let prompt =
+            "Once upon a time there was a cat that had a red ball and a big dog. ".repeat(9);
+        let options = json!({"echo": true, "logprobs": 1, "max_tokens": 4});
+        let more = json!({"prompt": prompt, "stream": is_streamed});
+        let client =
+            server.send(&request("/v1/completions", &crate::support::with(&options, &more)));
+        server.wait_for(2);
+        let latest = || engine.latest_metrics().expect("an engine");
+        while latest().running < 2 {
+            gate.step();
+        }
+        assert!(latest().prompt_rows > 0, "its prompt has begun");
+        let left = client.leave(leave, &server.runtime);
+        server.wait_for(1);
+        drop(left);
+        gate.open();
+        assert!(other.text().contains("\"completion_tokens\":60"));
+        let metrics = idle_metrics(&server.runtime, &engine);
+        let found = (metrics.aborted, metrics.finished, metrics.tokens, metrics.used_blocks);
+        assert_eq!(found, (1, 1, 60, 0), "{is_streamed} {leave:?}");
+        // Of the other's prompt a few, and of this one those of two steps: it has more than 100.
+        assert!(metrics.prompt_rows < 50, "{} rows", metrics.prompt_rows);
+        assert!(server.end());
+    }
+}
+
 #[test]
 fn a_client_that_leaves_the_queue_takes_no_turn() {
     let gate = Gate::default();

@@ -121,21 +121,31 @@ pub(crate) fn with(value: &Value, more: &Value) -> Value {
     Value::Object(fields)
 }
 
-/// Holds generations before their third token until it is opened.
+/// Holds generations before their third token, or a later one, until it is opened.
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<(Mutex<GateState>, Condvar)>);
 
-#[derive(Default)]
 struct GateState {
-    reached: bool,
-    is_open: bool,
+    reached: usize, // by a generation that is held
+    hold: usize,    // tokens at which the next one is
+}
+
+impl Default for GateState {
+    fn default() -> Self {
+        Self { reached: 0, hold: 2 }
+    }
 }
 
 impl Gate {
     /// An engine whose generations are held, one at a time.
     pub(crate) fn engine(&self) -> Engine {
+        self.engine_for(1)
+    }
+
+    /// An engine with this many generations at the same time, whose steps wait where one is held.
+    pub(crate) fn engine_for(&self, max_concurrent: usize) -> Engine {
         engine(|config| {
-            config.engine.max_concurrent = 1;
+            config.engine.max_concurrent = max_concurrent;
             let gate = SharedProcessor::new(self.clone());
             config.generation = GenerateOptions::new().logits_processors([gate]);
         })
@@ -144,22 +154,34 @@ impl Gate {
     /// Waits until a generation is held.
     pub(crate) fn wait(&self) {
         let state = self.0.0.lock().expect("no panic");
-        drop(self.0.1.wait_while(state, |state| !state.reached).expect("no panic"));
+        drop(self.0.1.wait_while(state, |state| state.reached < state.hold).expect("no panic"));
+    }
+
+    /// Lets the generation that is held have one token more.
+    pub(crate) fn step(&self) {
+        self.hold_at(|hold| hold + 1);
+        self.wait();
     }
 
     pub(crate) fn open(&self) {
-        self.0.0.lock().expect("no panic").is_open = true;
+        self.hold_at(|_| usize::MAX);
+    }
+
+    fn hold_at(&self, next: impl Fn(usize) -> usize) {
+        let mut state = self.0.0.lock().expect("no panic");
+        state.hold = next(state.hold);
         self.0.1.notify_all();
     }
 }
 
 impl LogitsProcessor for Gate {
     fn process(&self, _: &mut Candidates, step: &Step<'_>) -> Result<(), TextError> {
-        if step.history.len() - step.prompt_tokens == 2 {
-            let mut state = self.0.0.lock().expect("no panic");
-            state.reached = true;
+        let tokens = step.history.len() - step.prompt_tokens;
+        let mut state = self.0.0.lock().expect("no panic");
+        if tokens == state.hold {
+            state.reached = tokens;
             self.0.1.notify_all();
-            drop(self.0.1.wait_while(state, |state| !state.is_open).expect("no panic"));
+            drop(self.0.1.wait_while(state, |state| state.hold == tokens).expect("no panic"));
         }
         Ok(())
     }
