@@ -81,8 +81,8 @@ impl<B: Backend> Backend for Hooked<B> {
         self.backend.run(step, cache, inputs)
     }
 
-    fn time(&mut self, step: &mut B::Prepared) -> bool {
-        self.backend.time(step)
+    fn time(&mut self, step: &mut B::Prepared, is_timed: bool) -> bool {
+        self.backend.time(step, is_timed)
     }
 
     fn times<'a>(&self, step: &'a B::Prepared) -> Option<StepTimes<'a>> {

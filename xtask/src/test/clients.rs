@@ -4,6 +4,7 @@
 mod metrics;
 mod node;
 pub(super) mod rust;
+mod splitter;
 
 use std::env;
 use std::fs::{self, File};
@@ -78,7 +79,10 @@ fn test(totals: &mut Totals) -> Result<()> {
     let model = target().join("clients").join("model");
     run(python(&packages).arg(script("make_model.py")).arg(FIXTURE).arg(&model))?;
     for folder in [None, Some(&*model)] {
-        let server = Server::start(&command, folder, &[])?;
+        let mut server = Server::start(&command, folder, &[])?;
+        if folder.is_some() {
+            server.url = splitter::start(&server.url)?;
+        }
         for name in SCRIPTS {
             let mut script = python(&packages);
             script.arg(self::script(name));
