@@ -167,6 +167,10 @@ enum Advice {
     Now,
 }
 
+/// Linux has it from 6.1 on; the crate `libc` names it for glibc alone.
+#[cfg(all(target_os = "linux", not(miri)))]
+const MADV_COLLAPSE: libc::c_int = 25;
+
 /// Requests whole large pages, those at both ends included: what lies beside a weight is mostly
 /// another.
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -176,7 +180,7 @@ fn advise<T>(values: &[T], advice: Advice) {
     let len = (address + size_of_val(values)).next_multiple_of(LARGE) - start;
     let advice = match advice {
         Advice::When => libc::MADV_HUGEPAGE,
-        Advice::Now => libc::MADV_COLLAPSE,
+        Advice::Now => MADV_COLLAPSE,
     };
     // SAFETY: neither advice changes what memory holds or who may use it, whatever lies in the
     // pages at both ends.

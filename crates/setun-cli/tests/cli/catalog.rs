@@ -4,6 +4,8 @@ mod commands;
 mod files;
 mod gguf;
 mod mirror;
+#[cfg(unix)]
+mod offer;
 mod repository;
 mod sizes;
 mod templates;

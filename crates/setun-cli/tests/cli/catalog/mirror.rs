@@ -19,7 +19,7 @@ fn has_end(name: &str, end: &str) -> bool {
 }
 
 /// Puts a repository on a server, as a hub has it.
-fn put(server: &Server, model: &str, files: &Repository) {
+pub(super) fn put(server: &Server, model: &str, files: &Repository) {
     let sibling = |(name, bytes): &(String, Vec<u8>)| {
         let size = bytes.len();
         let is_large = has_end(name, "safetensors") || has_end(name, "gguf");

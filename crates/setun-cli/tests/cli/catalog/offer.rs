@@ -1,0 +1,75 @@
+//! The offer to pull a model that is not in the store, to somebody at a terminal.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{Read, Write},
+    process::Stdio,
+};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use setun::hub::{CatalogEntry, catalog};
+
+use super::{mirror::put, repository::repository};
+use crate::{models::in_store, server::Server};
+
+/// A terminal: the side of who sits at it, and that of the command.
+fn terminal() -> (File, File) {
+    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&person).expect("its other side");
+    unlockpt(&person).expect("its other side");
+    let name = ptsname(&person, vec![]).expect("a name").into_string().expect("UTF-8");
+    let command = OpenOptions::new().read(true).write(true).open(name).expect("its other side");
+    (person.into(), command)
+}
+
+/// What the terminal shows until it has this at its end, or the command has closed it.
+fn shown_until(person: &mut File, end: &str) -> String {
+    let (mut shown, mut byte) = (vec![], [0]);
+    // Linux fails where the other side is closed.
+    while !shown.ends_with(end.as_bytes()) && person.read(&mut byte).is_ok_and(|read| read == 1) {
+        shown.push(byte[0]);
+    }
+    String::from_utf8(shown).expect("UTF-8")
+}
+
+/// Runs a model at a terminal, where somebody answers: status, standard output, and the rest of what
+/// the terminal shows.
+fn answered(
+    home: &tempfile::TempDir,
+    server: &Server,
+    entry: &CatalogEntry,
+    answer: &str,
+) -> (Option<i32>, String, String) {
+    let (mut person, side) = terminal();
+    let mut command = in_store(home, &["run", "--model", &entry.name, "--max-tokens", "2", "Hi"]);
+    command.env("HF_ENDPOINT", server.at("")).stdin(side.try_clone().expect("a side"));
+    let mut running = command.stderr(side).stdout(Stdio::piped()).spawn().expect("the command");
+    drop(command); // it has the sides, and the terminal is open as long
+    let question = shown_until(&mut person, "[y/N] ");
+    assert!(question.starts_with(&format!("{} is not here: pull ", entry.name)), "{question}");
+    assert!(question.contains(&entry.repository) && question.contains(&entry.licence));
+    person.write_all(answer.as_bytes()).expect("a terminal");
+    let rest = shown_until(&mut person, "\0");
+    let mut text = String::new();
+    running.stdout.take().expect("a pipe").read_to_string(&mut text).expect("UTF-8");
+    (running.wait().expect("a status").code(), text, rest)
+}
+
+#[test]
+fn a_model_is_pulled_where_somebody_says_yes() {
+    let server = Server::start();
+    let entry = catalog().iter().find(|entry| entry.format != "gguf").expect("an entry");
+    put(&server, &entry.repository, &repository(entry));
+    let home = tempfile::tempdir().expect("a folder");
+    let pull = format!("setun models pull {}", entry.name);
+    let (status, text, rest) = answered(&home, &server, entry, "n\n");
+    assert_eq!((status, &*text), (Some(1), ""), "{rest}");
+    assert!(rest.contains("[not-found]") && rest.contains(&pull), "{rest}");
+    let (status, text, rest) = answered(&home, &server, entry, "yes\n");
+    assert_eq!(status, Some(0), "{rest}");
+    assert!(!text.is_empty());
+    // It is there from now on, and nobody is asked.
+    let mut again = in_store(&home, &["run", "--model", &entry.name, "--max-tokens", "2", "Hi"]);
+    let again = again.env("SETUN_OFFLINE", "1").output().expect("the command");
+    assert_eq!(again.status.code(), Some(0));
+}
