@@ -146,7 +146,7 @@ impl Alone {
             inputs.top_logits.clear();
         }
         let mut step = self.backend.prepare(&plan, &self.weights)?;
-        self.backend.time(&mut step);
+        self.backend.time(&mut step, true);
         let mut times = vec![];
         for _ in 0..STEPS {
             self.backend.run(&mut step, &mut self.cache, &inputs)?;

@@ -78,6 +78,28 @@ async fn prompts_outputs_and_streams_have_their_limits() {
     assert_eq!(ask(&streamed).await.chunks().len(), 6);
 }
 
+#[tokio::test]
+async fn each_key_has_its_own_requests_under_way() {
+    let keys = ApiKeys::parse("first\nsecond").expect("keys");
+    let options = limited(|limits| limits.concurrent_requests = Some(1)).api_keys(keys);
+    let router = router(shared(), options);
+    let ask = async |key: &str| {
+        let request = Request::post("/v1/completions")
+            .header("authorization", format!("Bearer {key}"))
+            .body(Body::from(json!({"prompt": "A cat", "stream": true}).to_string()));
+        let answer = tower::ServiceExt::oneshot(router.clone(), request.expect("a request"));
+        answer.await.expect("an answer")
+    };
+    let held = ask("first").await;
+    assert_eq!(ask("first").await.status(), 429);
+    let other = ask("second").await;
+    assert_eq!((held.status().as_u16(), other.status().as_u16()), (200, 200));
+    assert_eq!(ask("second").await.status(), 429);
+    drop(held);
+    assert_eq!(ask("first").await.status(), 200);
+    assert_eq!(ask("second").await.status(), 429);
+}
+
 /// The gate holds the only place, so that no other request can start; one of two may wait for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_waits_too_long_is_refused_and_others_wait() {

@@ -102,6 +102,24 @@ async fn models_take_turns_in_a_budget_and_a_corrupt_one_harms_no_other() {
     registry.close();
 }
 
+#[tokio::test]
+async fn the_model_used_least_lately_makes_room() {
+    // More than the model has: a model counts for what it has at least.
+    let opener = Opener { bytes: 1 << 30, ..Opener::default() };
+    let names = ["a", "b", "c"];
+    let (registry, router) = models(names.map(|name| ModelSpec::new(name, opener.clone())).into());
+    registry.set_memory_budget(Some(5 << 29));
+    for (asked, expected) in
+        [("a", "a"), ("b", "ab"), ("a", "ab"), ("c", "ac"), ("b", "bc"), ("c", "bc"), ("a", "ac")]
+    {
+        complete(&router, asked).await.json();
+        let page = get(&router, "/metrics").await.text;
+        let loaded = names.into_iter().filter(|name| metric(&page, "model_loaded", name) == 1);
+        assert_eq!(loaded.collect::<String>(), expected, "after {asked}");
+    }
+    registry.close();
+}
+
 /// A model with requests under way stays, however much another needs its room.
 #[tokio::test]
 async fn a_busy_model_is_not_unloaded_and_what_fits_never_is_refused() {

@@ -23,13 +23,13 @@ pub(super) fn start(url: &str) -> Result<String> {
         for client in listener.incoming().flatten() {
             let server = server.clone();
             // A connection that breaks is one that a side has closed, which the client tells.
-            thread::spawn(move || pass(client, &server));
+            thread::spawn(move || pass(&client, &server));
         }
     });
     Ok(format!("http://{address}"))
 }
 
-fn pass(client: TcpStream, server: &str) -> io::Result<()> {
+fn pass(client: &TcpStream, server: &str) -> io::Result<()> {
     let server = TcpStream::connect(server)?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
@@ -38,7 +38,7 @@ fn pass(client: TcpStream, server: &str) -> io::Result<()> {
         let _ = io::copy(&mut requests, &mut requested);
         requested.shutdown(Shutdown::Write)
     });
-    let ended = split(&server, &client);
+    let ended = split(&server, client);
     client.shutdown(Shutdown::Both)?;
     server.shutdown(Shutdown::Both)?;
     ended
