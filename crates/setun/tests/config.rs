@@ -4,7 +4,7 @@ use std::{thread, time::Duration};
 
 use setun::{
     CacheType, Device, DeviceKind, Engine, EngineConfig, EngineMetrics, ErrorCode, Event,
-    FinishReason, GenerateOptions, GpuApi, HeadType, Model, Verdict,
+    FinishReason, GenerateOptions, GpuApi, HeadType, Model, OperationTime, Verdict,
 };
 
 /// Positions in a block of the cache.
@@ -199,4 +199,30 @@ fn steps_are_timed_from_the_start() {
     assert_eq!((profile.decode.steps.steps, profile.timeline.steps().len()), (3, 0));
     let profile = timed("[monitoring]\ntimeline = true").expect("a profile");
     assert_eq!((profile.decode.steps.steps, profile.timeline.steps().len()), (3, 4));
+}
+
+/// Steps that were made ready without times are timed, and no longer, as is requested.
+#[test]
+fn times_of_operations_are_those_of_steps_and_change_no_text() {
+    let long = GenerateOptions::new().max_tokens(60).temperature(1.0).seed(1);
+    let engine = engine("[monitoring]\noperation_times = true");
+    let text = engine.complete("Once", long.clone()).expect("a text").tokens;
+    let EngineMetrics { operations, step_time, .. } = metrics(&engine);
+    let sum = operations.iter().map(|time| time.prefill + time.decode).sum::<Duration>();
+    let most = step_time.sum() + Duration::from_micros(1); // each share is rounded
+    assert!(sum > Duration::ZERO && sum <= most, "{operations:?}");
+    let phases = |name| operations.iter().filter(move |time| time.name == name);
+    for name in ["attention", "gate", OperationTime::OTHER] {
+        assert!(phases(name).all(|time| time.prefill.min(time.decode) > Duration::ZERO));
+        assert_eq!(phases(name).count(), 1, "{operations:?}");
+    }
+    pollster::block_on(engine.start_profile()).expect("an engine");
+    assert_eq!(engine.complete("Once", long.clone()).expect("a text").tokens, text);
+    let profile = pollster::block_on(engine.end_profile()).expect("an engine").expect("steps");
+    assert_eq!(profile.decode.steps.steps, text.len() - 1);
+    assert_eq!(engine.complete("Once", long.clone()).expect("a text").tokens, text);
+    assert_eq!(pollster::block_on(engine.end_profile()).expect("an engine"), None);
+    let plain = self::engine("");
+    assert_eq!(plain.complete("Once", long).expect("a text").tokens, text);
+    assert_eq!(metrics(&plain).operations, []);
 }
