@@ -212,6 +212,7 @@ describe("random weights at temperature 1", () => {
       import { createSetun } from "setun/ai-sdk";
       import { ChatSetun } from "setun/langchain";
       import { createClient } from "setun/openai";
+      import { LanguageModel, provideModel } from "setun/prompt-api";
       const random = await load({ "random.safetensors": new Uint8Array(readFileSync("random.safetensors")) });
       const schema = z.strictObject({
         city: z.enum(["Oslo", "Bern"]),
@@ -239,6 +240,19 @@ describe("random weights at temperature 1", () => {
           return choices[0].message.tool_calls.map((call) => JSON.parse(call.function.arguments));
         },
         langchain: async (seed) => (await bound(seed).invoke("Rain?")).tool_calls.map(({ args }) => args),
+        // Its sessions leave the choice to the model: this one calls until it has a result.
+        prompt: async (seed) => {
+          const inputs = [];
+          const execute = async (input) => String(inputs.push(input));
+          const inputSchema = z.toJSONSchema(schema);
+          const tools = [{ name: "weather", description: "The weather", inputSchema, execute }];
+          const choice = (messages) => (messages.at(-1).role === "tool" ? { toolChoice: "none", maxTokens: 3 } : { toolChoice: "required" });
+          const chat = (messages, options) => random.chat(messages, { ...options, ...choice(messages), parallelToolCalls: false, seed });
+          const countTokens = (...args) => random.countTokens(...args);
+          provideModel({ chat, countTokens, info: random.info }, { temperature: 1 });
+          await (await LanguageModel.create({ tools })).prompt("Rain?");
+          return inputs;
+        },
       };
       const seeds = [1, 2, 3, 4, 5, 6];
       const valid = {}, inputs = {};
@@ -249,7 +263,7 @@ describe("random weights at temperature 1", () => {
       }
       console.log(JSON.stringify({ seeds: seeds.length, valid, inputs }));
     `);
-    expect(valid).toEqual({ ai: seeds, openai: seeds, langchain: seeds });
+    expect(valid).toEqual({ ai: seeds, openai: seeds, langchain: seeds, prompt: seeds });
     // Each seed has its own.
     for (const different of Object.values(inputs)) expect(different).toBeGreaterThan(seeds / 2);
   });
