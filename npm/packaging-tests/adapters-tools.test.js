@@ -239,6 +239,17 @@ describe("random weights at temperature 1", () => {
           const { choices } = await createClient(random).chat.completions.create(params);
           return choices[0].message.tool_calls.map((call) => JSON.parse(call.function.arguments));
         },
+        responses: async (seed) => {
+          const tools = given.map(({ type, function: { name, parameters } }) => ({ type, name, parameters, strict: true }));
+          const params = { input: "Rain?", tools, tool_choice: "required", parallel_tool_calls: false, seed, temperature: 1 };
+          const { output } = await createClient(random).responses.create(params);
+          return output.filter(({ type }) => type === "function_call").map((call) => JSON.parse(call.arguments));
+        },
+        core: async (seed) => {
+          const options = { tools: given, toolChoice: "required", parallelToolCalls: false, seed, temperature: 1 };
+          const { toolCalls } = await random.chat(asText.messages, options).result;
+          return toolCalls.map((call) => JSON.parse(call.function.arguments));
+        },
         langchain: async (seed) => (await bound(seed).invoke("Rain?")).tool_calls.map(({ args }) => args),
         // Its sessions leave the choice to the model: this one calls until it has a result.
         prompt: async (seed) => {
@@ -263,7 +274,8 @@ describe("random weights at temperature 1", () => {
       }
       console.log(JSON.stringify({ seeds: seeds.length, valid, inputs }));
     `);
-    expect(valid).toEqual({ ai: seeds, openai: seeds, langchain: seeds, prompt: seeds });
+    const shapes = ["ai", "openai", "responses", "core", "langchain", "prompt"];
+    expect(valid).toEqual(Object.fromEntries(shapes.map((name) => [name, seeds])));
     // Each seed has its own.
     for (const different of Object.values(inputs)) expect(different).toBeGreaterThan(seeds / 2);
   });
