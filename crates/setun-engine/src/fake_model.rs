@@ -254,6 +254,8 @@ pub(crate) struct ClosureModel {
     step: Box<StepClosure>,
     /// Most steps that it makes by itself, and how.
     pub(crate) multi_step: Option<(usize, Box<ArgmaxClosure>)>,
+    /// Whether its steps are timed where that is requested.
+    pub(crate) has_times: bool,
     profile: Option<Profile>,
 }
 
@@ -266,7 +268,8 @@ impl ClosureModel {
         + 'static,
     ) -> Self {
         let step = Box::new(step);
-        Self { vocabulary, context, max_rows: 64, step, multi_step: None, profile: None }
+        let (max_rows, multi_step) = (64, None);
+        Self { vocabulary, context, max_rows, step, multi_step, has_times: true, profile: None }
     }
 }
 
@@ -309,7 +312,8 @@ impl Model for ClosureModel {
     }
 
     fn max_multi_steps(&self) -> usize {
-        self.multi_step.as_ref().map_or(0, |(most, _)| *most)
+        let most = self.multi_step.as_ref().map_or(0, |(most, _)| *most);
+        if self.profile.is_some() { most.min(1) } else { most }
     }
 
     fn run_multi_step<'a>(
@@ -330,7 +334,7 @@ impl Model for ClosureModel {
     }
 
     fn profile(&self) -> Option<&Profile> {
-        self.profile.as_ref()
+        self.profile.as_ref().filter(|_| self.has_times)
     }
 }
 

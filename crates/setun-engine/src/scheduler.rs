@@ -233,9 +233,15 @@ impl Scheduler {
     fn record_step(&mut self, plan: &StepPlan, times: &StepTimes) {
         let elapsed = times.started.elapsed();
         self.stats.record_step(plan.steps(), elapsed);
-        self.stats.record_profile(self.model.target.profile(), plan.is_prefill, times, elapsed);
+        let profile = self.model.target.profile();
+        if self.model.is_profiled() && profile.is_none() {
+            self.stats.forget_operation_times(); // the device times none
+        }
+        self.stats.record_profile(profile, plan.is_prefill, times, elapsed);
+        let is_profiled = self.model.is_profiled();
         let (rows, cost) = (plan.batch.rows.len(), &mut self.model.step_cost);
-        match plan.multi_step.map(u32::try_from) {
+        match plan.multi_step.filter(|_| !is_profiled).map(u32::try_from) {
+            // A timed step is a single one, which says nothing of those that follow each other.
             None => cost.record(rows, elapsed),
             Some(steps) => {
                 let step = elapsed / steps.unwrap_or(u32::MAX).max(1);

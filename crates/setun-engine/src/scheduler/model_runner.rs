@@ -54,6 +54,10 @@ impl ModelRunner {
         (self.target, self.is_profiled) = (target, false);
     }
 
+    pub(super) fn is_profiled(&self) -> bool {
+        self.is_profiled
+    }
+
     /// Whether the next step is timed.
     pub(super) fn set_profiled(&mut self, is_profiled: bool) {
         if is_profiled != self.is_profiled {

@@ -49,6 +49,16 @@ struct Started {
 /// A scheduler on a thread of its own, whose model waits before each of its runs. It does not choose
 /// after the positions `unchosen`; after those `broken` logits are none either.
 fn start(most: usize, unchosen: &[usize], broken: &[usize]) -> Started {
+    start_with(most, unchosen, broken, |_| {}, |scheduler| scheduler)
+}
+
+fn start_with(
+    most: usize,
+    unchosen: &[usize],
+    broken: &[usize],
+    of_model: impl FnOnce(&mut ClosureModel),
+    of_scheduler: impl FnOnce(Scheduler) -> Scheduler,
+) -> Started {
     let seen = Arc::new(Mutex::new(Seen::default()));
     let ((entered, enters), (go, goes)) = (mpsc::channel(), mpsc::channel::<()>());
     let (unchosen, broken) = (unchosen.to_vec(), broken.to_vec());
@@ -62,6 +72,7 @@ fn start(most: usize, unchosen: &[usize], broken: &[usize]) -> Started {
         Ok(())
     });
     model.max_rows = 8;
+    of_model(&mut model);
     let of_model = Arc::clone(&seen);
     model.multi_step = Some((
         most,
@@ -86,17 +97,21 @@ fn start(most: usize, unchosen: &[usize], broken: &[usize]) -> Started {
             let _ = goes.recv(); // an error lets every further step pass
         }),
     ));
-    let commands = spawn(Scheduler::new(Box::new(model), info(), limits(BLOCKS)));
+    let commands = spawn(of_scheduler(Scheduler::new(Box::new(model), info(), limits(BLOCKS))));
     Started { commands, seen, enters, go }
 }
 
 /// One whose model does not wait.
 fn running(most: usize, unchosen: &[usize], broken: &[usize]) -> Started {
-    let started = start(most, unchosen, broken);
-    Started { go: mpsc::channel().0, ..started }
+    start(most, unchosen, broken).unheld()
 }
 
 impl Started {
+    /// Lets every run pass.
+    fn unheld(self) -> Self {
+        Self { go: mpsc::channel().0, ..self }
+    }
+
     fn generate(
         &self,
         prompt: &[u32],
@@ -155,6 +170,20 @@ fn texts_are_the_same_however_many_steps_follow() {
         }
         // A machine that is busy makes fewer.
         assert!((most.min(4)..=most).contains(&scheduler.max_steps()), "{most}");
+    }
+}
+
+/// A timed step is a single one; a device that times none is not asked again.
+#[test]
+fn steps_follow_each_other_beside_those_that_are_timed() {
+    for has_times in [true, false] {
+        let of_model = |model: &mut ClosureModel| model.has_times = has_times;
+        let started = start_with(MAX_STEPS, &[], &[], of_model, Scheduler::with_operation_times);
+        let scheduler = started.unheld();
+        for prompt in PROMPTS {
+            finished(&scheduler.greedy(prompt, 60).wait().expect("a text"), prompt, 60);
+        }
+        assert!(scheduler.max_steps() >= 4, "{has_times}: {}", scheduler.max_steps());
     }
 }
 

@@ -127,6 +127,11 @@ impl Stats {
         self.operations = Some(OperationTimes::default());
     }
 
+    /// Keeps none any more.
+    pub(super) fn forget_operation_times(&mut self) {
+        self.operations = None;
+    }
+
     /// Whether the next step is to be timed.
     pub(super) fn is_profiled(&self, is_prefill: bool) -> bool {
         let is_due = |operations: &OperationTimes| operations.is_due(is_prefill);
