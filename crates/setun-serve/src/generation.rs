@@ -1,6 +1,6 @@
 //! Generations of a request: the one form that every API's request becomes.
 
-use std::{convert::Infallible, iter, sync::Arc, time::Instant};
+use std::{convert::Infallible, iter, time::Instant};
 
 use axum::{body::Bytes, response::Response};
 use futures::{
@@ -74,7 +74,7 @@ impl GenerationRequest {
     pub(crate) async fn start(
         self,
         model: ServedModel,
-        mut guard: RequestGuard,
+        guard: RequestGuard,
     ) -> Result<Running, ApiError> {
         let begun = Instant::now();
         let mut request = self;
@@ -84,9 +84,12 @@ impl GenerationRequest {
         if let Some(span) = &guard.span {
             span.record_request(&model.name, &request.options, samples);
         }
-        let limiter = Arc::clone(&guard.limiter);
-        let streams = beside(move || request.streams(&task_model, &limiter)).await;
-        let streams = streams.map_err(|error| guard.failed(error))?;
+        // A client may leave before they are returned: its request ends after its generations.
+        let (streams, mut guard) = beside(move || {
+            let streams = request.streams(&task_model, &guard.limiter);
+            Ok((streams.map_err(|error| guard.failed(error))?, guard))
+        })
+        .await?;
         guard.list(&model.name, &streams);
         Ok(Running { model, streams, samples, changes_logits, begun, guard })
     }

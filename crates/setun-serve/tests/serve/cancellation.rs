@@ -149,6 +149,16 @@ enum Leave {
     HalfClose,
 }
 
+/// Ways to leave an answer that is streamed, and one that is not.
+const LEAVES: [(bool, Leave); 6] = [
+    (true, Leave::Close),
+    (true, Leave::Reset),
+    (true, Leave::HalfClose),
+    (false, Leave::Close),
+    (false, Leave::Reset),
+    (false, Leave::HalfClose),
+];
+
 /// A request after which the connection is closed.
 pub(crate) fn request(path: &str, body: &Value) -> Vec<u8> {
     let body = body.to_string();
@@ -178,13 +188,7 @@ fn a_client_that_leaves_ends_its_generation_and_frees_its_blocks() {
 
 /// The generation would run for 400 tokens: it is held at its third until the client has left.
 pub(crate) fn leave_held(proxy: Option<Program>) {
-    for (is_streamed, leave) in [
-        (true, Leave::Close),
-        (true, Leave::Reset),
-        (false, Leave::Close),
-        (false, Leave::Reset),
-        (false, Leave::HalfClose),
-    ] {
+    for (is_streamed, leave) in LEAVES {
         let gate = Gate::default();
         let engine = gate.engine();
         let server = Server::start(engine.clone()).behind(proxy);
@@ -201,8 +205,9 @@ pub(crate) fn leave_held(proxy: Option<Program>) {
         drop(left);
         gate.open();
         let metrics = idle_metrics(&server.runtime, &engine);
-        assert_eq!((metrics.aborted, metrics.finished, metrics.used_blocks), (1, 0, 0));
-        assert!(metrics.tokens <= 4, "{} tokens", metrics.tokens);
+        let found = (metrics.aborted, metrics.finished, metrics.used_blocks);
+        assert_eq!(found, (1, 0, 0), "{is_streamed} {leave:?}");
+        assert!(metrics.tokens <= 4, "{is_streamed} {leave:?}: {} tokens", metrics.tokens);
         assert!(server.end());
     }
 }
@@ -211,13 +216,7 @@ pub(crate) fn leave_held(proxy: Option<Program>) {
 /// are reported: no step has more of it once its client has left.
 #[test]
 fn a_client_that_leaves_while_its_prompt_is_computed_ends_that() {
-    for (is_streamed, leave) in [
-        (true, Leave::Close),
-        (true, Leave::Reset),
-        (false, Leave::Close),
-        (false, Leave::Reset),
-        (false, Leave::HalfClose),
-    ] {
+    for (is_streamed, leave) in LEAVES {
         let gate = Gate::default();
         let engine = gate.engine_for(2);
         let server = Server::start(engine.clone());

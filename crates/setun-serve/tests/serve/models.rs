@@ -103,7 +103,7 @@ async fn models_take_turns_in_a_budget_and_a_corrupt_one_harms_no_other() {
 }
 
 #[tokio::test]
-async fn the_model_used_least_lately_makes_room() {
+async fn the_least_recently_used_model_makes_room() {
     // More than the model has: a model counts for what it has at least.
     let opener = Opener { bytes: 1 << 30, ..Opener::default() };
     let names = ["a", "b", "c"];
