@@ -2,7 +2,7 @@
 //
 // Twin:      crates/setun-ops/src/rope_append.rs
 // Layout:    of the cache: [blocks, kv_heads, block_positions] vectors, as its element's part says
-// Grid:      one block a row
+// Grid:      one block a row (x) and head (y): of queries, then of keys and values
 
 struct Shape {
     u32 heads;
@@ -19,28 +19,27 @@ extern "C" __global__ void __launch_bounds__(LANES) rope_append(
     u32* __restrict__ keys, u32* __restrict__ values)
 {
     const Step step{step_words};
-    const u32 row = blockIdx.x, lane = threadIdx.x;
+    const u32 row = blockIdx.x, head = blockIdx.y, lane = threadIdx.x;
     if (row >= step.rows()) {
         return;
     }
     const u32 half = shape.head_dim / 2;
     const u32 position = step.position(row);
-    float* own = qkv + (size_t)row * (shape.heads + 2 * shape.kv_heads) * shape.head_dim;
+    float* own = qkv + ((size_t)row * (shape.heads + 2 * shape.kv_heads) + head) * shape.head_dim;
     const float* cosines = rope + (size_t)position * half;
     const float* sines = cosines + (size_t)shape.positions * half;
-    for (u32 pair = lane; pair < (shape.heads + shape.kv_heads) * half; pair += LANES) {
-        const u32 i = pair % half;
-        const u32 at = pair / half * shape.head_dim + i;
-        const float a = own[at], b = own[at + half];
-        own[at] = a * cosines[i] - b * sines[i];
-        own[at + half] = b * cosines[i] + a * sines[i];
+    for (u32 i = lane; i < half; i += LANES) {
+        const float a = own[i], b = own[i + half];
+        own[i] = a * cosines[i] - b * sines[i];
+        own[i + half] = b * cosines[i] + a * sines[i];
+    }
+    if (head < shape.heads) {
+        return;
     }
     __syncthreads();
     const u32 block = step.block(step.slot(row), position / shape.block_positions);
-    for (u32 head = 0; head < shape.kv_heads; head += 1) {
-        const u32 vector = (block * shape.kv_heads + head) * shape.block_positions + position % shape.block_positions;
-        const float* key = own + (shape.heads + head) * shape.head_dim;
-        store(keys, vector, key, shape.head_dim, lane);
-        store(values, vector, key + shape.kv_heads * shape.head_dim, shape.head_dim, lane);
-    }
+    const u32 first = (block * shape.kv_heads + head - shape.heads) * shape.block_positions;
+    const u32 vector = first + position % shape.block_positions;
+    store(keys, vector, own, shape.head_dim, lane);
+    store(values, vector, own + shape.kv_heads * shape.head_dim, shape.head_dim, lane);
 }

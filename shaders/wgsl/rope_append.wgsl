@@ -2,7 +2,7 @@
 //
 // Twin:      crates/setun-ops/src/rope_append.rs
 // Layout:    of the cache: [blocks, kv_heads, block_positions] vectors, as its element's part says
-// Grid:      one workgroup a row
+// Grid:      one workgroup a row (x) and head (y): of queries, then of keys and values
 
 const LANES: u32 = 128u;
 
@@ -27,23 +27,23 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         return;
     }
     let half = shape.head_dim / 2u;
-    let first = row * (shape.heads + 2u * shape.kv_heads) * shape.head_dim;
+    let head = group.y;
+    let first = (row * (shape.heads + 2u * shape.kv_heads) + head) * shape.head_dim;
     let position = position_of(row);
     let sines = shape.positions * half;
-    for (var pair = lane; pair < (shape.heads + shape.kv_heads) * half; pair += LANES) {
-        let at = first + pair / half * shape.head_dim + pair % half;
-        let cosine = rope[position * half + pair % half];
-        let sine = rope[sines + position * half + pair % half];
-        let a = qkv[at];
-        let b = qkv[at + half];
-        qkv[at] = a * cosine - b * sine;
-        qkv[at + half] = b * cosine + a * sine;
+    for (var i = lane; i < half; i += LANES) {
+        let cosine = rope[position * half + i];
+        let sine = rope[sines + position * half + i];
+        let a = qkv[first + i];
+        let b = qkv[first + half + i];
+        qkv[first + i] = a * cosine - b * sine;
+        qkv[first + half + i] = b * cosine + a * sine;
+    }
+    if head < shape.heads {
+        return;
     }
     storageBarrier();
     let block = block_of(slot_of(row), position / shape.block_positions);
-    for (var head = 0u; head < shape.kv_heads; head += 1u) {
-        let vector = (block * shape.kv_heads + head) * shape.block_positions + position % shape.block_positions;
-        let key = first + (shape.heads + head) * shape.head_dim;
-        store(vector, key, key + shape.kv_heads * shape.head_dim, lane);
-    }
+    let own = (block * shape.kv_heads + head - shape.heads) * shape.block_positions;
+    store(own + position % shape.block_positions, first, first + shape.kv_heads * shape.head_dim, lane);
 }

@@ -10,7 +10,7 @@ use setun_gpu::{
 use setun_ops::op::Activation;
 
 /// Columns of real models whose rows blocks quantize by themselves.
-const REAL_COLUMNS: [u32; 3] = [640, 2560, 6912];
+const REAL_COLUMNS: [u32; 4] = [640, 2560, 4096, 6912];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
@@ -46,7 +46,8 @@ fn file_name(kernel: Kernel) -> String {
         Kernel::Gate(activation, product) => format!("{activation:?} {}", of_product(product)),
         Kernel::Embed(table) => format!("{table:?}"),
         Kernel::Head { table, columns } => format!("{table:?} rows-{columns}"),
-        Kernel::RopeAppend(element) | Kernel::Attention(element) => format!("{element:?}"),
+        Kernel::RopeAppend(element) => format!("{element:?}"),
+        Kernel::Attention { element, queries } => format!("{element:?} rows-{queries}"),
         Kernel::RmsNorm
         | Kernel::Quantize
         | Kernel::HeadNorm

@@ -24,7 +24,12 @@ pub enum Kernel {
     /// See [`setun_ops::rope_append`].
     RopeAppend(CacheElement),
     /// See [`setun_ops::attention`].
-    Attention(CacheElement),
+    Attention {
+        /// Element type of the cache.
+        element: CacheElement,
+        /// Rows that a workgroup takes together.
+        queries: u32,
+    },
     /// See [`setun_ops::gate`].
     Gate(Activation, Product),
     /// See [`setun_ops::head`].
@@ -91,6 +96,9 @@ pub enum Access {
 /// Row counts that products have a variant for.
 pub const COLUMNS: [u32; 4] = [1, 2, 4, 8];
 
+/// Row counts that attention has a variant for; one suffices where a workgroup takes several heads.
+pub const QUERIES: [u32; 2] = [1, 4];
+
 /// Rows of a tile.
 pub const TILE_ROWS: u32 = 32;
 
@@ -119,11 +127,14 @@ impl Kernel {
         let heads = TABLES
             .into_iter()
             .flat_map(|table| COLUMNS.map(|columns| Self::Head { table, columns }));
+        let attention = CACHES
+            .into_iter()
+            .flat_map(|element| QUERIES.map(|queries| Self::Attention { element, queries }));
         [Self::RmsNorm, Self::Quantize, Self::HeadNorm, Self::TopLogits, Self::Argmax]
             .into_iter()
             .chain(TABLES.map(Self::Embed))
             .chain(CACHES.map(Self::RopeAppend))
-            .chain(CACHES.map(Self::Attention))
+            .chain(attention)
             .chain(products)
             .chain(heads)
     }
@@ -138,7 +149,7 @@ impl Kernel {
             Self::TernaryMatmul(_) => shaders::TERNARY_MATMUL,
             Self::HeadNorm => shaders::HEAD_NORM,
             Self::RopeAppend(_) => shaders::ROPE_APPEND,
-            Self::Attention(_) => shaders::ATTENTION,
+            Self::Attention { .. } => shaders::ATTENTION,
             Self::Gate(..) => shaders::GATE,
             Self::Head { .. } => shaders::HEAD,
             Self::TopLogits => shaders::TOP_LOGITS,
@@ -156,7 +167,7 @@ impl Kernel {
             Self::TernaryMatmul(_) => &[Read, Read, Read, Read, Read, Write],
             Self::Gate(..) => &[Read, Read, Read, Read, Read, Read, Write],
             Self::RopeAppend(_) => &[Read, Write, Write, Write],
-            Self::Attention(_) => &[Read, Read, Read, Write, Write],
+            Self::Attention { .. } => &[Read, Read, Read, Write, Write],
             Self::TopLogits | Self::Argmax => &[Write, Write, Write],
         }
     }
@@ -179,6 +190,8 @@ pub struct Tiles {
     pub tokens: u32,
     /// Heads of attention that share keys and values.
     pub heads: usize,
+    /// Rows of attention that do, in steps of many rows: one of [`QUERIES`].
+    pub queries: u32,
     /// Whether attention to many positions is shared out in chunks.
     pub has_chunks: bool,
 }
@@ -186,7 +199,14 @@ pub struct Tiles {
 impl Default for Tiles {
     /// Those of the WGSL kernels.
     fn default() -> Self {
-        Self { outputs: 32, many: Some([32, TILE_ROWS]), tokens: 32, heads: 4, has_chunks: true }
+        Self {
+            outputs: 32,
+            many: Some([32, TILE_ROWS]),
+            tokens: 32,
+            heads: 4,
+            queries: 1,
+            has_chunks: true,
+        }
     }
 }
 

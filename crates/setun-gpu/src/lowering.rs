@@ -176,7 +176,8 @@ impl<B> Lowering<'_, B> {
             WeightSpec::Rope { positions, .. } => to_u32(positions),
             _ => 0, // a checked plan names such a table
         });
-        self.push(kernel, words, arguments, [self.rows(qkv), 1, 1]);
+        let heads = to_u32(shape.heads + shape.kv_heads);
+        self.push(kernel, words, arguments, [self.rows(qkv), heads, 1]);
     }
 
     fn push(&mut self, kernel: Kernel, shape: Vec<u32>, arguments: Vec<Argument>, grid: [u32; 3]) {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use setun_ops::{CacheElement, op::Activation};
 use setun_shaders::cuda_parts as parts;
 
-use super::{Input, Kernel, Product, SLICE_TOKENS, Table, Tiles};
+use super::{Input, Kernel, Product, QUERIES, SLICE_TOKENS, Table, Tiles};
 
 /// What blocks of the CUDA kernels take together.
 pub const CUDA_TILES: Tiles = Tiles {
@@ -13,6 +13,7 @@ pub const CUDA_TILES: Tiles = Tiles {
     many: Some([64, TILE_ROWS]),
     tokens: HEAD_LANES / HEAD_LANES_EACH,
     heads: 1,
+    queries: QUERIES[1],
     has_chunks: false,
 };
 
@@ -27,8 +28,11 @@ const LANES_EACH: u32 = 8;
 const HEAD_LANES: u32 = 128;
 const HEAD_LANES_EACH: u32 = 4;
 
-/// Vectors of packed rows that a lane requests before it has activations: registers hold them.
+/// Vectors of packed rows that a lane requests before it has activations: registers hold them,
+/// beside those of a wide row.
 const MAX_AHEAD: u32 = 10;
+const MAX_AHEAD_WIDE: u32 = 6;
+const WIDE_WORDS: u32 = 1024;
 
 /// A kernel as CUDA C++.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +69,15 @@ impl Kernel {
             Self::TernaryMatmul(_) | Self::Gate(..) => PRODUCT_LANES,
             Self::Head { .. } => HEAD_LANES,
             Self::RopeAppend(_) => 128,
-            Self::RmsNorm | Self::Quantize | Self::Attention(_) | Self::Argmax => 256,
+            Self::RmsNorm | Self::Quantize | Self::Argmax => 256,
+            // One row has to fill a processor.
+            Self::Attention { queries, .. } => {
+                if queries == 1 {
+                    1024
+                } else {
+                    256
+                }
+            }
             Self::TopLogits => 1024,
         }
     }
@@ -75,6 +87,7 @@ impl Kernel {
             Self::Head { columns, .. } => vec![("COLUMNS", columns)],
             Self::TernaryMatmul(product) => product.cuda_constants(1),
             Self::Gate(_, product) => product.cuda_constants(2),
+            Self::Attention { queries, .. } => vec![("QUERIES", queries)],
             Self::Argmax => vec![("SLICE", SLICE_TOKENS)],
             _ => vec![],
         }
@@ -92,7 +105,7 @@ impl Kernel {
             Self::RopeAppend(CacheElement::F32) => vec![parts::STORE_F32],
             Self::RopeAppend(CacheElement::F16) => vec![parts::STORE_F16],
             Self::RopeAppend(CacheElement::Int8) => vec![parts::LANES, parts::STORE_INT8],
-            Self::Attention(element) => {
+            Self::Attention { element, .. } => {
                 let cache = match element {
                     CacheElement::F32 => parts::CACHE_F32,
                     CacheElement::F16 => parts::CACHE_F16,
@@ -123,7 +136,8 @@ impl Product {
             }
             Input::Floats { words } => {
                 // A packed row has a vector for 16 words of codes.
-                let ahead = (words / 16).div_ceil(LANES_EACH).min(MAX_AHEAD / matrices);
+                let most = if words > WIDE_WORDS { MAX_AHEAD_WIDE } else { MAX_AHEAD };
+                let ahead = (words / 16).div_ceil(LANES_EACH).min(most / matrices);
                 vec![("COLUMNS", 1), ("WORDS", words), ("AHEAD", ahead)]
             }
         }

@@ -102,7 +102,7 @@ impl Kernel {
             Self::RopeAppend(CacheElement::Int8) => {
                 vec![parts::LANES_WORDS_SHARED, parts::STORE_INT8]
             }
-            Self::Attention(element) => {
+            Self::Attention { element, .. } => {
                 let mut all = vec![parts::LANES_FOUR, parts::EXP];
                 all.extend(match reduction {
                     Reduction::Shared => vec![parts::GREATEST_FOUR_SHARED],

@@ -11,7 +11,8 @@ use crate::{
 /// Widest head of the kernel.
 const MAX_HEAD_DIM: usize = 256;
 
-/// Most rows whose chunks are shared out: more of them keep a device busy as they are.
+/// Most rows whose chunks are shared out, or that have a workgroup each: more of them keep a device busy
+/// as they are.
 const MAX_SPLIT_ROWS: u32 = 8;
 
 /// What a launch of the kernel does: see `wgsl/attention.wgsl`.
@@ -77,8 +78,9 @@ impl<B> Lowering<'_, B> {
             Argument::Buffer(out),
         ];
         let layers = if matches!(mode, Mode::Split) { to_u32(chunks) } else { 1 };
-        let kernel = Kernel::Attention(self.plan.cache().element);
-        let grid = [to_u32(groups), rows, layers];
+        let queries = if rows > MAX_SPLIT_ROWS { self.tiles.queries } else { 1 };
+        let kernel = Kernel::Attention { element: self.plan.cache().element, queries };
+        let grid = [to_u32(groups), rows.div_ceil(queries), layers];
         self.launches.list.push(Launch {
             op: self.op,
             kernel,

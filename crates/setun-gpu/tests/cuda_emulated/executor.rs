@@ -114,12 +114,23 @@ impl Emulated {
         Self { has_few_threads: true, ..Self::default() }
     }
 
+    /// Threads of a block in place of the kernel's own: results do not depend on them, and a fiber
+    /// takes its time.
+    fn fewer_threads(&self, kernel: Kernel) -> Option<u32> {
+        match kernel {
+            Kernel::TopLogits => self.has_few_threads.then_some(32),
+            Kernel::Attention { .. } => Some(128), // two spans: their totals take whole warps
+            _ => None,
+        }
+    }
+
     fn kernel(&mut self, kernel: Kernel) -> Rc<Compiled> {
+        let fewer_threads = self.fewer_threads(kernel);
         let made = self.kernels.entry(kernel).or_insert_with(|| {
             let mut cuda = kernel.cuda();
-            if self.has_few_threads && kernel == Kernel::TopLogits {
+            if let Some(few) = fewer_threads {
                 let many = format!("LANES = {};", cuda.threads);
-                cuda.text = cuda.text.replacen(&many, "LANES = 32;", 1);
+                cuda.text = cuda.text.replacen(&many, &format!("LANES = {few};"), 1);
             }
             let (path, turn) = compile(kernel, &cuda);
             // SAFETY: the library was compiled a moment ago, of sources that run nothing on loading.
