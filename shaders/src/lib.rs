@@ -103,6 +103,9 @@ pub mod cuda_parts {
         "cuda/parts/", ".cuh";
         DEVICE = "device";
         STEP = "step";
+        ATTENTION_SPANS = "attention_spans";
+        ATTENTION_WHOLE = "attention_whole";
+        ATTENTION_CHUNKS = "attention_chunks";
         FOLD = "fold";
         LANES = "lanes";
         EXP = "exp";

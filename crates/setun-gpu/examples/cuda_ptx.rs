@@ -47,7 +47,8 @@ fn file_name(kernel: Kernel) -> String {
         Kernel::Embed(table) => format!("{table:?}"),
         Kernel::Head { table, columns } => format!("{table:?} rows-{columns}"),
         Kernel::RopeAppend(element) => format!("{element:?}"),
-        Kernel::Attention { element, queries } => format!("{element:?} rows-{queries}"),
+        Kernel::Attention { element, chunks: false } => format!("{element:?}"),
+        Kernel::Attention { element, chunks: true } => format!("{element:?} chunks"),
         Kernel::RmsNorm
         | Kernel::Quantize
         | Kernel::HeadNorm

@@ -27,8 +27,8 @@ pub enum Kernel {
     Attention {
         /// Element type of the cache.
         element: CacheElement,
-        /// Rows that a workgroup takes together.
-        queries: u32,
+        /// Whether the positions of a row are shared out in [chunks](ChunkLaunches::Always).
+        chunks: bool,
     },
     /// See [`setun_ops::gate`].
     Gate(Activation, Product),
@@ -96,9 +96,6 @@ pub enum Access {
 /// Row counts that products have a variant for.
 pub const COLUMNS: [u32; 4] = [1, 2, 4, 8];
 
-/// Row counts that attention has a variant for; one suffices where a workgroup takes several heads.
-pub const QUERIES: [u32; 2] = [1, 4];
-
 /// Rows of a tile.
 pub const TILE_ROWS: u32 = 32;
 
@@ -129,7 +126,7 @@ impl Kernel {
             .flat_map(|table| COLUMNS.map(|columns| Self::Head { table, columns }));
         let attention = CACHES
             .into_iter()
-            .flat_map(|element| QUERIES.map(|queries| Self::Attention { element, queries }));
+            .flat_map(|element| [false, true].map(|chunks| Self::Attention { element, chunks }));
         [Self::RmsNorm, Self::Quantize, Self::HeadNorm, Self::TopLogits, Self::Argmax]
             .into_iter()
             .chain(TABLES.map(Self::Embed))
@@ -190,10 +187,22 @@ pub struct Tiles {
     pub tokens: u32,
     /// Heads of attention that share keys and values.
     pub heads: usize,
-    /// Rows of attention that do, in steps of many rows: one of [`QUERIES`].
+    /// Rows of attention that do, in steps of many rows.
     pub queries: u32,
-    /// Whether attention to many positions is shared out in chunks.
-    pub has_chunks: bool,
+    /// How attention of few rows is shared out in chunks of positions.
+    pub chunks: ChunkLaunches,
+}
+
+/// Launches of attention of few rows, whose positions are shared out in chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChunkLaunches {
+    /// One, or two in steps of several [chunks](crate::launch::CHUNK_POSITIONS).
+    ByStep,
+    /// Three in every step: scores, sums of spans, and the sums of these in their one order.
+    Always {
+        /// Least positions of a chunk.
+        positions: u32,
+    },
 }
 
 impl Default for Tiles {
@@ -205,7 +214,7 @@ impl Default for Tiles {
             tokens: 32,
             heads: 4,
             queries: 1,
-            has_chunks: true,
+            chunks: ChunkLaunches::ByStep,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use setun_ops::{CacheElement, op::Activation};
 use setun_shaders::cuda_parts as parts;
 
-use super::{Input, Kernel, Product, QUERIES, SLICE_TOKENS, Table, Tiles};
+use super::{ChunkLaunches, Input, Kernel, Product, SLICE_TOKENS, Table, Tiles};
 
 /// What blocks of the CUDA kernels take together.
 pub const CUDA_TILES: Tiles = Tiles {
@@ -13,8 +13,8 @@ pub const CUDA_TILES: Tiles = Tiles {
     many: Some([64, TILE_ROWS]),
     tokens: HEAD_LANES / HEAD_LANES_EACH,
     heads: 1,
-    queries: QUERIES[1],
-    has_chunks: false,
+    queries: QUERIES,
+    chunks: ChunkLaunches::Always { positions: CHUNK_LANES },
 };
 
 /// Rows of a tile (`parts/products_tiles.cuh`).
@@ -23,6 +23,12 @@ const TILE_ROWS: u32 = 64;
 /// Threads of a block of a product, and of one of its outputs (`parts/products_each.cuh`).
 const PRODUCT_LANES: u32 = 128;
 const LANES_EACH: u32 = 8;
+
+/// Rows of attention of a block (`parts/attention_whole.cuh`).
+const QUERIES: u32 = 4;
+
+/// Threads of a block of attention to a chunk of positions (`parts/attention_chunks.cuh`).
+const CHUNK_LANES: u32 = 128;
 
 /// Threads of a block of a head, and of one of its tokens (`head.cu`).
 const HEAD_LANES: u32 = 128;
@@ -70,14 +76,8 @@ impl Kernel {
             Self::Head { .. } => HEAD_LANES,
             Self::RopeAppend(_) => 128,
             Self::RmsNorm | Self::Quantize | Self::Argmax => 256,
-            // One row has to fill a processor.
-            Self::Attention { queries, .. } => {
-                if queries == 1 {
-                    1024
-                } else {
-                    256
-                }
-            }
+            Self::Attention { chunks: true, .. } => CHUNK_LANES,
+            Self::Attention { chunks: false, .. } => 256,
             Self::TopLogits => 1024,
         }
     }
@@ -87,7 +87,13 @@ impl Kernel {
             Self::Head { columns, .. } => vec![("COLUMNS", columns)],
             Self::TernaryMatmul(product) => product.cuda_constants(1),
             Self::Gate(_, product) => product.cuda_constants(2),
-            Self::Attention { queries, .. } => vec![("QUERIES", queries)],
+            // How much a thread requests before it adds: memory answers late.
+            Self::Attention { chunks: true, .. } => {
+                vec![("QUERIES", 1), ("SIXTEENS_AHEAD", 8), ("VALUES_AHEAD", 32)]
+            }
+            Self::Attention { chunks: false, .. } => {
+                vec![("QUERIES", QUERIES), ("SIXTEENS_AHEAD", 1), ("VALUES_AHEAD", 16)]
+            }
             Self::Argmax => vec![("SLICE", SLICE_TOKENS)],
             _ => vec![],
         }
@@ -105,13 +111,15 @@ impl Kernel {
             Self::RopeAppend(CacheElement::F32) => vec![parts::STORE_F32],
             Self::RopeAppend(CacheElement::F16) => vec![parts::STORE_F16],
             Self::RopeAppend(CacheElement::Int8) => vec![parts::LANES, parts::STORE_INT8],
-            Self::Attention { element, .. } => {
+            Self::Attention { element, chunks } => {
                 let cache = match element {
                     CacheElement::F32 => parts::CACHE_F32,
                     CacheElement::F16 => parts::CACHE_F16,
                     CacheElement::Int8 => parts::CACHE_INT8,
                 };
-                vec![parts::FOLD, parts::EXP, cache]
+                let positions =
+                    if chunks { parts::ATTENTION_CHUNKS } else { parts::ATTENTION_WHOLE };
+                vec![parts::FOLD, parts::EXP, cache, parts::ATTENTION_SPANS, positions]
             }
             Self::Gate(activation, product) => {
                 let mut all = product.cuda_parts();

@@ -119,7 +119,7 @@ impl Emulated {
     fn fewer_threads(&self, kernel: Kernel) -> Option<u32> {
         match kernel {
             Kernel::TopLogits => self.has_few_threads.then_some(32),
-            Kernel::Attention { .. } => Some(128), // two spans: their totals take whole warps
+            Kernel::Attention { chunks: false, .. } => Some(128), // two spans: their totals take whole warps
             _ => None,
         }
     }
