@@ -44,6 +44,7 @@ shaders! {
     HEAD = "head";
     TOP_LOGITS = "top_logits";
     ARGMAX = "argmax";
+    PEAK = "peak";
 }
 
 macro_rules! parts {
@@ -103,6 +104,8 @@ pub mod cuda_parts {
         "cuda/parts/", ".cuh";
         DEVICE = "device";
         STEP = "step";
+        PEAK_DOTS = "peak_dots";
+        PEAK_TILES = "peak_tiles";
         FOLD = "fold";
         LANES = "lanes";
         EXP = "exp";

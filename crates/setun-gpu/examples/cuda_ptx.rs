@@ -47,6 +47,7 @@ fn file_name(kernel: Kernel) -> String {
         Kernel::Embed(table) => format!("{table:?}"),
         Kernel::Head { table, columns } => format!("{table:?} rows-{columns}"),
         Kernel::RopeAppend(element) | Kernel::Attention(element) => format!("{element:?}"),
+        Kernel::Peak(products) => format!("{products:?}"),
         Kernel::RmsNorm
         | Kernel::Quantize
         | Kernel::HeadNorm
