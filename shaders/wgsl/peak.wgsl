@@ -14,9 +14,9 @@ struct Shape {
 @group(0) @binding(0) var<uniform> shape: Shape;
 @group(0) @binding(2) var<storage, read_write> sums: array<u32>;    // [workgroups × LANES]
 
-fn grown(sums: vec4<i32>, codes: u32) -> vec4<i32> {
-    return sums + vec4<i32>(
-        dot4(codes, u32(sums.x)), dot4(codes, u32(sums.y)), dot4(codes, u32(sums.z)), dot4(codes, u32(sums.w)));
+fn grown(four: vec4<i32>, codes: u32) -> vec4<i32> {
+    return four + vec4<i32>(
+        dot4(codes, u32(four.x)), dot4(codes, u32(four.y)), dot4(codes, u32(four.z)), dot4(codes, u32(four.w)));
 }
 
 @compute @workgroup_size(LANES)

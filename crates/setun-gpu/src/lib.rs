@@ -23,7 +23,7 @@ mod limits;
 mod lowering;
 mod op_by_op;
 #[cfg(not(target_family = "wasm"))]
-mod peak;
+pub mod peak;
 #[cfg(any(
     feature = "cuda",
     feature = "vulkan",

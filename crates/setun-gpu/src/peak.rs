@@ -8,19 +8,20 @@
 use crate::kernel::PeakProducts;
 
 /// Independent sums of a lane: while one waits for its products the others go on.
-pub(crate) const CHAINS: u32 = 8;
+pub const CHAINS: u32 = 8;
 
 /// Lanes of a workgroup.
-pub(crate) const LANES: u32 = 256;
+pub const LANES: u32 = 256;
 
 /// Codes of weights, four bytes from 0 to 2.
-pub(crate) const CODES: u32 = 0x0102_0001;
+pub const CODES: u32 = 0x0102_0001;
 
 /// Activations, four signed bytes: 3, -2, 1, 5 from the lowest.
-pub(crate) const ACTIVATIONS: u32 = 0x0501_fe03;
+pub const ACTIVATIONS: u32 = 0x0501_fe03;
 
 /// Multiply-adds of a lane in a round.
-pub(crate) fn multiply_adds(products: PeakProducts) -> u32 {
+#[must_use]
+pub fn multiply_adds(products: PeakProducts) -> u32 {
     match products {
         PeakProducts::Dots => CHAINS * 4,
         // A warp multiplies 16 rows of 32 with 8 columns.
@@ -29,7 +30,8 @@ pub(crate) fn multiply_adds(products: PeakProducts) -> u32 {
 }
 
 /// What a lane of any workgroup writes.
-pub(crate) fn sum(products: PeakProducts, lane: u32, rounds: u32) -> u32 {
+#[must_use]
+pub fn sum(products: PeakProducts, lane: u32, rounds: u32) -> u32 {
     let chain = |chain: u32| {
         let mut sum = lane.wrapping_add(chain);
         match products {
