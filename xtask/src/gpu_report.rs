@@ -1,4 +1,4 @@
-//! What a GPU does, in one command: self-tests, tests, limits, speed, memory.
+//! A machine's GPUs in one command: self-tests, tests, limits, speed, memory.
 //!
 //! Each measurement is a process of its own with its own time, so that one that hangs or crashes
 //! costs its line alone. They come by worth, and what found no time is listed. The machine needs
@@ -73,7 +73,7 @@ fn measure(options: &Options, programs: &Programs, runner: &mut Runner) -> Value
     let devices = machine::devices(programs, runner);
     let apis = Api::of(&devices, options.quick);
     let memory_before = machine::used_memory();
-    let machine = machine::about(devices);
+    let machine = machine::about(&devices);
     let self_test = machine::self_test(programs, runner);
     let limits: serde_json::Map<String, Value> =
         apis.iter().map(|api| (api.name.clone(), speed::limits(api, programs, runner))).collect();

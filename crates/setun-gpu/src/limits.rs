@@ -28,7 +28,7 @@ pub struct Limits {
 const PASSES: usize = 5;
 
 /// A pass takes at least this long, so that the wait for its end is a small part of it.
-const LEAST_PASS: Duration = Duration::from_millis(20);
+const MIN_PASS: Duration = Duration::from_millis(20);
 
 /// Most times that a pass repeats its work.
 const MAX_REPEATS: u32 = 1 << 12;
@@ -126,7 +126,7 @@ impl Passes {
 
     /// The time of the pass in seconds.
     fn took(&mut self, time: Duration) -> f64 {
-        if time < LEAST_PASS && self.repeats < MAX_REPEATS {
+        if time < MIN_PASS && self.repeats < MAX_REPEATS {
             self.repeats *= 2;
         } else {
             self.left -= 1;

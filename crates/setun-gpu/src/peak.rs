@@ -1,4 +1,4 @@
-//! What the kernel `peak` computes: products alone, as many as a device can.
+//! Products alone, as many as a device can: the definition of the kernel `peak`.
 //!
 //! Each lane has [`CHAINS`] sums that begin at the lane's number and theirs. Of four bytes each, a
 //! sum grows in each round by the dot product of [`CODES`] with its own four bytes, so that no

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::announce;
 
 /// Less is not worth a process.
-const LEAST: Duration = Duration::from_secs(2);
+const MIN_LIMIT: Duration = Duration::from_secs(2);
 
 /// Runs processes until the time for all of them is over.
 pub(super) struct Runner {
@@ -81,7 +81,7 @@ impl Runner {
     /// where no time is left.
     pub(super) fn run(&mut self, what: &str, seconds: u64, command: &mut Command) -> Option<Ended> {
         let limit = self.left().min(Duration::from_secs(seconds));
-        if limit < LEAST {
+        if limit < MIN_LIMIT {
             self.miss(what, "no time was left");
             return None;
         }

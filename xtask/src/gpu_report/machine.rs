@@ -55,7 +55,7 @@ pub(super) fn devices(programs: &Programs, runner: &mut Runner) -> Value {
 }
 
 /// System, processor and drivers.
-pub(super) fn about(devices: Value) -> Value {
+pub(super) fn about(devices: &Value) -> Value {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cpu = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();

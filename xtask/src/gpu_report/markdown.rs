@@ -33,8 +33,14 @@ impl Page<'_> {
         self.text += if cut.len() < line.len() { "…\n" } else { "\n" };
     }
 
+    fn gap(&mut self) {
+        self.text.push('\n');
+    }
+
     fn part(&mut self, title: &str) {
-        self.text += &format!("\n## {title}\n\n");
+        self.gap();
+        self.line(&format!("## {title}"));
+        self.gap();
     }
 
     /// Names of columns; those from the second on hold numbers where `numbers`.
@@ -59,11 +65,11 @@ impl Page<'_> {
 
     fn machine(&mut self) {
         let machine = &self.report["machine"];
-        self.text += "\n";
+        self.gap();
         let seconds = number(&self.report["seconds"], 0);
         let minutes = word(&self.report["minutes"]);
-        self.line(&format!("It took {seconds} s of {minutes} minutes.\n"));
-        self.text += "\n";
+        self.line(&format!("It took {seconds} s of {minutes} minutes."));
+        self.gap();
         self.line(&format!(
             "- System: {}, {}; {}, {} threads",
             word(&machine["os"]),
@@ -112,7 +118,7 @@ impl Page<'_> {
         };
         let rows: Vec<_> = limits.into_iter().flatten().map(row).collect();
         self.table(&["API", "copies, GB/s", "integer products, TOPS"], true, rows);
-        self.text += "\n";
+        self.gap();
         self.line("Copies: bytes read and written together. A multiply-add is two operations.");
     }
 
@@ -129,17 +135,21 @@ impl Page<'_> {
         self.table(&columns, true, tests.iter().map(row));
         for found in tests {
             for line in list(&found["skipped"]) {
-                self.line(&format!("\n{}: {}", word(&found["program"]), word(line)));
+                self.gap();
+                self.line(&format!("{}: {}", word(&found["program"]), word(line)));
             }
             let is_lost = found["program"] == "setun-tests-cuda_lost";
             let said = if is_lost { &found["said"] } else { &found["failures"] };
             if let Some(said) = said.as_str() {
-                self.text += &format!("\n{}:\n\n```text\n", word(&found["program"]));
+                self.gap();
+                self.line(&format!("{}:", word(&found["program"])));
+                self.gap();
+                self.line("```text");
                 said.lines().for_each(|line| self.line(line));
                 self.text += "```\n";
             }
         }
-        self.text += "\n";
+        self.gap();
         self.line(
             "Every operation is compared with its definition by `gpu_parity` and `cuda` of setun-gpu.",
         );
@@ -180,7 +190,7 @@ impl Page<'_> {
             "as the CPU's",
         ];
         self.table(&columns, true, rows);
-        self.text += "\n";
+        self.gap();
         self.line(
             "Host time: time of a decoded token less that of its operations, which are timed",
         );
@@ -190,7 +200,8 @@ impl Page<'_> {
             list(&self.report["speed"]).iter().filter(|run| run["same_in_every_batch"] == false)
         {
             let (api, shape) = (word(&run["api"]), word(&run["shape"]));
-            self.line(&format!("\n**{api} {shape}: the first sequence depends on its batch.**"));
+            self.gap();
+            self.line(&format!("**{api} {shape}: the first sequence depends on its batch.**"));
         }
     }
 

@@ -65,8 +65,9 @@ impl Kernel {
             Self::TernaryMatmul(_) | Self::Gate(..) => PRODUCT_LANES,
             Self::Head { .. } => HEAD_LANES,
             Self::RopeAppend(_) => 128,
-            Self::RmsNorm | Self::Quantize | Self::Attention(_) | Self::Argmax => 256,
-            Self::Peak(_) => 256,
+            Self::RmsNorm | Self::Quantize | Self::Attention(_) | Self::Argmax | Self::Peak(_) => {
+                256
+            }
             Self::TopLogits => 1024,
         }
     }

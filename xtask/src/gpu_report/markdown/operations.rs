@@ -21,9 +21,9 @@ pub(super) fn write(page: &mut Page<'_>) {
                 .collect();
             let Some(first) = batches.first() else { continue };
             let (api, shape) = (word(&run["api"]), word(&run["shape"]));
-            page.text += "\n";
+            page.gap();
             page.line(&format!("### {api}, {shape}, {phase}"));
-            page.text += "\n";
+            page.gap();
             let mut columns = vec!["operation".to_owned()];
             for report in &batches {
                 let batch = word(&report["batch"]);
