@@ -108,13 +108,12 @@ impl Report {
 
     fn memory_line(&self) -> String {
         let bandwidth = self.read_bandwidth_gb_per_second;
-        let mut bandwidth =
+        let bandwidth =
             bandwidth.map_or_else(String::new, |gb| format!("; memory bandwidth {gb:.1} GB/s"));
-        if let Some(peak) = self.peak_tera_operations_per_second {
-            bandwidth += &format!(", peak {peak:.3} TOPS");
-        }
+        let peak = self.peak_tera_operations_per_second;
+        let peak = peak.map_or_else(String::new, |peak| format!(", peak {peak:.3} TOPS"));
         format!(
-            "{} on {} ({}), {}; median of {}{bandwidth}",
+            "{} on {} ({}), {}; median of {}{bandwidth}{peak}",
             self.shape,
             self.backend,
             self.level,
