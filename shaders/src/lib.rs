@@ -44,6 +44,7 @@ shaders! {
     HEAD = "head";
     TOP_LOGITS = "top_logits";
     ARGMAX = "argmax";
+    PEAK = "peak";
 }
 
 macro_rules! parts {
@@ -106,6 +107,8 @@ pub mod cuda_parts {
         ATTENTION_SPANS = "attention_spans";
         ATTENTION_WHOLE = "attention_whole";
         ATTENTION_CHUNKS = "attention_chunks";
+        PEAK_DOTS = "peak_dots";
+        PEAK_TILES = "peak_tiles";
         FOLD = "fold";
         LANES = "lanes";
         EXP = "exp";

@@ -59,6 +59,11 @@ pub(crate) fn chrome() -> Result<PathBuf> {
     find_program("chromium").ok_or_else(|| NO_CHROME.error())
 }
 
+/// Chrome, Chromium or Edge, if it is here; installs nothing.
+pub(crate) fn installed() -> Option<PathBuf> {
+    named_by("CHROME").ok().flatten().or_else(installed_chrome).or_else(playwright_chrome)
+}
+
 /// Firefox: `$FIREFOX`, an installed one, else a package where packages may be installed.
 pub(crate) fn firefox() -> Result<PathBuf> {
     if let Some(path) = named_by("FIREFOX")? {

@@ -13,6 +13,7 @@ mod demo;
 mod dependency_cache;
 mod embed_model;
 mod files;
+mod gpu_report;
 mod licences;
 mod machine;
 mod metadata;
@@ -70,6 +71,8 @@ enum Command {
     Demo(demo::Options),
     /// Measures the WebAssembly builds in a browser, in turn with wllama.
     BenchBrowser(bench_browser::Options),
+    /// Measures this machine's GPUs: report.json and report.md in target/gpu-report.
+    GpuReport(gpu_report::Options),
     /// Sets up what is missing and runs every test.
     Test(test::Options),
     /// Writes the licences of everything linked into the `setun` command.
@@ -128,6 +131,7 @@ fn main() -> ExitCode {
         Command::Package => package::run_command(),
         Command::Demo(options) => demo::run_command(&options),
         Command::BenchBrowser(options) => bench_browser::run_command(&options),
+        Command::GpuReport(options) => gpu_report::run_command(&options),
         Command::Test(options) => test::run(&options),
         Command::Licences { to, features } => licences::run_command(&to, &features),
         Command::Sbom { to, features } => sbom::run_command(&to, &features),

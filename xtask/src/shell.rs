@@ -8,11 +8,17 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 /// The repository's root. Cargo says at run time where this tool's manifest is: what it said at
-/// compile time is wrong once the folder has moved.
+/// compile time is wrong once the folder has moved. Without cargo it is the folder that the tool is
+/// run in, if that is a checkout or there is no other.
 pub(crate) fn root() -> PathBuf {
-    let manifest = std::env::var_os("CARGO_MANIFEST_DIR");
-    let folder = manifest.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
-    folder.parent().map(Path::to_path_buf).unwrap_or_default()
+    if let Some(manifest) = std::env::var_os("CARGO_MANIFEST_DIR") {
+        return Path::new(&manifest).parent().map(Path::to_path_buf).unwrap_or_default();
+    }
+    let compiled = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(""));
+    match std::env::current_dir() {
+        Ok(here) if here.join("xtask/Cargo.toml").is_file() || !compiled.is_dir() => here,
+        _ => compiled.to_path_buf(),
+    }
 }
 
 /// Where everything is built: `target`, or what `CARGO_TARGET_DIR` says.

@@ -49,6 +49,7 @@ fn file_name(kernel: Kernel) -> String {
         Kernel::RopeAppend(element) => format!("{element:?}"),
         Kernel::Attention { element, chunks: false } => format!("{element:?}"),
         Kernel::Attention { element, chunks: true } => format!("{element:?} chunks"),
+        Kernel::Peak(products) => format!("{products:?}"),
         Kernel::RmsNorm
         | Kernel::Quantize
         | Kernel::HeadNorm

@@ -5,7 +5,7 @@ use std::{future::Future, time::Duration};
 use setun_ops::OpsError;
 
 use crate::{
-    kernel::{Kernel, Tiles},
+    kernel::{Kernel, PeakProducts, Tiles},
     launch::When,
 };
 
@@ -19,6 +19,11 @@ pub trait Executor {
     /// What its kernels take together.
     fn tiles(&self) -> Tiles {
         Tiles::default()
+    }
+
+    /// Its fastest products.
+    fn peak_products(&self) -> PeakProducts {
+        PeakProducts::Dots
     }
 
     /// Memory of this many bytes, all zero.
@@ -49,6 +54,21 @@ pub trait Executor {
         to: (&Self::Buffer, u64),
         bytes: u64,
     ) -> Result<(), OpsError>;
+
+    /// Queues the same copy between two buffers, from their beginnings, this many times.
+    ///
+    /// # Errors
+    ///
+    /// If the device is lost.
+    fn copy_times(
+        &mut self,
+        from: &Self::Buffer,
+        to: &Self::Buffer,
+        bytes: u64,
+        times: u32,
+    ) -> Result<(), OpsError> {
+        (0..times).try_for_each(|_| self.copy((from, 0), (to, 0), bytes))
+    }
 
     /// Compiles kernels ahead of their use, beside other work where the device can. One that is
     /// refused is an error of what is requested next, or of whoever [records](Self::record) it.

@@ -43,6 +43,17 @@ pub enum Kernel {
     TopLogits,
     /// See [`setun_ops::argmax`].
     Argmax,
+    /// Products alone, of which a device's peak is measured: `src/peak.rs`.
+    Peak(PeakProducts),
+}
+
+/// The products that a device's peak is measured of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PeakProducts {
+    /// Of four bytes each.
+    Dots,
+    /// Of tiles, in CUDA; in WGSL of four bytes each.
+    Tiles,
 }
 
 /// How products with a packed matrix are formed.
@@ -134,6 +145,7 @@ impl Kernel {
             .chain(attention)
             .chain(products)
             .chain(heads)
+            .chain([PeakProducts::Dots, PeakProducts::Tiles].map(Self::Peak))
     }
 
     /// The operation's shader.
@@ -151,6 +163,7 @@ impl Kernel {
             Self::Head { .. } => shaders::HEAD,
             Self::TopLogits => shaders::TOP_LOGITS,
             Self::Argmax => shaders::ARGMAX,
+            Self::Peak(_) => shaders::PEAK,
         }
     }
 
@@ -166,6 +179,7 @@ impl Kernel {
             Self::RopeAppend(_) => &[Read, Write, Write, Write],
             Self::Attention { .. } => &[Read, Read, Read, Write, Write],
             Self::TopLogits | Self::Argmax => &[Write, Write, Write],
+            Self::Peak(_) => &[Write],
         }
     }
 

@@ -18,8 +18,12 @@ pub mod error;
 pub mod executor;
 pub mod kernel;
 pub mod launch;
+#[cfg(not(target_family = "wasm"))]
+mod limits;
 mod lowering;
 mod op_by_op;
+#[cfg(not(target_family = "wasm"))]
+pub mod peak;
 #[cfg(any(
     feature = "cuda",
     feature = "vulkan",
@@ -45,6 +49,8 @@ pub use cache::GpuCache;
 pub use cuda::Cuda;
 pub use error::GpuError;
 pub use executor::Executor;
+#[cfg(not(target_family = "wasm"))]
+pub use limits::{Limits, MAX_COPY_BYTES};
 pub use lowering::Fusion;
 pub use precompile::{PRECOMPILED_ROWS, kernels_of};
 #[cfg(feature = "testing")]

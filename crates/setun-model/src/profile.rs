@@ -59,6 +59,8 @@ pub struct OpProfile {
     /// Bytes of weights that it read, each counted once a step; those that could not matter, and
     /// were not read, are left out.
     pub weight_bytes: u64,
+    /// Multiply-adds with ternary matrices, those with zeros included.
+    pub multiply_adds: u64,
 }
 
 impl Profile {
@@ -84,6 +86,7 @@ impl Profile {
                     own.calls += op.calls;
                     own.time += op.time;
                     own.weight_bytes += op.weight_bytes;
+                    own.multiply_adds += op.multiply_adds;
                 }
                 None => self.ops.push(op.clone()),
             }
@@ -111,6 +114,7 @@ struct OpReads {
     rows: RowSet,
     bytes: usize,         // of each step that has such rows
     bytes_per_row: usize, // of tables of which a row is read for each row
+    weights: usize,       // of ternary matrices
 }
 
 impl Profiler {
@@ -122,10 +126,14 @@ impl Profiler {
         for op in plan.ops() {
             let line = profiler.line(op.name(), role(op, layout));
             let rows = op.accesses().1.map_or(RowSet::Batch, |out| plan.buffer(out).rows);
-            let (mut bytes, mut bytes_per_row) = (0, 0);
+            let (mut bytes, mut bytes_per_row, mut ternary) = (0, 0, 0);
             for id in weights(op).into_iter().flatten() {
                 let (index, is_embed) = (id.0 as usize, matches!(op, Op::Embed { .. }));
-                match plan.weights()[index] {
+                let spec = plan.weights()[index];
+                if let WeightSpec::Ternary { rows, columns, .. } = spec {
+                    ternary += rows * columns;
+                }
+                match spec {
                     WeightSpec::Dense { rows, .. } if is_embed => {
                         bytes_per_row += weight_bytes[index] / rows.max(1);
                     }
@@ -138,7 +146,14 @@ impl Profiler {
             let is_inside = layer < layers && !matches!(op, Op::Embed { .. });
             let within = is_inside.then_some(layer);
             layer += usize::from(profiler.lines[line].role == Some("down")); // the last of a layer
-            profiler.ops.push(OpReads { line, layer: within, rows, bytes, bytes_per_row });
+            profiler.ops.push(OpReads {
+                line,
+                layer: within,
+                rows,
+                bytes,
+                bytes_per_row,
+                weights: ternary,
+            });
         }
         profiler
     }
@@ -160,6 +175,7 @@ impl Profiler {
             };
             let bytes = if rows == 0 { 0 } else { op.bytes + rows * op.bytes_per_row };
             line.weight_bytes += (bytes as u64).saturating_sub(*unread);
+            line.multiply_adds += (rows * op.weights) as u64;
         }
         profile.layers.clear();
         profile.layers.resize(self.layers, LayerDensity::default());
@@ -175,8 +191,8 @@ impl Profiler {
     fn line(&mut self, name: &'static str, role: Option<&'static str>) -> usize {
         let known = self.lines.iter().position(|line| (line.name, line.role) == (name, role));
         known.unwrap_or_else(|| {
-            let time = Duration::ZERO;
-            self.lines.push(OpProfile { name, role, calls: 0, time, weight_bytes: 0 });
+            let (time, weight_bytes, multiply_adds) = (Duration::ZERO, 0, 0);
+            self.lines.push(OpProfile { name, role, calls: 0, time, weight_bytes, multiply_adds });
             self.lines.len() - 1
         })
     }

@@ -28,6 +28,8 @@ use setun_cpu::Level;
 use setun_engine::Error as EngineError;
 use setun_text::{FieldValue, OptionValue};
 
+#[cfg(all(feature = "gpu", not(target_family = "wasm")))]
+pub use gpu::gpu_limits;
 pub(crate) use opened::OpenedDevice;
 pub(crate) use opener::{DeviceOpener, device_failure};
 pub(crate) use self_test::Tester;

@@ -42,6 +42,8 @@ pub use config::read_toml;
 pub use config::{DeviceConfig, EngineConfig};
 pub use convert::{ContainerOptions, Conversion, Converted, Format, TableType};
 pub use custom_model::CustomModel;
+#[cfg(all(feature = "gpu", not(target_family = "wasm")))]
+pub use device::gpu_limits;
 pub use device::{
     CacheType, Device, DeviceInfo, DeviceOptions, LoadedModel, MemoryEstimate, devices,
 };

@@ -51,7 +51,7 @@ fn test(totals: &mut Totals) -> Result<()> {
     ptx::check(&ARCHITECTURES, &assembled)?;
     count(&mut tests("cuda_emulated"), totals)?;
     if has_device() {
-        return count(tests("cuda").env(EXPECTED, "1"), totals);
+        return count(tests("cuda").args(["--test", "cuda_lost"]).env(EXPECTED, "1"), totals);
     }
     say("no NVIDIA device: the kernels have been played by the host, and run nowhere else");
     count(tests("cuda").args(["--", NO_DEVICE_TEST]), totals)

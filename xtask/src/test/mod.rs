@@ -17,7 +17,7 @@ mod stage;
 mod stages;
 mod systems;
 mod totals;
-mod workspace;
+pub(crate) mod workspace;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

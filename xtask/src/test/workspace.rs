@@ -26,7 +26,7 @@ pub(super) fn documentation() -> Command {
 }
 
 /// `cargo test` of what needs a device: the stages `gpu` and `cuda` share what they compile.
-pub(super) fn tests() -> Command {
+pub(crate) fn tests() -> Command {
     beside_others("test")
 }
 

@@ -118,7 +118,8 @@ pub(crate) struct Args {
     #[arg(conflicts_with_all = ["batch", "peer", "peer_model", "profile", "streams", "shape", "prompt", "speculate"])]
     constrained: bool,
 
-    /// Measure the read bandwidth of memory for comparison; takes 1.1 GB of it
+    /// Measure the read bandwidth of memory for comparison, of a GPU that of copies and its peak of
+    /// integer products; takes 1.1 GB of memory, of a GPU up to 2.1 GB
     #[arg(long, conflicts_with_all = ["streams", "speculate", "constrained"])]
     bandwidth: bool,
 
@@ -168,11 +169,14 @@ fn measure_batches(args: &Args, peers: &mut [Peer]) -> Result<Vec<Report>, CliEr
         reports.push(measure(args, &engine, batch, step_bytes, peers)?);
     }
     // Last, because its buffer would count as memory of the model's, and once that is free.
-    let threads = engine.threads();
+    let (threads, device) = (engine.threads(), engine.backend());
     engine.close();
-    let bandwidth = args.bandwidth.then(|| bandwidth::measure(threads)).flatten();
-    for report in &mut reports {
-        report.read_bandwidth_gb_per_second = bandwidth;
+    if args.bandwidth {
+        let (bandwidth, peak) = bandwidth::of_device(device, threads)?;
+        for report in &mut reports {
+            report.read_bandwidth_gb_per_second = bandwidth;
+            report.peak_tera_operations_per_second = peak;
+        }
     }
     Ok(reports)
 }
@@ -247,10 +251,12 @@ fn measure(
         head: engine.head_type().name(),
         repeats: rounds.len(),
         tokens_hash: first.tokens_hash(),
+        first_tokens_hash: first.first_tokens_hash(),
         prefill_tokens_per_second: prefill,
         decode_tokens_per_second: decode,
         weight_bytes_per_token: read.unwrap_or(step_bytes / batch as u64).max(1),
         read_bandwidth_gb_per_second: None,
+        peak_tera_operations_per_second: None,
         peak_rss_bytes,
         memory: MemoryReport::new(&pollster::block_on(engine.memory())?, peak_rss_bytes),
         candidates: profile.and_then(|profile| Candidates::of(&profile.decode.steps)),

@@ -67,6 +67,8 @@ struct Line {
     weight_bytes_per_step: f64,
     /// In 10⁹ bytes. None where nothing is read.
     weight_gb_per_second: Option<f64>,
+    /// With ternary matrices, those with zeros included. None of other operations.
+    multiply_adds_per_second: Option<f64>,
 }
 
 /// A level that does not time its operations.
@@ -120,7 +122,7 @@ impl Phase {
             self.jobs_per_token,
             self.overhead_us_per_token
         );
-        let title = ["operation", "ms/token", "ms/step", "share", "weight MB/step", "GB/s"];
+        let title = ["operation", "ms/token", "ms/step", "share", "weight MB/step", "GB/s", "TOPS"];
         let densities =
             [("open gates", &self.gates_open), ("nonzero inputs of down", &self.down_nonzero)];
         let densities =
@@ -153,7 +155,7 @@ impl Line {
         let seconds = op.time.as_secs_f64();
         let all = profile.time().as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "a speed is not exact")]
-        let bytes = op.weight_bytes as f64;
+        let (bytes, products) = (op.weight_bytes as f64, op.multiply_adds as f64);
         Self {
             op: op.name,
             role: op.role,
@@ -162,6 +164,7 @@ impl Line {
             share: if all > 0.0 { seconds / all } else { 0.0 },
             weight_bytes_per_step: bytes / steps,
             weight_gb_per_second: (bytes > 0.0 && seconds > 0.0).then(|| bytes / seconds / 1e9),
+            multiply_adds_per_second: (products > 0.0 && seconds > 0.0).then(|| products / seconds),
         }
     }
 
@@ -173,6 +176,8 @@ impl Line {
             format!("{:.1} %", self.share * 100.0),
             format!("{:.3}", self.weight_bytes_per_step / 1e6),
             self.weight_gb_per_second.map_or("-".into(), |speed| format!("{speed:.1}")),
+            self.multiply_adds_per_second
+                .map_or("-".into(), |speed| format!("{:.3}", 2.0 * speed / 1e12)),
         ]
     }
 }

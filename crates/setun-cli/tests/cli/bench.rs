@@ -27,10 +27,12 @@ fn a_line_for_each_batch_size_has_the_fixed_fields() {
                 "head",
                 "repeats",
                 "tokens_hash",
+                "first_tokens_hash",
                 "prefill_tokens_per_second",
                 "decode_tokens_per_second",
                 "weight_bytes_per_token",
                 "read_bandwidth_gb_per_second",
+                "peak_tera_operations_per_second",
                 "peak_rss_bytes",
                 "memory",
                 "candidates",
@@ -44,6 +46,10 @@ fn a_line_for_each_batch_size_has_the_fixed_fields() {
             assert!(number(report, rate) > 0.0);
         }
     }
+    let first = |report: &Value| report["first_tokens_hash"].clone();
+    assert_eq!(first(&reports[0]), reports[0]["tokens_hash"]);
+    assert_eq!(first(&reports[0]), first(&reports[1]), "a sequence is the same in each batch");
+    assert_ne!(first(&reports[1]), reports[1]["tokens_hash"]);
     let bytes = |report: &Value| report["weight_bytes_per_token"].as_u64().expect("bytes");
     // A batch shares what it reads; what one sequence does not need another may.
     let (alone, shared) = (bytes(&reports[0]), bytes(&reports[1]));
@@ -173,6 +179,9 @@ fn check_phase(phase: &Value, operations: &[&str]) {
         number(op, "ms_per_token");
         let reads = number(op, "weight_bytes_per_step") > 0.0;
         assert_eq!(reads, op["op"] != "attention", "{op}");
+        let is_product = op["op"] == "ternary_matmul" || op["op"] == "gate";
+        let products = op["multiply_adds_per_second"].as_f64();
+        assert_eq!(products.is_some_and(|speed| speed > 0.0), is_product, "{op}");
     }
     let shares: f64 = ops.iter().map(|op| number(op, "share")).sum();
     assert!((shares - 1.0).abs() < 1e-9, "{shares}");

@@ -29,3 +29,15 @@ fn samples_are_those_of_the_processor() {
     let run = |backend| story(&sampling, &["--backend", backend]).text();
     assert_eq!(run("vulkan"), run("cpu"));
 }
+
+/// Its limits stand where those of the processor would, which has no peak.
+#[test]
+fn a_bench_measures_the_limits_of_its_device() {
+    let size = ["--prompt", "4", "--generate", "2", "--repeat", "1", "--bandwidth", "--json"];
+    let run = |backend| setun(&[&["bench", "--backend", backend], &size[..]].concat()).json();
+    let report = run("vulkan");
+    for limit in ["read_bandwidth_gb_per_second", "peak_tera_operations_per_second"] {
+        assert!(report[limit].as_f64().is_some_and(|found| found > 0.0), "{report}");
+    }
+    assert!(run("cpu")["peak_tera_operations_per_second"].is_null());
+}

@@ -67,7 +67,14 @@ mod tests {
     }
 
     fn profile(ops: &[(&'static str, Duration)]) -> Profile {
-        let op = |&(name, time)| OpProfile { name, role: None, calls: 1, time, weight_bytes: 0 };
+        let op = |&(name, time)| OpProfile {
+            name,
+            role: None,
+            calls: 1,
+            time,
+            weight_bytes: 0,
+            multiply_adds: 0,
+        };
         Profile { steps: 1, ops: ops.iter().map(op).collect(), ..Profile::default() }
     }
 

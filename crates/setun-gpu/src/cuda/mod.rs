@@ -4,6 +4,8 @@
 mod compile;
 mod list;
 mod memory;
+#[cfg(feature = "testing")]
+mod testing;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -23,7 +25,7 @@ use setun_ops::OpsError;
 use crate::{
     error::GpuError,
     executor::{Bound, Executor},
-    kernel::{CUDA_TILES, CudaSource, Kernel, Tiles},
+    kernel::{CUDA_TILES, CudaSource, Kernel, PeakProducts, Tiles},
     pipeline_cache::PipelineCache,
 };
 
@@ -120,6 +122,17 @@ impl Cuda {
     #[must_use]
     pub fn adapter(&self) -> &str {
         &self.adapter
+    }
+
+    /// Bytes of its memory that nobody uses, in any process.
+    ///
+    /// # Errors
+    ///
+    /// If the device is lost.
+    pub fn free_bytes(&mut self) -> Result<u64, OpsError> {
+        self.check()?;
+        let found = self.context.bind_to_thread().and_then(|()| result::mem_get_info());
+        found.map(|(free, _)| free as u64).map_err(|error| refused("a count of free memory", error))
     }
 
     /// The first failure, for the next call: after it the device does nothing more.
@@ -225,6 +238,11 @@ impl Executor for Cuda {
     fn tiles(&self) -> Tiles {
         let has_tiles = self.architecture >= TILES_ARCHITECTURE;
         Tiles { many: CUDA_TILES.many.filter(|_| has_tiles), ..CUDA_TILES }
+    }
+
+    fn peak_products(&self) -> PeakProducts {
+        let has_tiles = self.architecture >= TILES_ARCHITECTURE;
+        if has_tiles { PeakProducts::Tiles } else { PeakProducts::Dots }
     }
 
     fn create_buffer(&mut self, what: &'static str, bytes: u64) -> Result<CudaBuffer, OpsError> {

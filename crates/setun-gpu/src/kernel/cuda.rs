@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use setun_ops::{CacheElement, op::Activation};
 use setun_shaders::cuda_parts as parts;
 
-use super::{ChunkLaunches, Input, Kernel, Product, SLICE_TOKENS, Table, Tiles};
+use super::{ChunkLaunches, Input, Kernel, PeakProducts, Product, SLICE_TOKENS, Table, Tiles};
 
 /// What blocks of the CUDA kernels take together.
 pub const CUDA_TILES: Tiles = Tiles {
@@ -75,7 +75,7 @@ impl Kernel {
             Self::TernaryMatmul(_) | Self::Gate(..) => PRODUCT_LANES,
             Self::Head { .. } => HEAD_LANES,
             Self::RopeAppend(_) => 128,
-            Self::RmsNorm | Self::Quantize | Self::Argmax => 256,
+            Self::RmsNorm | Self::Quantize | Self::Argmax | Self::Peak(_) => 256,
             Self::Attention { chunks: true, .. } => CHUNK_LANES,
             Self::Attention { chunks: false, .. } => 256,
             Self::TopLogits => 1024,
@@ -130,6 +130,8 @@ impl Kernel {
                 all
             }
             Self::TopLogits | Self::Argmax => vec![parts::LANES],
+            Self::Peak(PeakProducts::Dots) => vec![parts::PEAK_DOTS],
+            Self::Peak(PeakProducts::Tiles) => vec![parts::MMA, parts::PEAK_TILES],
         }
     }
 }

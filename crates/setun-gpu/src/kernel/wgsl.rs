@@ -93,6 +93,7 @@ impl Kernel {
                 .collect(),
             Self::TernaryMatmul(product) => product.parts(language),
             Self::HeadNorm => vec![parts::LANES],
+            Self::Peak(_) => vec![language.dot.part()],
             Self::TopLogits => reduction.over_lanes(),
             // Lanes agree several times, with nothing to wait for between two.
             Self::Argmax => vec![parts::LANES_WORDS_SHARED],
@@ -127,6 +128,15 @@ impl Kernel {
     }
 }
 
+impl Dot {
+    fn part(self) -> &'static str {
+        match self {
+            Self::Packed => parts::DOT_PACKED,
+            Self::Shifts => parts::DOT_SHIFTS,
+        }
+    }
+}
+
 impl Reduction {
     fn over_lanes(self) -> Vec<&'static str> {
         match self {
@@ -138,11 +148,7 @@ impl Reduction {
 
 impl Product {
     fn parts(self, language: Language) -> Vec<&'static str> {
-        let dot = match language.dot {
-            Dot::Packed => parts::DOT_PACKED,
-            Dot::Shifts => parts::DOT_SHIFTS,
-        };
-        let mut all = vec![parts::LINEAR, dot];
+        let mut all = vec![parts::LINEAR, language.dot.part()];
         all.extend(match (self.input, self.grouped, language.reduction) {
             (Input::Tiles, ..) => vec![parts::PRODUCTS_TILES],
             // A group's scale is a float: products of groups are added up in one order.

@@ -247,6 +247,23 @@ impl Executor for Wgpu {
         self.count(bytes)
     }
 
+    /// In one submission, with nothing to wait for between two.
+    fn copy_times(
+        &mut self,
+        from: &wgpu::Buffer,
+        to: &wgpu::Buffer,
+        bytes: u64,
+        times: u32,
+    ) -> Result<(), OpsError> {
+        self.submit_played();
+        let mut encoder = self.device.create_command_encoder(&<_>::default());
+        for _ in 0..times {
+            encoder.copy_buffer_to_buffer(from, 0, to, 0, bytes);
+        }
+        self.queue.submit([encoder.finish()]);
+        self.check()
+    }
+
     fn compile(&mut self, kernels: &[Kernel]) -> Result<(), OpsError> {
         let (device, language) = (self.device.clone(), self.language);
         self.kernels.start(kernels, move |kernel| compile(&device, kernel, language));

@@ -5,9 +5,11 @@ mod executor;
 
 use executor::Emulated;
 use setun_gpu::{
-    Fusion, GpuBackend,
-    kernel::{Input, Kernel, Product},
-    launch::Launch,
+    Executor, Fusion, GpuBackend,
+    executor::Bound,
+    kernel::{Input, Kernel, PeakProducts, Product},
+    launch::{Launch, When},
+    peak,
 };
 use setun_ops::{
     Backend,
@@ -104,6 +106,36 @@ fn multi_step_equals_single_steps() {
         let case = setun_parity::multi_step(seed, steps);
         block_on(case.compare_multi_step(&mut backend, steps))
             .unwrap_or_else(|error| panic!("seed {seed}, {steps} steps: {error}"));
+    }
+}
+
+/// What a device's peak is measured of is computed, and not left out.
+#[test]
+fn sums_of_the_peak_are_those_of_its_definition() {
+    let mut device = Emulated::default();
+    for products in [PeakProducts::Dots, PeakProducts::Tiles] {
+        for rounds in [1, 7] {
+            let bytes = u64::from(2 * 4 * peak::LANES);
+            let buffers = ["no step's inputs", "sums"]
+                .map(|what| device.create_buffer(what, bytes).expect("memory"));
+            let sums = buffers[1].clone();
+            let launch = Bound {
+                kernel: Kernel::Peak(products),
+                shape: &[rounds, peak::CODES, peak::ACTIVATIONS],
+                buffers: buffers.to_vec(),
+                grid: [2, 1, 1],
+                when: When::Always,
+            };
+            let list = device.record(&[launch]).expect("a list");
+            device.play(&list, 1).expect("it ran");
+            let mut found = vec![0; 2 * peak::LANES as usize];
+            let bytes = bytemuck::cast_slice_mut(&mut found);
+            block_on(device.read(&sums, 0, bytes)).expect("sums");
+            for (lane, found) in (0..).zip(found) {
+                let expected = peak::sum(products, lane % peak::LANES, rounds);
+                assert_eq!(found, expected, "{products:?}, {rounds} rounds, lane {lane}");
+            }
+        }
     }
 }
 

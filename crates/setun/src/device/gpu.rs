@@ -7,6 +7,8 @@ use setun_gpu::Cuda;
 #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
 use setun_gpu::{Adapter, Api};
 use setun_gpu::{Executor, GpuBackend, GpuError, PRECOMPILED_ROWS, SelfTestError, kernel::Table};
+#[cfg(not(target_family = "wasm"))]
+use setun_gpu::{Limits, MAX_COPY_BYTES};
 use setun_model::{
     MaybeSendBackend, ModelError,
     plan::{HeadOutput, model_plan},
@@ -30,6 +32,13 @@ use crate::{error::Error, header::ModelHeader};
 /// The place of the device among those of CUDA.
 #[cfg(feature = "cuda")]
 const FIRST: usize = 0;
+
+/// Bytes that a software adapter copies at once, whose memory is the host's.
+#[cfg(all(
+    not(target_family = "wasm"),
+    any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu")
+))]
+const SOFTWARE_COPY_BYTES: u64 = 1 << 26;
 
 /// What is wanted of a device beside that it computes as it should.
 #[derive(Clone, Copy)]
@@ -135,6 +144,42 @@ fn devices_of(api: GpuApi) -> Vec<DeviceInfo> {
         return adapters.map(|found| info(found.name, found.is_best, found.is_software)).collect();
     }
     vec![]
+}
+
+/// Measures the best GPU that an interface reaches: how fast it copies, and how fast it multiplies
+/// integers. It takes 2 GiB of its memory, where it has them; a software adapter's copies are 64
+/// MiB each.
+///
+/// # Errors
+///
+/// If this build or machine has none, or it cannot do what it is asked.
+#[cfg(not(target_family = "wasm"))]
+pub fn gpu_limits(api: GpuApi) -> Result<Limits, Error> {
+    let found = limits_of(api);
+    found.map_err(|refusal| refusal.into_error(api))
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn limits_of(api: GpuApi) -> Result<Limits, Refusal> {
+    #[cfg(feature = "cuda")]
+    if api == GpuApi::Cuda {
+        let mut device = Cuda::new(FIRST).map_err(Refusal::Absent)?;
+        let level = device.adapter().to_owned();
+        let measured = pollster::block_on(Limits::measure(&mut device, MAX_COPY_BYTES));
+        return measured.map_err(|error| Refusal::Device(level, error));
+    }
+    #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
+    if let Some(by) = by_wgpu(api) {
+        let adapter = pollster::block_on(Adapter::find(by)).map_err(Refusal::Absent)?;
+        let bytes = if adapter.is_software() { SOFTWARE_COPY_BYTES } else { MAX_COPY_BYTES };
+        let level = adapter.name().to_owned();
+        let opened = pollster::block_on(adapter.open());
+        let mut device = opened.map_err(|error| Refusal::Failed(level, error.to_string()))?;
+        let level = device.adapter().to_owned();
+        let measured = pollster::block_on(Limits::measure(&mut device, bytes));
+        return measured.map_err(|error| Refusal::Device(level, error));
+    }
+    Err(Refusal::Absent(GpuError::NotBuilt { wanted: api.name() }))
 }
 
 /// The interface as `wgpu` knows it; none of CUDA, and of those that this build lacks.

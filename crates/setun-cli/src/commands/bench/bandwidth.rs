@@ -3,7 +3,9 @@
 use std::{hint::black_box, thread, time::Instant};
 
 use fearless_simd::{Level, dispatch, prelude::*, u32x16};
-use setun::ops::aligned::Aligned;
+use setun::{DeviceKind, ops::aligned::Aligned};
+
+use crate::error::CliError;
 
 /// Words of the buffer: far more than any cache, and at least 10⁹ bytes.
 const WORDS: usize = 1 << 28;
@@ -33,9 +35,25 @@ enum Pattern {
     Streams,
 }
 
+/// What bounds a device: the bandwidth of its memory in 10⁹ bytes a second, and of a GPU its peak of
+/// integer products in 10¹² operations a second.
+pub(super) fn of_device(
+    device: DeviceKind,
+    threads: usize,
+) -> Result<(Option<f64>, Option<f64>), CliError> {
+    match device {
+        #[cfg(feature = "gpu")]
+        DeviceKind::Gpu(api) => {
+            let limits = setun::gpu_limits(api)?;
+            Ok((Some(limits.copy_gb_per_second), Some(limits.tera_operations_per_second)))
+        }
+        _ => Ok((measure(threads), None)),
+    }
+}
+
 /// Reads over 10⁹ bytes by several threads in three patterns; the best speed, in 10⁹ bytes a
 /// second. None where the memory for it cannot be had.
-pub(super) fn measure(threads: usize) -> Option<f64> {
+fn measure(threads: usize) -> Option<f64> {
     let buffer = Aligned::filled(1_u32, WORDS).ok()?; // touches every page
     let bytes = size_of_val(&*buffer);
     let mut best = f64::INFINITY;

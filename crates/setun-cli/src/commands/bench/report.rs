@@ -26,6 +26,8 @@ pub(super) struct Report {
     pub(super) repeats: usize,
     /// Of all generated tokens, sequence by sequence.
     pub(super) tokens_hash: String,
+    /// Of the first sequence alone, which is the same in every batch.
+    pub(super) first_tokens_hash: String,
     /// All sequences together; the median.
     pub(super) prefill_tokens_per_second: f64,
     /// All sequences together; the median. None where nothing was decoded after the first token.
@@ -34,9 +36,12 @@ pub(super) struct Report {
     /// by the sequences of the batch. What could not matter and was not read is left out, where
     /// the device reports it (all but `scalar`).
     pub(super) weight_bytes_per_token: u64,
-    /// What memory gives the same threads, in 10⁹ bytes. None where that was not requested, or
-    /// there is not enough of it.
+    /// What memory gives the same threads, of a GPU what its copies read and write together, in 10⁹
+    /// bytes. None where that was not requested, or there is not enough of it.
     pub(super) read_bandwidth_gb_per_second: Option<f64>,
+    /// Of a GPU's products of integers, in 10¹²; a multiply-add is two. None where that was not
+    /// requested, and of a processor.
+    pub(super) peak_tera_operations_per_second: Option<f64>,
     /// None where the system does not report.
     pub(super) peak_rss_bytes: Option<u64>,
     /// What the model keeps in memory.
@@ -105,8 +110,10 @@ impl Report {
         let bandwidth = self.read_bandwidth_gb_per_second;
         let bandwidth =
             bandwidth.map_or_else(String::new, |gb| format!("; memory bandwidth {gb:.1} GB/s"));
+        let peak = self.peak_tera_operations_per_second;
+        let peak = peak.map_or_else(String::new, |peak| format!(", peak {peak:.3} TOPS"));
         format!(
-            "{} on {} ({}), {}; median of {}{bandwidth}",
+            "{} on {} ({}), {}; median of {}{bandwidth}{peak}",
             self.shape,
             self.backend,
             self.level,

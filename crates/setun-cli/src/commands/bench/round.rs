@@ -76,18 +76,27 @@ impl Round {
     /// A number for all tokens, in order: FNV-1a of 64 bits over their little-endian bytes, with
     /// each sequence's length before it.
     pub(super) fn tokens_hash(&self) -> String {
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        let mut take = |number: u32| {
-            for byte in number.to_le_bytes() {
-                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-            }
-        };
-        for sequence in &self.tokens {
-            take(u32::try_from(sequence.len()).unwrap_or(u32::MAX));
-            sequence.iter().copied().for_each(&mut take);
-        }
-        format!("{hash:016x}")
+        hash(&self.tokens)
     }
+
+    /// The same of the first sequence alone.
+    pub(super) fn first_tokens_hash(&self) -> String {
+        hash(&self.tokens[..self.tokens.len().min(1)])
+    }
+}
+
+fn hash(sequences: &[Vec<u32>]) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut take = |number: u32| {
+        for byte in number.to_le_bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    };
+    for sequence in sequences {
+        take(u32::try_from(sequence.len()).unwrap_or(u32::MAX));
+        sequence.iter().copied().for_each(&mut take);
+    }
+    format!("{hash:016x}")
 }
 
 /// What came when.
