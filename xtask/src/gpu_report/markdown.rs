@@ -140,7 +140,7 @@ impl Page<'_> {
             }
             let is_lost = found["program"] == "setun-tests-cuda_lost";
             let said = if is_lost { &found["said"] } else { &found["failures"] };
-            if let Some(said) = said.as_str() {
+            if let Some(said) = said.as_str().filter(|said| !said.is_empty()) {
                 self.gap();
                 self.line(&format!("{}:", word(&found["program"])));
                 self.gap();
@@ -164,7 +164,9 @@ impl Page<'_> {
         for run in list(&self.report["speed"]) {
             let name = format!("{} {}", word(&run["api"]), word(&run["shape"]));
             if run["outcome"] != "ok" {
-                rows.push(vec![name.clone(), word(&run["outcome"])]);
+                let mut row = vec!["-".to_owned(); 8];
+                row[0] = format!("{name}: {}", word(&run["outcome"]));
+                rows.push(row);
             }
             for report in list(&run["reports"]) {
                 rows.push(vec![

@@ -52,7 +52,15 @@ fn result(name: &str, ended: &Ended) -> Value {
         before.split_whitespace().next_back()?.parse().ok()
     };
     let line = ended.stdout.lines().find(|line| line.starts_with("test result: "));
-    let count = |unit| line.and_then(|line| of_line(line, unit));
+    // One that has not ended says it test by test.
+    let ended_with = |end: &str| {
+        let lines = ended.stdout.lines().filter(|line| line.ends_with(end));
+        lines.count() as u64
+    };
+    let count = |unit, end| match line {
+        Some(line) => of_line(line, unit),
+        None => Some(ended_with(end)),
+    };
     let begins = |line: &&str| line.starts_with("skipped:");
     let mut skipped: Vec<&str> = ended.stderr.lines().filter(begins).collect();
     skipped.dedup();
@@ -61,9 +69,9 @@ fn result(name: &str, ended: &Ended) -> Value {
         "program": name,
         "outcome": ended.outcome,
         "seconds": ended.seconds,
-        "passed": count(" passed"),
-        "failed": count(" failed"),
-        "ignored": count(" ignored"),
+        "passed": count(" passed", "... ok"),
+        "failed": count(" failed", "... FAILED"),
+        "ignored": count(" ignored", "... ignored"),
         "skipped": skipped,
         "failures": failures,
         "said": last_lines(&ended.stderr, 8),
@@ -89,7 +97,7 @@ mod tests {
             (&found["skipped"], &found["failures"]),
             (&json!(["skipped: no device"]), &Value::Null)
         );
-        let found = result("x", &ended("exit status: 101", "running 5 tests\n", "panicked\n"));
-        assert_eq!((&found["passed"], &found["failures"]), (&Value::Null, &json!("panicked")));
+        let found = result("x", &ended("signal: 9", "test a ... ok\ntest b ... ", "panicked\n"));
+        assert_eq!((&found["passed"], &found["failures"]), (&json!(1), &json!("panicked")));
     }
 }
