@@ -82,12 +82,14 @@ fn measure(options: &Options, programs: &Programs, runner: &mut Runner) -> Value
     if apis.iter().any(|api| is_cuda(&api)) {
         tests.extend(suites::run(&["setun-gpu-cuda", "setun-tests-cuda"], true, programs, runner));
     }
-    // Of one API all shapes, the fastest first.
-    for api in apis.iter().filter(is_cuda).chain(apis.iter().filter(|api| !is_cuda(api))) {
-        for &shape in speed::shapes(api) {
-            speeds.push(speed::measure(api, shape, programs, runner));
-        }
-    }
+    let mut of_api = |api: &Api, runner: &mut Runner| {
+        let shapes = speed::shapes(api).iter();
+        speeds.extend(shapes.map(|shape| speed::measure(api, shape, programs, runner)));
+    };
+    // CUDA promises the CPU's tokens, so both come before what may take the rest of the time.
+    apis.iter().filter(is_cuda).for_each(|api| of_api(api, runner));
+    let cpu = speed::by_cpu(&apis, programs, runner);
+    apis.iter().filter(|api| !is_cuda(api)).for_each(|api| of_api(api, runner));
     if apis.iter().any(|api| is_cuda(&api)) {
         tests.extend(suites::run(&["setun-tests-cuda_lost"], true, programs, runner));
     }
@@ -96,7 +98,6 @@ fn measure(options: &Options, programs: &Programs, runner: &mut Runner) -> Value
         tests.extend(suites::run(&suites, false, programs, runner));
     }
     let memory_after = machine::used_memory();
-    let cpu = speed::by_cpu(&apis, programs, runner);
     let webgpu = webgpu::measure(options.programs.is_some(), runner);
     json!({
         "minutes": options.minutes,

@@ -196,7 +196,7 @@ impl Page<'_> {
         self.line(
             "Host time: time of a decoded token less that of its operations, which are timed",
         );
-        self.line("in a round of their own, one by one; below zero they overlap otherwise.");
+        self.line("in a round of their own, one by one. It is below zero where a device's clock takes longer than the host.");
         self.line("A sequence has one hash in all batches. CUDA promises the CPU's tokens, others are near.");
         for run in
             list(&self.report["speed"]).iter().filter(|run| run["same_in_every_batch"] == false)

@@ -117,7 +117,7 @@ fn same(reports: &[Value]) -> Option<bool> {
 }
 
 /// Adds what a decoded token takes beside its operations. These are timed in a round of their own,
-/// one after the other, so that it is below zero where they overlap in the other rounds.
+/// one after the other, so that it is below zero where the clock takes longer than the host.
 fn with_host_time(mut report: Value) -> Value {
     let decode = &report["profile"]["decode"];
     let ops = decode["ops"].as_array().map(Vec::as_slice).unwrap_or_default();

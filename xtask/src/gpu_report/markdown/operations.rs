@@ -10,7 +10,8 @@ const PHASES: [&str; 2] = ["decode", "prefill"];
 /// A table for each run and phase: the operations, and the batches side by side.
 pub(super) fn write(page: &mut Page<'_>) {
     page.part("Operations");
-    page.line("Shares are those of the copies' bandwidth and of the peak of integer products.");
+    page.line("Shares are those of the copies' bandwidth and of the peak of integer products, by the same API.");
+    page.line("They are above 100 % where kernels read faster than the API copies.");
     let report = page.report;
     for run in list(&report["speed"]) {
         let limits = &report["limits"][word(&run["api"])];
