@@ -2,11 +2,13 @@
 //! `cargo bench -p setun-serve --bench http`.
 //!
 //! Rounds with and without HTTP take turns. Clients, server and engine share the machine. A last
-//! part opens 1,000 streams at once, without and with clients that misbehave.
+//! part opens 1,000 streams at once, in turn without and with clients that misbehave;
+//! `SETUN_CROWDS` is the number of these crowds.
 
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
 use std::{
+    env,
     error::Error,
     fs,
     net::SocketAddr,
@@ -35,6 +37,9 @@ const ROUNDS: usize = 15;
 const CROWD: usize = 1000;
 const CROWD_TOKENS: usize = 40;
 
+/// How often they are opened after the first time.
+const CROWDS: usize = 6;
+
 fn main() -> Outcome<()> {
     let engine = Engine::builder(Model::embedded()?).threads(1);
     let engine = engine.max_concurrent(CROWD).build()?;
@@ -43,16 +48,13 @@ fn main() -> Outcome<()> {
     for streams in [1, 4, 16] {
         runtime.block_on(compare(&engine, address, streams))?;
     }
+    let crowds = env::var("SETUN_CROWDS").map_or(Ok(CROWDS), |number| number.parse())?;
     runtime.block_on(crowd(address, false))?; // what is allocated once
-    let before = resources();
-    for has_bad in [false, true, false, true, false, true] {
-        runtime.block_on(crowd(address, has_bad))?;
+    print_resources();
+    for number in 0..crowds {
+        runtime.block_on(crowd(address, number % 2 == 1))?;
+        print_resources();
     }
-    let after = resources();
-    println!(
-        "memory {:.1} to {:.1} MB, descriptors {} to {}",
-        before.0, after.0, before.1, after.1
-    );
     Ok(())
 }
 
@@ -165,13 +167,13 @@ async fn event_times(address: SocketAddr, tokens: usize, events: usize) -> Outco
     }
 }
 
-/// Resident memory in MB, and open descriptors, where Linux tells them.
-fn resources() -> (f64, usize) {
+/// Resident memory and open descriptors, clients included, where Linux tells them.
+fn print_resources() {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<f64>().ok());
     let descriptors = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
-    (kilobytes.unwrap_or_default() / 1e3, descriptors)
+    println!("memory {:.1} MB, descriptors {descriptors}", kilobytes.unwrap_or_default() / 1e3);
 }
 
 fn median(mut times: Vec<f64>) -> f64 {

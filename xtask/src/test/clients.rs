@@ -94,7 +94,8 @@ fn test(totals: &mut Totals) -> Result<()> {
     test_description(&command, &model, &packages, totals)
 }
 
-/// Texts of a model with recorded logits, with the cache that they were made with.
+/// Texts of models with recorded logits, with the cache that they were made with. The script starts
+/// the servers of all but the first.
 fn test_evaluation(command: &Path, packages: &Path, totals: &mut Totals) -> Result<()> {
     let folder = root().join(FIXTURE);
     let server = Server::start(command, Some(&folder), &["--kv", "f32"])?;

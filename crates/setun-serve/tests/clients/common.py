@@ -10,9 +10,11 @@ import functools
 import inspect
 import json
 import random
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -173,6 +175,25 @@ def drawn_calls(context: Context) -> Iterator[tuple[dict[str, Tool], int, bool]]
     """Tools to call, a seed, and whether the answer is streamed."""
     for index in range(context.calls):
         yield draw_tools(context), context.random.randrange(2**31), index % 2 == 1
+
+
+@contextmanager
+def served(command: str, *options: str | Path) -> Iterator[tuple[str, str]]:
+    """Name and URL of a server of its own. Its end is without an error."""
+    serve = [command, "serve", "--port", "0", *options]
+    with subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr
+        said = [""]
+        try:
+            while not said[-1].startswith("serving "):
+                said.append(server.stderr.readline())
+                assert said[-1], said
+            model, url = said[-1].split()[1::2]
+            yield model, url
+        finally:
+            server.send_signal(signal.SIGTERM)
+        server.stderr.read()
+    assert server.returncode == 0, server.returncode
 
 
 def main(tests: list[Callable[[Context], None]]) -> None:

@@ -5,14 +5,13 @@ Usage: traces.py COMMAND
 
 import base64
 import json
-import signal
-import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import openai
+from common import served
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
@@ -49,16 +48,8 @@ def exported(command: str, use: Any) -> list[Span]:
     """The spans of a server that is used and ended."""
     collector = Collector()
     endpoint = f"http://127.0.0.1:{collector.server_port}"
-    serve = [command, "serve", "--port", "0", "--otlp-endpoint", endpoint]
-    with subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:
-        assert server.stderr
-        model, url = next(line for line in server.stderr if line.startswith("serving ")).split()[1::2]
-        try:
-            use(openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0), model)
-        finally:
-            server.send_signal(signal.SIGTERM)
-        server.stderr.read()
-    assert server.returncode == 0, server.returncode
+    with served(command, "--otlp-endpoint", endpoint) as (model, url):
+        use(openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0), model)
     return [span for request in collector.requests for span in parsed(*request)]
 
 
