@@ -76,8 +76,13 @@ impl Kernel {
             Self::Head { .. } => HEAD_LANES,
             Self::RopeAppend(_) => 128,
             Self::RmsNorm | Self::Quantize | Self::Argmax | Self::Peak(_) => 256,
-            Self::Attention { chunks: true, .. } => CHUNK_LANES,
-            Self::Attention { chunks: false, .. } => 256,
+            Self::Attention { chunks, .. } => {
+                if chunks {
+                    CHUNK_LANES
+                } else {
+                    256
+                }
+            }
             Self::TopLogits => 1024,
         }
     }
