@@ -47,8 +47,9 @@ fn file_name(kernel: Kernel) -> String {
         Kernel::Embed(table) => format!("{table:?}"),
         Kernel::Head { table, columns } => format!("{table:?} rows-{columns}"),
         Kernel::RopeAppend(element) => format!("{element:?}"),
-        Kernel::Attention { element, chunks: false } => format!("{element:?}"),
-        Kernel::Attention { element, chunks: true } => format!("{element:?} chunks"),
+        Kernel::Attention { element, chunks } => {
+            format!("{element:?} {}", if chunks { "chunks" } else { "whole" })
+        }
         Kernel::Peak(products) => format!("{products:?}"),
         Kernel::RmsNorm
         | Kernel::Quantize
