@@ -151,7 +151,7 @@ impl Product {
             }
             Input::Floats { words } => {
                 // A packed row has a vector for 16 words of codes.
-                let most = if words > WIDE_WORDS { MAX_AHEAD_WIDE } else { MAX_AHEAD };
+                let most = if words >= WIDE_WORDS { MAX_AHEAD_WIDE } else { MAX_AHEAD };
                 let ahead = (words / 16).div_ceil(LANES_EACH).min(most / matrices);
                 vec![("COLUMNS", 1), ("WORDS", words), ("AHEAD", ahead)]
             }
