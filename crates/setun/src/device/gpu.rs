@@ -4,11 +4,11 @@ use futures::future::{FutureExt, LocalBoxFuture};
 use setun_engine::{DeviceReport, DeviceVerdict, Error as EngineError, Verdict};
 #[cfg(feature = "cuda")]
 use setun_gpu::Cuda;
+#[cfg(not(target_family = "wasm"))]
+use setun_gpu::Limits;
 #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
 use setun_gpu::{Adapter, Api};
 use setun_gpu::{Executor, GpuBackend, GpuError, PRECOMPILED_ROWS, SelfTestError, kernel::Table};
-#[cfg(not(target_family = "wasm"))]
-use setun_gpu::{Limits, MAX_COPY_BYTES};
 use setun_model::{
     MaybeSendBackend, ModelError,
     plan::{HeadOutput, model_plan},
@@ -165,13 +165,14 @@ fn limits_of(api: GpuApi) -> Result<Limits, Refusal> {
     if api == GpuApi::Cuda {
         let mut device = Cuda::new(FIRST).map_err(Refusal::Absent)?;
         let level = device.adapter().to_owned();
-        let measured = pollster::block_on(Limits::measure(&mut device, MAX_COPY_BYTES));
+        let measured = pollster::block_on(Limits::measure(&mut device, setun_gpu::MAX_COPY_BYTES));
         return measured.map_err(|error| Refusal::Device(level, error));
     }
     #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
     if let Some(by) = by_wgpu(api) {
         let adapter = pollster::block_on(Adapter::find(by)).map_err(Refusal::Absent)?;
-        let bytes = if adapter.is_software() { SOFTWARE_COPY_BYTES } else { MAX_COPY_BYTES };
+        let bytes =
+            if adapter.is_software() { SOFTWARE_COPY_BYTES } else { setun_gpu::MAX_COPY_BYTES };
         let level = adapter.name().to_owned();
         let opened = pollster::block_on(adapter.open());
         let mut device = opened.map_err(|error| Refusal::Failed(level, error.to_string()))?;
