@@ -112,6 +112,7 @@ pub mod cuda_parts {
         FOLD = "fold";
         LANES = "lanes";
         EXP = "exp";
+        SQUARES = "squares";
         INVERSE_RMS = "inverse_rms";
         LINEAR = "linear";
         QUANTIZE_ROW = "quantize_row";

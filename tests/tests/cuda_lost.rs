@@ -2,24 +2,16 @@
 //! device to no other owner in the same one. Nothing where there is no device.
 
 use setun::{
-    Model,
     forward::{
-        Batch, Model as Forward, ModelError, Outputs, PagedCache, RequestedOutput, Transformer,
+        Batch, Model as Forward, ModelError, Outputs, PagedCache, RequestedOutput,
         TransformerOptions,
     },
     ops::OpsError,
 };
 use setun_gpu::{Cuda, Executor, GpuBackend};
-use setun_tests::golden::Golden;
+use setun_tests::{golden::Golden, run::transformer};
 
 const MODEL: &str = "bitnet-h64/packed";
-
-fn transformer(device: Cuda) -> Transformer<GpuBackend<Cuda>> {
-    let model = Model::open(Golden::read(MODEL).folder).expect("a golden model");
-    let (config, weights) = (model.config().clone(), model.weights().clone());
-    let backend = GpuBackend::new(device).expect("memory");
-    Transformer::new(backend, config, weights, TransformerOptions::default()).expect("a model")
-}
 
 #[test]
 fn a_device_that_is_lost_is_an_error() {
@@ -32,7 +24,9 @@ fn a_device_that_is_lost_is_an_error() {
             return;
         }
     };
-    let mut model = transformer(device);
+    let backend = GpuBackend::new(device).expect("memory");
+    let folder = Golden::read(MODEL).folder;
+    let mut model = transformer(folder, backend, TransformerOptions::default());
     let mut cache = PagedCache::new(model.block_positions(), 64);
     let sequence = cache.create();
     let mut step = |model: &mut dyn Forward, position| {

@@ -46,8 +46,8 @@ impl Limits {
     /// # Errors
     ///
     /// If it has not twice the memory of a copy, is lost, or computes wrong sums.
-    pub async fn measure<E: Executor>(executor: &mut E, most_bytes: u64) -> Result<Self, OpsError> {
-        let bytes = most_bytes.min(MAX_COPY_BYTES).min(executor.max_buffer_bytes());
+    pub async fn measure<E: Executor>(executor: &mut E, max_bytes: u64) -> Result<Self, OpsError> {
+        let bytes = max_bytes.min(MAX_COPY_BYTES).min(executor.max_buffer_bytes());
         let copy_gb_per_second = copy(executor, (bytes & !15).max(16)).await?;
         let tera_operations_per_second = products(executor).await?;
         Ok(Self { copy_gb_per_second, tera_operations_per_second })

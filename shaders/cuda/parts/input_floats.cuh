@@ -42,11 +42,10 @@ __device__ __forceinline__ void fours_of(float4 (&fours)[WORDS_EACH], const floa
     }
 }
 
-// 1 / sqrt(fold16(x²) / width + eps), for every thread: `inverse_rms` of what the threads hold.
-__device__ __forceinline__ float inverse_rms_of(const float4 (&x)[WORDS_EACH], u32 width, float eps, u32 lane)
+// `inverse_rms` of what the threads hold.
+__device__ __forceinline__ float inverse_rms_held(const float4 (&x)[WORDS_EACH], u32 width, float eps, u32 lane)
 {
     __shared__ float4 squares[STAGED_WORDS];
-    __shared__ float inverse;
     float sum = 0.0f;
 #pragma unroll
     for (u32 first = 0; first < WORDS_EACH; first += STAGED_WORDS / LANES) {
@@ -56,24 +55,12 @@ __device__ __forceinline__ float inverse_rms_of(const float4 (&x)[WORDS_EACH], u
                 make_float4(x[k].x * x[k].x, x[k].y * x[k].y, x[k].z * x[k].z, x[k].w * x[k].w);
         }
         __syncthreads();
-        if (lane < FOLD) {
-            const u32 begin = first * LANES * 4;
-            const u32 count = begin < width ? min_of(width - begin, STAGED_WORDS * 4) : 0;
-#pragma unroll 16
-            for (u32 i = lane; i < count; i += FOLD) {
-                sum += ((const float*)squares)[i];
-            }
-        }
+        const u32 begin = first * LANES * 4;
+        const u32 count = begin < width ? min_of(width - begin, STAGED_WORDS * 4) : 0;
+        add_squares(sum, (const float*)squares, count, lane);
         __syncthreads();
     }
-    if (lane < 32) {
-        sum = fold_lanes(sum);
-    }
-    if (lane == 0) {
-        inverse = 1.0f / sqrtf(sum / (float)width + eps);
-    }
-    __syncthreads();
-    return inverse;
+    return inverse_rms_of(sum, width, eps, lane);
 }
 
 __device__ __forceinline__ u32 magnitude(float value) { return __float_as_uint(value) & 0x7fffffffu; }
@@ -108,7 +95,7 @@ __device__ __forceinline__ Input make_input(const Shape& shape, const void* x, c
         if (GAINS_AHEAD) {
             fours_of(gains, (const float*)gain, width, lane);
         }
-        const float inverse = inverse_rms_of(fours, width, shape.eps, lane);
+        const float inverse = inverse_rms_held(fours, width, shape.eps, lane);
 #pragma unroll
         for (u32 k = 0; k < WORDS_EACH; k += 1) {
             const float4 own = GAINS_AHEAD ? gains[k] : four_of((const float*)gain, width, lane + k * LANES);

@@ -108,9 +108,15 @@ impl Kernel {
         match self {
             Self::Embed(table) => vec![table.cuda_part()],
             Self::Head { table, .. } => vec![parts::FOLD, table.cuda_part()],
-            Self::RmsNorm | Self::HeadNorm => vec![parts::FOLD, parts::INVERSE_RMS],
+            Self::RmsNorm | Self::HeadNorm => vec![parts::FOLD, parts::SQUARES, parts::INVERSE_RMS],
             Self::Quantize => {
-                vec![parts::FOLD, parts::LANES, parts::INVERSE_RMS, parts::QUANTIZE_ROW]
+                vec![
+                    parts::FOLD,
+                    parts::LANES,
+                    parts::SQUARES,
+                    parts::INVERSE_RMS,
+                    parts::QUANTIZE_ROW,
+                ]
             }
             Self::TernaryMatmul(product) => product.cuda_parts(),
             Self::RopeAppend(CacheElement::F32) => vec![parts::STORE_F32],
@@ -151,8 +157,8 @@ impl Product {
             }
             Input::Floats { words } => {
                 // A packed row has a vector for 16 words of codes.
-                let most = if words >= WIDE_WORDS { MAX_AHEAD_WIDE } else { MAX_AHEAD };
-                let ahead = (words / 16).div_ceil(LANES_EACH).min(most / matrices);
+                let max_ahead = if words >= WIDE_WORDS { MAX_AHEAD_WIDE } else { MAX_AHEAD };
+                let ahead = (words / 16).div_ceil(LANES_EACH).min(max_ahead / matrices);
                 vec![("COLUMNS", 1), ("WORDS", words), ("AHEAD", ahead)]
             }
         }
@@ -164,7 +170,7 @@ impl Product {
             Input::Floats { .. } => vec![
                 parts::FOLD,
                 parts::LANES,
-                parts::INVERSE_RMS,
+                parts::SQUARES,
                 parts::QUANTIZE_ROW,
                 parts::INPUT_FLOATS,
             ],

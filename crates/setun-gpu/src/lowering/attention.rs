@@ -96,9 +96,9 @@ impl<B> Lowering<'_, B> {
                 let chunks = Chunks { count, positions: each, bytes, always: false };
                 (rows <= MAX_SPLIT_ROWS && count > 1).then_some(chunks)
             }
-            ChunkLaunches::Always { positions: least } => {
-                let least = least as usize;
-                let each = positions.div_ceil(MAX_CHUNKS).max(1).next_multiple_of(least);
+            ChunkLaunches::Always { positions: min_positions } => {
+                let min_positions = min_positions as usize;
+                let each = positions.div_ceil(MAX_CHUNKS).max(1).next_multiple_of(min_positions);
                 let count = positions.div_ceil(each);
                 let spans = count * each / SPAN;
                 let floats = count * each + count + spans * (1 + shape.head_dim);
