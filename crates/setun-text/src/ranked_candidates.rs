@@ -1,5 +1,9 @@
 //! The tokens that are left to choose from.
 
+mod nucleus;
+
+use setun_ops::noise::Noise;
+
 use crate::TextError;
 
 /// A token and its logit in one integer whose ascending order is the sampler's order: higher
@@ -84,6 +88,13 @@ impl RankedCandidates {
             self.weights = self.tokens.iter().map(weight).collect();
         }
         (&self.tokens, &self.weights)
+    }
+
+    /// The token with the highest score, and that. The best one goes first, so few others need a
+    /// logarithm.
+    pub(crate) fn draw(&self, noise: Noise) -> Option<(u32, f64)> {
+        let tokens = self.best().into_iter().chain(self.tokens.iter().copied());
+        noise.best(tokens.map(|ranked| (ranked.token(), ranked.logit())))
     }
 
     /// Leaves the `count` best tokens and all that tie with the last of them.

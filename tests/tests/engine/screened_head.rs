@@ -1,7 +1,7 @@
 //! A screened head chooses what a stored one does, on whole models, whatever the sampling.
 
 use proptest::prelude::*;
-use setun::{CacheType, Device, Engine, GenerateOptions, HeadType, Model, Prompt};
+use setun::{CacheType, Device, Engine, GenerateOptions, HeadType, Model, Prompt, SamplingStep};
 use setun_tests::{
     fixture,
     golden::{Golden, MODELS},
@@ -35,9 +35,10 @@ fn outcome(engine: &Engine, prompt: &[u32], options: GenerateOptions) -> Result<
 }
 
 /// Greedily, with penalties, biases and bans, with `top_k`, before a mirostat, too, with few tokens
-/// that are allowed, and with `min_p` alone, which often leaves more tokens than are ranked: hundreds
-/// of steps each.
-fn sampling(seed: u64) -> [GenerateOptions; 10] {
+/// that are allowed, with `min_p` alone, which often leaves more tokens than are ranked, and with a
+/// temperature alone, also where it is high or penalties come before or after it: hundreds of steps
+/// each.
+fn sampling(seed: u64) -> [GenerateOptions; 15] {
     let options = GenerateOptions::new().max_tokens(250).seed(seed);
     [
         options.clone().temperature(0.0),
@@ -62,7 +63,18 @@ fn sampling(seed: u64) -> [GenerateOptions; 10] {
             .typical_p(0.9)
             .mirostat_tau(3.0)
             .mirostat_eta(0.3),
-        options.temperature(0.9).top_p(0.9).allowed_tokens((5..40).collect()),
+        options.clone().temperature(0.9).top_p(0.9).allowed_tokens((5..40).collect()),
+        options.clone().temperature(0.8),
+        options.clone().temperature(1.0).repetition_penalty(1.2).no_repeat_ngram(3),
+        options.clone().temperature(30.0).min_tokens(100),
+        options
+            .clone()
+            .temperature(1.3)
+            .frequency_penalty(0.4)
+            .presence_penalty(0.3)
+            .logit_bias([(9, 1.5), (60, -3.0)])
+            .sampling_order([SamplingStep::FrequencyPenalty, SamplingStep::LogitBias]),
+        options.temperature(1.0).top_p(0.9).repetition_penalty(1.1),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use setun_ops::top_logits::{Ranked, TopLogitsRequest, can_rank};
 
-use super::MAX_CANDIDATES;
+use super::{MAX_CANDIDATES, noisy};
 
 /// Values of tokens that are compared together.
 const SCANNED: usize = 64;
@@ -18,10 +18,15 @@ pub(super) fn candidates(
     let touched = request.touched.len();
     tokens[..touched].copy_from_slice(&request.touched);
     let (_, best) = start(request, out);
+    let places = &mut tokens[touched..][..MAX_CANDIDATES];
+    if let Some(scores) = request.noise {
+        let count = noisy::candidates(scores, request, [lower, upper], best, places);
+        return count.map(|count| touched + count);
+    }
     TopK::of_untouched(best, request, lower);
     // Nothing that is requested lies below either: lower bounds say less than their logits.
     let threshold = best[request.k - 1].logit.max(request.least(best[0].logit));
-    let (places, mut count) = (&mut tokens[touched..][..MAX_CANDIDATES], 0);
+    let mut count = 0;
     untouched(request, upper, threshold, |token, _| {
         if let Some(place) = places.get_mut(count) {
             *place = token;
@@ -41,12 +46,30 @@ pub(super) fn rank_all(request: &TopLogitsRequest, logits: &[f32], out: &mut [Ra
     for (out, &token) in touched.iter_mut().zip(&request.touched) {
         *out = Ranked { token, logit: logits[token as usize] };
     }
-    TopK::of_untouched(best, request, logits);
-    cut(request, best);
+    if let Some(scores) = request.noise {
+        noisy::best_untouched(scores, best, request, logits);
+    } else {
+        TopK::of_untouched(best, request, logits);
+        cut(request, best);
+    }
+}
+
+/// The best of candidates with ascending ids, of those that are requested.
+pub(super) fn rank_candidates(
+    request: &TopLogitsRequest,
+    best: &mut [Ranked],
+    candidates: impl Iterator<Item = (u32, f32)>,
+) {
+    if let Some(scores) = request.noise {
+        noisy::best(scores, best, candidates);
+    } else {
+        TopK::of(best, candidates);
+        cut(request, best);
+    }
 }
 
 /// Leaves those of the `k` best that lie as near to the first as was requested.
-pub(super) fn cut(request: &TopLogitsRequest, best: &mut [Ranked]) {
+fn cut(request: &TopLogitsRequest, best: &mut [Ranked]) {
     let least = request.least(best[0].logit);
     let kept = best.partition_point(|ranked| ranked.logit >= least);
     best[kept..].fill(Ranked::PADDING);
@@ -84,14 +107,14 @@ fn untouched(
 }
 
 /// The best tokens of those shown so far, best first.
-pub(super) struct TopK<'a> {
+struct TopK<'a> {
     ranked: &'a mut [Ranked],
     count: usize,
 }
 
 impl<'a> TopK<'a> {
     /// The best of some tokens with ascending ids, as many as there are places.
-    pub(super) fn of(ranked: &'a mut [Ranked], candidates: impl Iterator<Item = (u32, f32)>) {
+    fn of(ranked: &'a mut [Ranked], candidates: impl Iterator<Item = (u32, f32)>) {
         let mut best = Self { ranked, count: 0 };
         let mut least = f32::NEG_INFINITY;
         for (token, logit) in candidates {

@@ -34,7 +34,7 @@ fn a_row_that_cannot_be_ranked_runs_again_with_all_logits() {
     let tokens = submit(&commands, request(vec![1, 2, 3], 3)).wait().expect("a text").tokens;
     assert_eq!(tokens, [12, 13, 14]);
 
-    let top_logits = TopLogitsRequest { k: 1, within: None, touched: vec![] };
+    let top_logits = TopLogitsRequest { k: 1, touched: vec![], ..<_>::default() };
     // Once it takes all logits, it goes on so for a while.
     let expected = [
         (0, RequestedOutput::Nothing),

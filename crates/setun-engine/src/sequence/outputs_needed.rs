@@ -25,8 +25,8 @@ impl Sequence {
         let needs = self.request.sampler.needs(&step, vocabulary);
         self.constraint = constraint;
         match needs {
-            Needs::TopLogits { k, within, touched } => {
-                RequestedOutput::TopLogits(TopLogitsRequest { k, within, touched })
+            Needs::TopLogits { k, within, noise, touched } => {
+                RequestedOutput::TopLogits(TopLogitsRequest { k, within, noise, touched })
             }
             _ => RequestedOutput::Logits,
         }

@@ -1,5 +1,7 @@
 //! Choices from few logits, equal to those from all.
 
+use setun_ops::{noise::precedes, top_logits::NoisyScores};
+
 use super::{Choice, Sampler, changes::distinct, ids};
 use crate::{
     SamplerState, SamplingStep, Step, TextError,
@@ -19,6 +21,8 @@ pub enum Needs {
         k: usize,
         /// How far below the best of these the others may lie, where not all `k` are needed.
         within: Option<f32>,
+        /// What "best" means, if not the highest logits.
+        noise: Option<NoisyScores>,
         /// The ids that are requested in any case, ascending: those that a penalty, a bias or a ban
         /// changes, or all that are allowed where these are few.
         touched: Vec<u32>,
@@ -49,6 +53,8 @@ enum Cut {
     TopK,
     /// `min_p` leaves few.
     MinP,
+    /// The one with the best score is taken.
+    Draw,
 }
 
 impl Sampler {
@@ -60,8 +66,8 @@ impl Sampler {
         let few = self.few_allowed(step);
         let (changed, mut dropped) = self.touched(step);
         dropped.retain(is_known);
-        let (k, within, touched) = match (self.cut(), few) {
-            (_, Some(few)) => (1, None, few.into_iter().filter(is_known).collect::<Vec<_>>()),
+        let (k, within, touched) = match (self.cut(), &few) {
+            (_, Some(few)) => (1, None, few.iter().copied().filter(is_known).collect::<Vec<_>>()),
             (None, None) => return Needs::All,
             (Some(cut), None) => {
                 let (k, within) = self.most(cut, step);
@@ -69,9 +75,11 @@ impl Sampler {
             }
         };
         let touched = distinct(&touched);
+        let is_drawn = few.is_none() && self.cut() == Some(Cut::Draw);
+        let noise = is_drawn.then(|| self.scores(step));
         let is_few = touched.len().saturating_add(k) <= vocabulary / RANKED_SHARE;
         if changed.iter().all(is_known) && is_few {
-            Needs::TopLogits { k, within, touched }
+            Needs::TopLogits { k, within, noise, touched }
         } else {
             Needs::All
         }
@@ -85,7 +93,8 @@ impl Sampler {
     ///
     /// `ranked` holds (id, logit): first the touched tokens, ascending by id, then the `k` best
     /// others, best first and ties by the lower id, without those that lie farther below the
-    /// best of them, in `f32`, than was requested. No logit of any other token may exceed a
+    /// best of them, in `f32`, than was requested. Where noise was requested, the best are those
+    /// with the highest scores. No logit of any other token may exceed a
     /// magnitude of 2^64.
     ///
     /// # Errors
@@ -145,6 +154,12 @@ impl Sampler {
                 list.tokens().len() >= count
                     && worst.is_some_and(|worst| worst > last_logit / self.divisor())
             }
+            Some(Cut::Draw) => {
+                let scores = self.scores(step);
+                let drawn = list.draw(scores.noise);
+                let last = (last, scores.score(last, last_logit));
+                drawn.is_some_and(|drawn| !precedes(last, drawn))
+            }
             Some(Cut::MinP) => {
                 let unseen = self.max_unseen(self.others(ranked, step), step);
                 f64::from(unseen) < min_logit(best.logit(), self.options.min_p)
@@ -166,7 +181,7 @@ impl Sampler {
     fn most(&self, cut: Cut, step: &Step<'_>) -> (usize, Option<f32>) {
         let masked = if self.is_masked(step) { MASKED } else { 0 };
         match cut {
-            Cut::Greedy => (1 + masked, None),
+            Cut::Greedy | Cut::Draw => (1 + masked, None),
             Cut::TopK => (self.options.top_k.saturating_add(SPARE + masked), None),
             Cut::MinP => (MIN_P_TOKENS, self.within(step)),
         }
@@ -198,10 +213,16 @@ impl Sampler {
     fn cut(&self) -> Option<Cut> {
         match self.steps.get(self.ahead) {
             None if self.is_greedy() => Some(Cut::Greedy),
+            None => Some(Cut::Draw),
             Some(SamplingStep::TopK) => Some(Cut::TopK),
             Some(SamplingStep::MinP) => Some(Cut::MinP),
             _ => None,
         }
+    }
+
+    /// The scores of tokens that are not touched, of their logits.
+    fn scores(&self, step: &Step<'_>) -> NoisyScores {
+        NoisyScores { noise: step.draw.noise(), temperature: self.divisor() }
     }
 
     /// The temperature before the cut.

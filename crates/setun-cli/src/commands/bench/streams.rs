@@ -38,7 +38,9 @@ struct Report {
     streams: usize,
     /// Of all streams together, greedy.
     decode_tokens_per_second: f64,
-    /// With sampling that needs all logits.
+    /// Drawn at a temperature of 0.8.
+    drawn_tokens_per_second: f64,
+    /// Drawn at a temperature of 0.8 with a `top_p` of 0.95, which needs all logits.
     sampled_tokens_per_second: f64,
     /// Rows of a prompt a second, as many a step as there are streams, whose next tokens are all
     /// wanted, greedy.
@@ -97,14 +99,15 @@ fn measure(
     let (prompt, generate) = (to_usize(args.prompt), to_usize(args.generate));
     let prompts = round::prompts(engine.vocab_size(), prompt, streams);
     let greedy = || GenerateOptions::new().temperature(0.0);
-    let sampled = || {
-        let mut options = GenerateOptions::new().temperature(1.0).seed(1);
-        options.top_p = Some(0.95);
+    let sampled = |top_p| {
+        let mut options = GenerateOptions::new().temperature(0.8).seed(1);
+        options.top_p = Some(top_p);
         (options.top_k, options.min_p) = (Some(0), Some(0.0));
         options
     };
     let mut progress = Progress::new();
-    let (mut plain, mut drawn, mut wanted, mut headless) = (vec![], vec![], vec![], vec![]);
+    let (mut plain, mut drawn, mut sums) = (vec![], vec![], vec![]);
+    let (mut wanted, mut headless) = (vec![], vec![]);
     let mut computed = 0.0;
     for repeat in 0..=args.repeat {
         progress.show(|| format!("{streams} streams: {repeat} of {}", args.repeat));
@@ -120,17 +123,21 @@ fn measure(
         }
         let found = round::run_with(engine, &prompts, &greedy(), generate)?;
         engine.reset_prefix_cache()?;
-        let other = round::run_with(engine, &prompts, &sampled(), generate)?;
+        let one = round::run_with(engine, &prompts, &sampled(1.0), generate)?;
+        engine.reset_prefix_cache()?;
+        let other = round::run_with(engine, &prompts, &sampled(0.95), generate)?;
         let [all, none] = steps.measure(streams, prompt)?;
         plain.extend(found.decode_tokens_per_second);
-        drawn.extend(other.decode_tokens_per_second);
+        drawn.extend(one.decode_tokens_per_second);
+        sums.extend(other.decode_tokens_per_second);
         wanted.push(all);
         headless.push(none);
     }
     Ok(Report {
         streams,
         decode_tokens_per_second: decode_median(plain)?,
-        sampled_tokens_per_second: decode_median(drawn)?,
+        drawn_tokens_per_second: decode_median(drawn)?,
+        sampled_tokens_per_second: decode_median(sums)?,
         prefill_rows_per_second: decode_median(wanted)?,
         headless_rows_per_second: decode_median(headless)?,
         computed_by_needed: computed,
@@ -204,13 +211,24 @@ impl Steps {
 }
 
 fn reports_table(reports: &[Report]) -> String {
-    let title = ["streams", "greedy tokens/s", "of prefill", "sampled", "of headless", "computed"];
+    let title = [
+        "streams",
+        "greedy tokens/s",
+        "of prefill",
+        "temperature",
+        "of greedy",
+        "with top_p",
+        "of headless",
+        "computed",
+    ];
     let share = |part: f64, whole: f64| format!("{:.0} %", 100.0 * part / whole);
     let row = |report: &Report| {
         vec![
             report.streams.to_string(),
             format!("{:.1}", report.decode_tokens_per_second),
             share(report.decode_tokens_per_second, report.prefill_rows_per_second),
+            format!("{:.1}", report.drawn_tokens_per_second),
+            share(report.drawn_tokens_per_second, report.decode_tokens_per_second),
             format!("{:.1}", report.sampled_tokens_per_second),
             share(report.sampled_tokens_per_second, report.headless_rows_per_second),
             format!("{:.3}", report.computed_by_needed),
