@@ -25,6 +25,10 @@ impl Sequence {
         let needs = self.request.sampler.needs(&step, vocabulary);
         self.constraint = constraint;
         match needs {
+            // Samples that wait for the prompt take their first tokens from this row, each by noise of its own.
+            Needs::TopLogits { noise: Some(_), .. } if self.has_samples() => {
+                RequestedOutput::Logits
+            }
             Needs::TopLogits { k, within, noise, touched } => {
                 RequestedOutput::TopLogits(TopLogitsRequest { k, within, noise, touched })
             }
