@@ -53,6 +53,7 @@ impl Noise {
     /// The score of a token: its logit and its noise. The higher the logit, the higher the score,
     /// or it is the same.
     #[must_use]
+    #[inline(never)] // two logarithms, for few tokens
     pub fn score(self, token: u32, logit: f32) -> f64 {
         f64::from(logit) + gumbel(self.bits(token))
     }
@@ -62,20 +63,6 @@ impl Noise {
     #[inline]
     pub fn score_bound(self, token: u32, logit: f32) -> f64 {
         f64::from(logit) + gumbel_bound(self.bits(token))
-    }
-
-    /// The best token and its score, or none of none. It is found sooner where good ones come first.
-    #[must_use]
-    pub fn best(self, tokens: impl IntoIterator<Item = (u32, f32)>) -> Option<(u32, f64)> {
-        let mut best: Option<(u32, f64)> = None;
-        for (token, logit) in tokens {
-            let is_possible = |(_, score)| self.score_bound(token, logit) >= score;
-            if best.is_none_or(is_possible) {
-                let new = (token, self.score(token, logit));
-                best = best.filter(|&old| !precedes(new, old)).or(Some(new));
-            }
-        }
-        best
     }
 }
 
@@ -157,33 +144,5 @@ mod tests {
         // Standard deviations of these estimates: 0.003 and 0.008.
         assert!((mean - 0.577_216).abs() < 0.015, "{mean}");
         assert!((variance - 1.644_934).abs() < 0.04, "{variance}");
-    }
-
-    #[test]
-    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
-    fn the_best_is_that_of_all_scores_in_any_order() {
-        for key in 0..500 {
-            let noise = Noise::new(key);
-            let logit = |token: u32| match key % 3 {
-                0 => 0.0,
-                1 => (scramble(key ^ u64::from(token)) % 64) as f32 / 8.0,
-                _ => token as f32 / 16.0,
-            };
-            let all: Vec<(u32, f32)> = (0..400).map(|token| (token, logit(token))).collect();
-            let scored = all.iter().map(|&(token, logit)| (token, noise.score(token, logit)));
-            let best = scored.reduce(|a, b| if precedes(b, a) { b } else { a });
-            assert_eq!(noise.best(all.iter().copied()), best);
-            assert_eq!(noise.best(all.iter().rev().copied()), best);
-        }
-        assert_eq!(Noise::new(0).best([]), None);
-    }
-
-    /// Noise far below a logit's last place makes scores tie.
-    #[test]
-    fn of_equal_scores_the_lower_id_comes_first() {
-        let noise = Noise::new(3);
-        for tokens in [[(4, 1e30), (9, 1e30)], [(9, 1e30), (4, 1e30)]] {
-            assert_eq!(noise.best(tokens), Some((4, f64::from(1e30_f32))));
-        }
     }
 }

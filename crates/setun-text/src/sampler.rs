@@ -311,17 +311,17 @@ impl Sampler {
             return Ok(Choice { token: remaining.best()?.token() });
         }
         let mut list = remaining.list()?;
-        let (token, _) = list.draw(draw.noise()).ok_or(TextError::NoTokenLeft)?;
+        let (drawn, _) = list.draw(draw.noise(), None).ok_or(TextError::NoTokenLeft)?;
         if self.has_state() {
             let (tokens, weights) = list.weighted();
             let total: f64 = weights.iter().sum();
-            let drawn = tokens.iter().zip(weights).find(|(ranked, _)| ranked.token() == token);
-            let (_, &weight) = drawn.ok_or(TextError::NoTokenLeft)?;
+            let weight = tokens.iter().zip(weights).find(|(ranked, _)| **ranked == drawn);
+            let (_, &weight) = weight.ok_or(TextError::NoTokenLeft)?;
             let target = f64::from(self.options.mirostat_tau);
             let surprise = filters::surprise(weight, total);
             state.surprised(surprise, target, f64::from(self.options.mirostat_eta));
         }
-        Ok(Choice { token })
+        Ok(Choice { token: drawn.token() })
     }
 }
 

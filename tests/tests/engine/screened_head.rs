@@ -1,7 +1,12 @@
 //! A screened head chooses what a stored one does, on whole models, whatever the sampling.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
-use setun::{CacheType, Device, Engine, GenerateOptions, HeadType, Model, Prompt, SamplingStep};
+use setun::{
+    CacheType, Device, Engine, GenerateOptions, GenerationStream, HeadType, Model, Prompt,
+    SamplingStep,
+};
 use setun_tests::{
     fixture,
     golden::{Golden, MODELS},
@@ -145,6 +150,26 @@ fn mixed_batches_are_the_same() {
     for (thread, alone) in threads.into_iter().zip(alone) {
         let done = thread.join().expect("no panic").expect("no error");
         assert_eq!(Ok(done.tokens), alone);
+    }
+}
+
+/// Samples of one prompt take their first tokens from one row, each with noise of its own.
+#[test]
+fn samples_are_the_same() {
+    let [stored, screened] = both(stories, &Device::Cpu);
+    for seed in 0..4 {
+        let options = GenerateOptions::new().max_tokens(12).seed(seed);
+        for options in [options.clone().temperature(1.5), options.temperature(1.0).top_k(9)] {
+            let samples = |engine: &Engine| {
+                let streams = engine.generate_many("One day", options.clone(), 6);
+                let tokens = |stream: GenerationStream| stream.wait().expect("a text").tokens;
+                streams.expect("streams").into_iter().map(tokens).collect::<Vec<_>>()
+            };
+            let expected = samples(&stored);
+            let first: BTreeSet<u32> = expected.iter().map(|tokens| tokens[0]).collect();
+            assert!(first.len() > 1, "all begin with the same token: {expected:?}");
+            assert_eq!(samples(&screened), expected, "{options:?}");
+        }
     }
 }
 

@@ -56,26 +56,11 @@ pub(super) fn candidates(
 pub(super) fn best(
     scores: NoisyScores,
     ranked: &mut [Ranked],
-    tokens: impl Iterator<Item = (u32, f32)>,
+    tokens: &mut dyn Iterator<Item = (u32, f32)>,
 ) {
     let mut best = TopScores::new(scores, ranked);
     for (token, logit) in tokens {
         best.show(token, logit);
-    }
-}
-
-/// The best of the tokens that a request does not name.
-pub(super) fn best_untouched(
-    scores: NoisyScores,
-    ranked: &mut [Ranked],
-    request: &TopLogitsRequest,
-    logits: &[f32],
-) {
-    let mut best = TopScores::new(scores, ranked);
-    for (token, &logit) in (0..=u32::MAX).zip(logits) {
-        if best.may_reach(token, logit) && request.touched.binary_search(&token).is_err() {
-            best.show(token, logit);
-        }
     }
 }
 

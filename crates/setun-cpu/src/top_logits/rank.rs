@@ -47,7 +47,9 @@ pub(super) fn rank_all(request: &TopLogitsRequest, logits: &[f32], out: &mut [Ra
         *out = Ranked { token, logit: logits[token as usize] };
     }
     if let Some(scores) = request.noise {
-        noisy::best_untouched(scores, best, request, logits);
+        let is_other = |&(token, _): &(u32, f32)| request.touched.binary_search(&token).is_err();
+        let all = (0..=u32::MAX).zip(logits.iter().copied());
+        noisy::best(scores, best, &mut all.filter(is_other));
     } else {
         TopK::of_untouched(best, request, logits);
         cut(request, best);
@@ -58,10 +60,10 @@ pub(super) fn rank_all(request: &TopLogitsRequest, logits: &[f32], out: &mut [Ra
 pub(super) fn rank_candidates(
     request: &TopLogitsRequest,
     best: &mut [Ranked],
-    candidates: impl Iterator<Item = (u32, f32)>,
+    mut candidates: impl Iterator<Item = (u32, f32)>,
 ) {
     if let Some(scores) = request.noise {
-        noisy::best(scores, best, candidates);
+        noisy::best(scores, best, &mut candidates);
     } else {
         TopK::of(best, candidates);
         cut(request, best);

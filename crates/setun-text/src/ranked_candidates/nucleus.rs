@@ -32,15 +32,11 @@ impl RankedCandidates {
         let most = share * weights.iter().sum::<f64>();
         let mut end = None; // what is left comes before it
         for _ in 0..DRAWS {
-            let is_left = |ranked: &Ranked| end.is_none_or(|end| *ranked < end);
-            let left = self.tokens.iter().copied().filter(is_left);
-            let pair = |ranked: Ranked| (ranked.token(), ranked.logit());
-            let (token, _) = noise.best([best].into_iter().chain(left).map(pair))?;
-            let drawn = *self.tokens.iter().find(|ranked| ranked.token() == token)?;
+            let (drawn, _) = self.draw(noise, end)?;
             let before = self.tokens.iter().zip(&weights);
             let before: f64 = before.filter(|(ranked, _)| **ranked < drawn).map(|(_, w)| w).sum();
             if drawn == best || before * (1.0 + margin) < most * (1.0 - margin) {
-                return Some(token);
+                return Some(drawn.token());
             }
             if before * (1.0 - margin) < most * (1.0 + margin) {
                 return None;

@@ -78,7 +78,7 @@ fn a_nucleus_is_drawn_from_without_a_sort_as_with_one() {
         let mut list = RankedCandidates::new(ranked(&logits));
         let found = list.draw_top_p(share, noise);
         list.keep_top_p(share);
-        let expected = list.draw(noise).map(|(token, _)| token);
+        let expected = list.draw(noise, None).map(|(drawn, _)| drawn.token());
         assert!(found.is_none() || found == expected, "{found:?}, not {expected:?}: {logits:?}");
         all += 1;
         decided += u32::from(found.is_some());
@@ -92,7 +92,8 @@ fn a_nucleus_whose_edge_is_drawn_is_sorted() {
     let list = RankedCandidates::new(ranked(&[1.0; 4]));
     let drawn = (0..200).map(|index| {
         let noise = Draw { seed: 1, sequence: 0, index }.noise();
-        (list.draw(noise).map(|(token, _)| token), list.draw_top_p(0.5, noise))
+        let of_all = list.draw(noise, None).map(|(drawn, _)| drawn.token());
+        (of_all, list.draw_top_p(0.5, noise))
     });
     let (mut edges, mut others) = (0, 0);
     for (of_all, of_nucleus) in drawn {
@@ -109,6 +110,36 @@ fn a_nucleus_whose_edge_is_drawn_is_sorted() {
         }
     }
     assert!(edges > 20 && others > 20, "{edges}, {others}");
+}
+
+/// Of rows with and without ties, in any order of the list, of all and of those before one.
+#[test]
+#[expect(clippy::cast_precision_loss, reason = "small numbers")]
+fn a_draw_is_the_best_of_all_scores_before_the_end() {
+    for index in 0..500 {
+        let noise = Draw { seed: 7, sequence: 0, index }.noise();
+        let logit = |token: u32| match index % 4 {
+            0 => 0.0,
+            1 => (noise.bits(token) % 64) as f32 / 8.0,
+            2 => token as f32 / 16.0,
+            // The noise lies far below the last place: all scores tie.
+            _ => 1e30,
+        };
+        let logits: Vec<f32> = (0..400).map(logit).collect();
+        let mut list = RankedCandidates::new(ranked(&logits));
+        for end in [None, Some(list.tokens()[index as usize % 400])] {
+            let left = list.tokens().iter().filter(|&&ranked| end.is_none_or(|end| ranked < end));
+            let scored = left.map(|&ranked| (noise.score(ranked.token(), ranked.logit()), ranked));
+            let mut scored: Vec<(f64, Ranked)> = scored.collect();
+            scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.token().cmp(&b.1.token())));
+            let expected = scored.first().map(|&(score, ranked)| (ranked, score));
+            assert_eq!(list.draw(noise, end), expected);
+            list.tokens.reverse();
+            assert_eq!(list.draw(noise, end), expected);
+        }
+    }
+    let noise = Draw::default().noise();
+    assert_eq!(RankedCandidates::new(vec![]).draw(noise, None), None);
 }
 
 proptest! {

@@ -156,9 +156,9 @@ impl Sampler {
             }
             Some(Cut::Draw) => {
                 let scores = self.scores(step);
-                let drawn = list.draw(scores.noise);
                 let last = (last, scores.score(last, last_logit));
-                drawn.is_some_and(|drawn| !precedes(last, drawn))
+                let drawn = list.draw(scores.noise, None);
+                drawn.is_some_and(|(drawn, score)| !precedes(last, (drawn.token(), score)))
             }
             Some(Cut::MinP) => {
                 let unseen = self.max_unseen(self.others(ranked, step), step);
