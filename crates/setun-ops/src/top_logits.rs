@@ -5,10 +5,11 @@
 //! logit lies below `best − within`, `best` being that of the best of those others. Logits are
 //! those of [`head`](crate::head), the difference is one of `f32`. With `noise`, the others are
 //! ranked by (score descending, id ascending) instead, the score being that of the logit divided by
-//! the temperature in `f32`, see [`noise`](crate::noise). A row of the result is
+//! the temperature in `f32`, see [`noise`](crate::noise); the `top` best of the same others by
+//! logit follow them. A row of the result is
 //!
 //! ```text
-//! touched, in their order | the k best others, best first | padding up to the capacity
+//! touched, in their order | the k best others, best first | the top best others | padding up to the capacity
 //! ```
 //!
 //! A row with a logit beyond ±[`MAX_LOGIT`], infinities and NaN included, is not ranked: all of
@@ -91,6 +92,8 @@ pub struct TopLogitsRequest {
     pub within: Option<f32>,
     /// What the others are ranked by, if not by their logits.
     pub noise: Option<NoisyScores>,
+    /// How many of the best by logit follow the `k`, which may be the same tokens; 0 without `noise`.
+    pub top: usize,
     /// Ids whose logits are requested in any case, ascending.
     pub touched: Vec<u32>,
 }
@@ -99,7 +102,7 @@ impl TopLogitsRequest {
     /// Tokens in a ranked row: the capacity that it needs.
     #[must_use]
     pub fn tokens(&self) -> usize {
-        self.touched.len() + self.k
+        self.touched.len() + self.k + self.top
     }
 
     /// The least logit that is requested, where the best of the tokens that are not touched has
@@ -140,20 +143,26 @@ pub fn top_logits_row(
     for (out, &token) in touched.iter_mut().zip(&request.touched) {
         *out = all[token as usize];
     }
-    // Of equal ones the smaller id comes first; −0 becomes 0 to be compared.
-    let score = |ranked: Ranked| match request.noise {
-        Some(noisy) => noisy.score(ranked.token, ranked.logit) + 0.0,
-        None => f64::from(ranked.logit) + 0.0,
-    };
+    let (best, top) = best.split_at_mut(request.k);
     let is_other = |ranked: &&Ranked| request.touched.binary_search(&ranked.token).is_err();
-    let others = all.iter().filter(is_other).map(|&ranked| (score(ranked), ranked));
-    let mut others: Vec<(f64, Ranked)> = others.collect();
-    others.sort_unstable_by(|(a_score, a), (b_score, b)| {
-        b_score.total_cmp(a_score).then(a.token.cmp(&b.token))
-    });
-    let least = request.least(others[0].1.logit);
-    let asked = others.iter().take(request.k).filter(|(_, ranked)| ranked.logit >= least);
-    best.iter_mut().zip(asked).for_each(|(out, (_, ranked))| *out = *ranked);
+    let others = || all.iter().filter(is_other).copied();
+    let by_logit = sorted(others(), |ranked| f64::from(ranked.logit));
+    top.iter_mut().zip(&by_logit).take(request.top).for_each(|(out, ranked)| *out = *ranked);
+    let others = match request.noise {
+        Some(noisy) => sorted(others(), |ranked| noisy.score(ranked.token, ranked.logit)),
+        None => by_logit,
+    };
+    let least = request.least(others[0].logit);
+    let asked = others.iter().take(request.k).filter(|ranked| ranked.logit >= least);
+    best.iter_mut().zip(asked).for_each(|(out, ranked)| *out = *ranked);
+}
+
+/// The highest score first, of equal ones the smaller id; −0 becomes 0 to be compared.
+fn sorted(tokens: impl Iterator<Item = Ranked>, score: impl Fn(Ranked) -> f64) -> Vec<Ranked> {
+    let mut tokens: Vec<Ranked> = tokens.collect();
+    let score = |ranked: &Ranked| score(*ranked) + 0.0;
+    tokens.sort_unstable_by(|a, b| score(b).total_cmp(&score(a)).then(a.token.cmp(&b.token)));
+    tokens
 }
 
 #[cfg(test)]
@@ -211,6 +220,9 @@ mod tests {
                 TopLogitsRequest { k: 4, noise: Some(noisy), touched: vec![3], ..<_>::default() };
             let found = ranked_within(&logits, &request);
             let score = |ranked: &Ranked| noisy.noise.score(ranked.token, ranked.logit / 2.0);
+            let both = TopLogitsRequest { k: 1, top: 2, ..request };
+            let expected = [pair(3, 9.0), found[1], pair(1, 3.0), pair(2, 1.0), Ranked::PADDING];
+            assert_eq!(ranked_within(&logits, &both), expected);
             assert_eq!(found[0], pair(3, 9.0));
             assert!(found[1..].is_sorted_by(|a, b| score(a) > score(b)), "{found:?}");
             assert!(found.iter().all(|ranked| logits[ranked.token as usize] == ranked.logit));

@@ -35,6 +35,9 @@ pub(crate) fn noisy_top_logits(random: &mut Random) -> Case {
                 let noise = Noise::new(random.bits());
                 request.noise = Some(NoisyScores { noise, temperature });
                 request.within = None;
+                // Some of the places go to the best by logit.
+                request.top = random.pick(&[0, request.k / 2, request.k - 1]);
+                request.k -= request.top;
             }
         }
         requests

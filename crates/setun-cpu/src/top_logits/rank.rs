@@ -19,22 +19,31 @@ pub(super) fn candidates(
     tokens[..touched].copy_from_slice(&request.touched);
     let (_, best) = start(request, out);
     let places = &mut tokens[touched..][..MAX_CANDIDATES];
-    if let Some(scores) = request.noise {
-        let count = noisy::candidates(scores, request, [lower, upper], best, places);
-        return count.map(|count| touched + count);
+    let (best, top) = best.split_at_mut(request.k);
+    let (by_score, best) = match request.noise {
+        Some(scores) => (noisy::candidates(scores, request, [lower, upper], best, places)?, top),
+        None => (0, best),
+    };
+    let mut count = by_score;
+    if let Some(last) = best.len().checked_sub(1) {
+        TopK::of_untouched(best, request, lower);
+        // Nothing that is requested lies below either: lower bounds say less than their logits.
+        let threshold = best[last].logit.max(request.least(best[0].logit));
+        untouched(request, upper, threshold, |token, _| {
+            if places[..by_score].binary_search(&token).is_err() {
+                if let Some(place) = places.get_mut(count) {
+                    *place = token;
+                }
+                count += 1;
+            }
+            threshold
+        });
     }
-    TopK::of_untouched(best, request, lower);
-    // Nothing that is requested lies below either: lower bounds say less than their logits.
-    let threshold = best[request.k - 1].logit.max(request.least(best[0].logit));
-    let mut count = 0;
-    untouched(request, upper, threshold, |token, _| {
-        if let Some(place) = places.get_mut(count) {
-            *place = token;
-        }
-        count += 1;
-        threshold
-    });
-    (count <= MAX_CANDIDATES).then_some(touched + count)
+    let listed = places.get_mut(..count)?;
+    if by_score > 0 {
+        listed.sort_unstable();
+    }
+    Some(touched + count)
 }
 
 /// The row of the definition from all logits.
@@ -46,10 +55,14 @@ pub(super) fn rank_all(request: &TopLogitsRequest, logits: &[f32], out: &mut [Ra
     for (out, &token) in touched.iter_mut().zip(&request.touched) {
         *out = Ranked { token, logit: logits[token as usize] };
     }
+    let (best, top) = best.split_at_mut(request.k);
     if let Some(scores) = request.noise {
         let is_other = |&(token, _): &(u32, f32)| request.touched.binary_search(&token).is_err();
         let all = (0..=u32::MAX).zip(logits.iter().copied());
         noisy::best(scores, best, &mut all.filter(is_other));
+        if !top.is_empty() {
+            TopK::of_untouched(top, request, logits);
+        }
     } else {
         TopK::of_untouched(best, request, logits);
         cut(request, best);
@@ -60,10 +73,14 @@ pub(super) fn rank_all(request: &TopLogitsRequest, logits: &[f32], out: &mut [Ra
 pub(super) fn rank_candidates(
     request: &TopLogitsRequest,
     best: &mut [Ranked],
-    mut candidates: impl Iterator<Item = (u32, f32)>,
+    candidates: impl Iterator<Item = (u32, f32)> + Clone,
 ) {
+    let (best, top) = best.split_at_mut(request.k);
     if let Some(scores) = request.noise {
-        noisy::best(scores, best, &mut candidates);
+        noisy::best(scores, best, &mut candidates.clone());
+        if !top.is_empty() {
+            TopK::of(top, candidates);
+        }
     } else {
         TopK::of(best, candidates);
         cut(request, best);
@@ -77,14 +94,14 @@ fn cut(request: &TopLogitsRequest, best: &mut [Ranked]) {
     best[kept..].fill(Ranked::PADDING);
 }
 
-/// An empty row: the places of the touched tokens and those of the best others.
+/// An empty row: the places of the touched tokens and those of the best others, by score and by logit.
 pub(super) fn start<'a>(
     request: &TopLogitsRequest,
     out: &'a mut [Ranked],
 ) -> (&'a mut [Ranked], &'a mut [Ranked]) {
     out.fill(Ranked::PADDING);
     let (touched, rest) = out.split_at_mut(request.touched.len());
-    (touched, &mut rest[..request.k])
+    (touched, &mut rest[..request.k + request.top])
 }
 
 /// Shows the tokens that a request does not name and whose values reach a limit, ascending.

@@ -23,6 +23,8 @@ pub enum Needs {
         within: Option<f32>,
         /// What "best" means, if not the highest logits.
         noise: Option<NoisyScores>,
+        /// How many of the highest logits follow them, where "best" means other ones.
+        top: usize,
         /// The ids that are requested in any case, ascending: those that a penalty, a bias or a ban
         /// changes, or all that are allowed where these are few.
         touched: Vec<u32>,
@@ -44,6 +46,9 @@ const FEW: usize = 1024;
 /// Ranked logits are requested up to this part of the vocabulary: it must be worth it.
 const RANKED_SHARE: usize = 4;
 
+/// Tokens that are requested where `top_p` alone filters: what is drawn is mostly one of them.
+const TOP_P_TOKENS: usize = 64;
+
 /// How the steps that look at all tokens begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cut {
@@ -55,6 +60,8 @@ enum Cut {
     MinP,
     /// The one with the best score is taken.
     Draw,
+    /// The one with the best score is taken of those that `top_p` leaves.
+    TopP,
 }
 
 impl Sampler {
@@ -75,11 +82,16 @@ impl Sampler {
             }
         };
         let touched = distinct(&touched);
-        let is_drawn = few.is_none() && self.cut() == Some(Cut::Draw);
-        let noise = is_drawn.then(|| self.scores(step));
-        let is_few = touched.len().saturating_add(k) <= vocabulary / RANKED_SHARE;
+        let (noise, top) = match self.cut().filter(|_| few.is_none()) {
+            Some(Cut::Draw) => (Some(self.scores(step)), 0),
+            // The weights of tokens that are not allowed do not count.
+            Some(Cut::TopP) if self.is_masked(step) => return Needs::All,
+            Some(Cut::TopP) => (Some(self.scores(step)), TOP_P_TOKENS),
+            _ => (None, 0),
+        };
+        let is_few = touched.len().saturating_add(k + top) <= vocabulary / RANKED_SHARE;
         if changed.iter().all(is_known) && is_few {
-            Needs::TopLogits { k, within, noise, touched }
+            Needs::TopLogits { k, within, noise, top, touched }
         } else {
             Needs::All
         }
@@ -88,14 +100,14 @@ impl Sampler {
     /// The choice that [`sample`](Self::sample) makes of all logits, from those that
     /// [`needs`](Self::needs) requested. None where they do not decide it, because none were
     /// given, more tokens tie at the cut of `top_k` than were requested, `min_p` leaves
-    /// more, or too few of the best are allowed; then all logits are needed, and the state is as
-    /// it was.
+    /// more, what `top_p` leaves hangs on tokens that were not requested, or too few of the best
+    /// are allowed; then all logits are needed, and the state is as it was.
     ///
     /// `ranked` holds (id, logit): first the touched tokens, ascending by id, then the `k` best
     /// others, best first and ties by the lower id, without those that lie farther below the
     /// best of them, in `f32`, than was requested. Where noise was requested, the best are those
-    /// with the highest scores. No logit of any other token may exceed a
-    /// magnitude of 2^64.
+    /// with the highest scores, and those with the highest logits may follow them. No logit of any
+    /// other token may exceed a magnitude of 2^64.
     ///
     /// # Errors
     ///
@@ -160,6 +172,13 @@ impl Sampler {
                 let drawn = list.draw(scores.noise, None);
                 drawn.is_some_and(|(drawn, score)| !precedes(last, (drawn.token(), score)))
             }
+            Some(Cut::TopP) => {
+                let noise = step.draw.noise();
+                let share = f64::from(self.options.top_p);
+                // No other token has a higher logit.
+                let least = last_logit / self.divisor();
+                step.allowed.is_none() && list.leaves_drawn(share, noise, least)
+            }
             Some(Cut::MinP) => {
                 let unseen = self.max_unseen(self.others(ranked, step), step);
                 f64::from(unseen) < min_logit(best.logit(), self.options.min_p)
@@ -181,7 +200,7 @@ impl Sampler {
     fn most(&self, cut: Cut, step: &Step<'_>) -> (usize, Option<f32>) {
         let masked = if self.is_masked(step) { MASKED } else { 0 };
         match cut {
-            Cut::Greedy | Cut::Draw => (1 + masked, None),
+            Cut::Greedy | Cut::Draw | Cut::TopP => (1 + masked, None),
             Cut::TopK => (self.options.top_k.saturating_add(SPARE + masked), None),
             Cut::MinP => (MIN_P_TOKENS, self.within(step)),
         }
@@ -216,6 +235,7 @@ impl Sampler {
             None => Some(Cut::Draw),
             Some(SamplingStep::TopK) => Some(Cut::TopK),
             Some(SamplingStep::MinP) => Some(Cut::MinP),
+            Some(SamplingStep::TopP) if self.steps.len() == self.ahead + 1 => Some(Cut::TopP),
             _ => None,
         }
     }
