@@ -40,15 +40,17 @@ struct Report {
     decode_tokens_per_second: f64,
     /// Drawn at a temperature of 0.8.
     drawn_tokens_per_second: f64,
-    /// Drawn at a temperature of 0.8 with a `top_p` of 0.95, which needs all logits.
+    /// Drawn at a temperature of 0.8 with a `top_p` of 0.95.
     sampled_tokens_per_second: f64,
     /// Rows of a prompt a second, as many a step as there are streams, whose next tokens are all
     /// wanted, greedy.
     prefill_rows_per_second: f64,
     /// The same where nothing is requested of them.
     headless_rows_per_second: f64,
-    /// Rows that were computed, by those that the requests need.
+    /// Rows that were computed, by those that the requests need, greedy.
     computed_by_needed: f64,
+    /// The same with `top_p`: rows whose best logits do not decide are computed again.
+    sampled_computed_by_needed: f64,
 }
 
 /// What streams that begin alike gave.
@@ -108,19 +110,24 @@ fn measure(
     let mut progress = Progress::new();
     let (mut plain, mut drawn, mut sums) = (vec![], vec![], vec![]);
     let (mut wanted, mut headless) = (vec![], vec![]);
-    let mut computed = 0.0;
-    for repeat in 0..=args.repeat {
-        progress.show(|| format!("{streams} streams: {repeat} of {}", args.repeat));
+    let (mut computed, mut sampled_computed) = (0.0, 0.0);
+    // The warm-up.
+    let counted = |options: &GenerateOptions| -> Result<f64, CliError> {
         engine.reset_prefix_cache()?;
         let before = pollster::block_on(engine.metrics())?.rows;
+        round::pass(engine, &prompts, options, (generate, 0))?;
+        let rows = pollster::block_on(engine.metrics())?.rows - before;
+        Ok(ratio(rows, (streams * (prompt + generate - 1)) as u64))
+    };
+    for repeat in 0..=args.repeat {
+        progress.show(|| format!("{streams} streams: {repeat} of {}", args.repeat));
         if repeat == 0 {
-            round::pass(engine, &prompts, &greedy(), (generate, 0))?;
-            let rows = pollster::block_on(engine.metrics())?.rows - before;
-            let needed = streams * (prompt + generate - 1);
-            computed = ratio(rows, needed as u64);
+            computed = counted(&greedy())?;
+            sampled_computed = counted(&sampled(0.95))?;
             steps.measure(streams, prompt)?;
             continue;
         }
+        engine.reset_prefix_cache()?;
         let found = round::run_with(engine, &prompts, &greedy(), generate)?;
         engine.reset_prefix_cache()?;
         let one = round::run_with(engine, &prompts, &sampled(1.0), generate)?;
@@ -141,6 +148,7 @@ fn measure(
         prefill_rows_per_second: decode_median(wanted)?,
         headless_rows_per_second: decode_median(headless)?,
         computed_by_needed: computed,
+        sampled_computed_by_needed: sampled_computed,
     })
 }
 
@@ -218,8 +226,9 @@ fn reports_table(reports: &[Report]) -> String {
         "temperature",
         "of greedy",
         "with top_p",
-        "of headless",
+        "of greedy",
         "computed",
+        "with top_p",
     ];
     let share = |part: f64, whole: f64| format!("{:.0} %", 100.0 * part / whole);
     let row = |report: &Report| {
@@ -230,8 +239,9 @@ fn reports_table(reports: &[Report]) -> String {
             format!("{:.1}", report.drawn_tokens_per_second),
             share(report.drawn_tokens_per_second, report.decode_tokens_per_second),
             format!("{:.1}", report.sampled_tokens_per_second),
-            share(report.sampled_tokens_per_second, report.headless_rows_per_second),
+            share(report.sampled_tokens_per_second, report.decode_tokens_per_second),
             format!("{:.3}", report.computed_by_needed),
+            format!("{:.3}", report.sampled_computed_by_needed),
         ]
     };
     titled(title, reports.iter().map(row))
