@@ -40,10 +40,10 @@ fn outcome(engine: &Engine, prompt: &[u32], options: GenerateOptions) -> Result<
 }
 
 /// Greedily, with penalties, biases and bans, with `top_k`, before a mirostat, too, with few tokens
-/// that are allowed, with `min_p` alone, which often leaves more tokens than are ranked, and with a
-/// temperature alone, also where it is high or penalties come before or after it: hundreds of steps
-/// each.
-fn sampling(seed: u64) -> [GenerateOptions; 15] {
+/// that are allowed, with `min_p` alone, which often leaves more tokens than are ranked, with a
+/// temperature alone, also where it is high or penalties come before or after it, and with `top_p`
+/// alone: hundreds of steps each.
+fn sampling(seed: u64) -> [GenerateOptions; 18] {
     let options = GenerateOptions::new().max_tokens(250).seed(seed);
     [
         options.clone().temperature(0.0),
@@ -70,6 +70,9 @@ fn sampling(seed: u64) -> [GenerateOptions; 15] {
             .mirostat_eta(0.3),
         options.clone().temperature(0.9).top_p(0.9).allowed_tokens((5..40).collect()),
         options.clone().temperature(0.8),
+        options.clone().temperature(0.8).top_p(0.95),
+        options.clone().temperature(1.4).top_p(0.7).presence_penalty(0.4),
+        options.clone().temperature(0.6).top_p(0.9).repetition_penalty(1.1).min_tokens(100),
         options.clone().temperature(1.0).repetition_penalty(1.2).no_repeat_ngram(3),
         options.clone().temperature(30.0).min_tokens(100),
         options
