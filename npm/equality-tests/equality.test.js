@@ -102,7 +102,7 @@ async function tellIn(host) {
 const hashOf = (tokens) => createHash("sha256").update(JSON.stringify(tokens)).digest("hex").slice(0, 16);
 
 /** What adapters call the tool with, with one seed, how they are aborted, and what the model says then. */
-const CALL = { city: "Bern", days: 5 };
+const CALL = { city: "Bern", days: 1 };
 const USED = {
   calls: [CALL, CALL, CALL],
   aborted: ["ended", "AbortError", "AbortError"],

@@ -148,8 +148,8 @@ impl Session {
         const STATE: &RequestedOutput = &RequestedOutput::HiddenState;
         let best = &RequestedOutput::TopLogits(TopLogitsRequest {
             k: 5,
-            within: None,
             touched: vec![1, 4],
+            ..<_>::default()
         });
         let text: Vec<u32> = (0..150).map(|i| i * 37 % 61).collect();
         let (a, b) = (self.cache.create(), self.cache.create());

@@ -45,7 +45,7 @@ fn decode(name: &str, head: HeadType, sequences: u32, threads: usize) {
         let mut batch = Batch::default();
         for &(sequence, token) in &texts {
             cache.extend(sequence, 1).expect("room");
-            let request = TopLogitsRequest { k: 1, within: None, touched: vec![] };
+            let request = TopLogitsRequest { k: 1, ..<_>::default() };
             batch.push_run(sequence, position, &[token], RequestedOutput::TopLogits(request));
         }
         let before = allocations();

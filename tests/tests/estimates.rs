@@ -77,7 +77,7 @@ fn a_full_context_is_as_estimated() {
         cache.truncate(text, 0).expect("the text");
         cache.extend(text, rows).expect("room");
         let mut batch = Batch::default();
-        let request = TopLogitsRequest { k: 1, within: None, touched: vec![] };
+        let request = TopLogitsRequest { k: 1, ..<_>::default() };
         batch.push_run(text, 0, &vec![20; rows], RequestedOutput::TopLogits(request));
         let step = model.forward(&batch, &mut cache, &mut outputs).now_or_never();
         step.expect("a processor does not wait").expect("a step");

@@ -12,7 +12,7 @@ use setun_cpu::{
     testing::{KERNELS, check_kernel, reported_levels},
 };
 use setun_ops::comparison::block_on;
-use setun_parity::{SUBJECTS, case, check_digests};
+use setun_parity::{NOISY_SUBJECT, SUBJECTS, case, check_digests};
 
 static REPORT: Mutex<String> = Mutex::new(String::new());
 
@@ -51,7 +51,7 @@ fn check_all(seeds: u64, threads: usize) -> Result<String, String> {
         }
         let options = CpuOptions { level: Some(level), threads: Some(threads) };
         let mut backend = CpuBackend::new(options).map_err(|error| error.to_string())?;
-        for subject in SUBJECTS {
+        for subject in SUBJECTS.into_iter().chain([NOISY_SUBJECT]) {
             for seed in 0..seeds {
                 let case = case(subject, seed).ok_or("an unknown subject")?;
                 block_on(case.compare(&mut backend)).map_err(|error| {

@@ -23,7 +23,7 @@ use setun_ops::{
 pub(crate) use self::{by_spans::SpanScratch, head_view::LayerView};
 use self::{
     head_view::HeadView,
-    span::SpanScores,
+    span::{SpanScores, memory_to_widen},
     sums::{add_sums, divide, total},
 };
 use crate::{
@@ -156,9 +156,8 @@ impl Queries<'_> {
         })
     }
 
-    /// Memory to widen a span in, where that saves doing it again.
     fn memory<'a>(&self, span: &'a mut [f32]) -> Option<&'a mut [f32]> {
-        (self.len() > TILE_QUERIES).then_some(span)
+        memory_to_widen(self.len(), span)
     }
 }
 

@@ -4,10 +4,12 @@
 //! them, row by row, the `k`-th best lower bound and the tokens whose upper bound reaches it, the
 //! *candidates*; the exact logits of candidates and touched tokens; the best of those. A token that
 //! is not a candidate has a lower logit than `k` others, so the result is that of the definition.
+//! Where noisy scores are requested, the bounds are those of scores.
 //!
 //! Where a table has no screen, a row none that is proven, or more candidates than are worth
 //! picking out, the head runs in full.
 
+mod noisy;
 mod rank;
 
 use fearless_simd::Simd;
@@ -20,7 +22,7 @@ use setun_ops::{
     top_logits::{Ranked, TopLogitsRequest},
 };
 
-use self::rank::{TopK, candidates, cut, rank_all, start};
+use self::rank::{candidates, rank_all, rank_candidates, start};
 use crate::{
     head::logits_of,
     memory::zeroed,
@@ -281,8 +283,7 @@ impl<D: ScreenDot> Walk<'_, D> {
                 for (out, (token, logit)) in touched.iter_mut().zip(&mut rescored) {
                     *out = Ranked { token, logit };
                 }
-                TopK::of(best, rescored);
-                cut(request, best);
+                rank_candidates(request, best, rescored);
             } else {
                 rank_all(request, &scratch.upper[row * vocab..][..vocab], out.row(0));
             }

@@ -9,6 +9,7 @@ mod memory;
 use memory::allocations;
 use setun_cpu::{CpuBackend, CpuOptions};
 use setun_ops::Backend;
+use setun_parity::NOISY_SUBJECT;
 
 fn main() {
     a_step_allocates_nothing();
@@ -19,9 +20,10 @@ fn a_step_allocates_nothing() {
     for threads in [1, 2] {
         let options = CpuOptions { level: None, threads: Some(threads) };
         let Ok(mut backend) = CpuBackend::new(options) else { continue };
-        let subjects = [("model", 20), ("top_logits", 20), ("long_attention", 2)].into_iter();
+        let subjects =
+            [("model", 20), ("top_logits", 20), (NOISY_SUBJECT, 20), ("long_attention", 2)];
         for (subject, seed) in
-            subjects.flat_map(|(name, seeds)| (0..seeds).map(move |seed| (name, seed)))
+            subjects.into_iter().flat_map(|(name, seeds)| (0..seeds).map(move |seed| (name, seed)))
         {
             let case = setun_parity::case(subject, seed).expect("a subject");
             let weights = case.upload(&mut backend).unwrap();

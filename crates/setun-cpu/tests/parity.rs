@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use proptest::prelude::*;
 use setun_cpu::{CpuBackend, CpuOptions, Level, testing::expect_level};
 use setun_ops::comparison::block_on;
-use setun_parity::{SUBJECTS, case, check_digests, check_inputs};
+use setun_parity::{NOISY_SUBJECT, SUBJECTS, case, check_digests, check_inputs};
 
 /// Compares random cases of a subject on all levels and thread counts.
 fn agrees(subject: &str, cases: u32) {
@@ -78,6 +78,11 @@ fn long_attention() {
     } else {
         agrees("long_attention", 6);
     }
+}
+
+#[test]
+fn top_logits_by_noisy_scores() {
+    agrees(NOISY_SUBJECT, 150);
 }
 
 #[test]

@@ -6,10 +6,11 @@ use setun_ops::{
     Backend, BatchInputs, BlockId, CacheSpec, DenseMatrix, Op, Usage, WeightData, WeightId,
     comparison::{Case, block_on},
     dense::DenseValues,
+    noise::Noise,
     op::Norm,
     plan::{BufferKind, PlanBuilder, RowSet},
     random::Random,
-    top_logits::TopLogitsRequest,
+    top_logits::{NoisyScores, TopLogitsRequest},
 };
 
 /// Width of the 2B-4T shape.
@@ -41,7 +42,12 @@ fn gaussian(sigmas: f32) -> (Vec<f32>, Vec<f32>) {
 /// A plan of one row, its norm, and the best op.
 fn case(sigmas: f32, k: usize, within: Option<f32>) -> Case {
     let (table, x) = gaussian(sigmas);
-    case_of(x, table, HIDDEN, vec![TopLogitsRequest { k, within, touched: vec![3, 77] }])
+    case_of(
+        x,
+        table,
+        HIDDEN,
+        vec![TopLogitsRequest { k, within, touched: vec![3, 77], ..<_>::default() }],
+    )
 }
 
 /// A plan of as many rows as there are requests.
@@ -117,6 +123,59 @@ fn few_of_a_gaussian_head_are_candidates() {
     }
 }
 
+/// Of a draw as many are left as the bounds are wide against the temperature.
+#[test]
+fn few_of_a_gaussian_head_can_be_drawn() {
+    let (table, x) = gaussian(4.5);
+    let deviation = x.iter().map(|x| x * x).sum::<f32>().sqrt();
+    let Ok(mut backend) = CpuBackend::new(CpuOptions { level: None, threads: Some(2) }) else {
+        return;
+    };
+    // Temperatures in deviations of the logits: noise alone decides, as in a text, and nearly greedy.
+    for (temperature, k, most) in [(1e9, 1, 1), (1e9, 7, 7), (1.0, 1, 300), (0.02, 1, 100)] {
+        let request = |key| TopLogitsRequest {
+            k,
+            noise: Some(NoisyScores {
+                noise: Noise::new(key),
+                temperature: temperature * deviation,
+            }),
+            touched: vec![3, 77],
+            ..<_>::default()
+        };
+        let requests: Vec<_> = (0..8).map(request).collect();
+        let case = case_of(x.repeat(8), table.clone(), HIDDEN, requests);
+        block_on(case.compare(&mut backend)).unwrap();
+        for found in candidates(&case, &mut backend) {
+            let found = usize::try_from(found.expect("it is screened")).unwrap();
+            assert!((k..=most).contains(&found), "{temperature} σ, k {k}: {found} candidates");
+        }
+    }
+}
+
+/// Tokens that are all the same: whichever has the most noise is drawn, of few or in full.
+#[test]
+fn equal_rows_are_drawn_by_their_noise() {
+    const COLUMNS: usize = 64;
+    let random = &mut Random::new(5);
+    let row: Vec<f32> = (0..COLUMNS).map(|_| bell(random)).collect();
+    for (vocab, temperature) in [(5000, 1e6), (5000, 1e-3), (200, 1e-3)] {
+        let request = |key| {
+            let noise = Some(NoisyScores { noise: Noise::new(key), temperature });
+            TopLogitsRequest { k: 3, noise, ..<_>::default() }
+        };
+        let requests: Vec<_> = (0..5).map(request).collect();
+        let case = case_of(row.repeat(5), row.repeat(vocab), COLUMNS, requests);
+        for threads in [1, 2] {
+            let options = CpuOptions { level: None, threads: Some(threads) };
+            let Ok(mut backend) = CpuBackend::new(options) else { continue };
+            block_on(case.compare(&mut backend)).unwrap();
+            let is_full = temperature < 1.0 && vocab > 4096;
+            let found = candidates(&case, &mut backend);
+            assert!(found.iter().all(|found| found.is_none() == is_full), "{found:?}");
+        }
+    }
+}
+
 /// More rows than meet a screen together, in any number, some of which it is not proven for.
 #[test]
 fn many_rows_share_a_screen() {
@@ -141,7 +200,7 @@ fn many_rows_share_a_screen() {
         }
         let request = |_| {
             let touched = vec![random.pick(&[0, 7, 499]), random.pick(&[500, 504, 1002])];
-            TopLogitsRequest { k: random.pick(&[1, 2, 60]), within: None, touched }
+            TopLogitsRequest { k: random.pick(&[1, 2, 60]), touched, ..<_>::default() }
         };
         let case = case_of(x, table.clone(), COLUMNS, (0..rows).map(request).collect());
         for level in tested_levels() {

@@ -38,11 +38,12 @@ pub(crate) struct Sequence {
     request: Request,
     /// The earlier of two with one priority goes first.
     pub(crate) arrival: u64,
-    tokens: Vec<u32>,         // prompt and generated
-    context: Vec<u32>,        // what the model sees of them
-    cached_tokens: usize,     // of the prompt, found in the cache at first
-    cached: usize,            // tokens whose keys and values are in the cache
-    full_logits_until: usize, // this many generated tokens take all logits
+    tokens: Vec<u32>,          // prompt and generated
+    context: Vec<u32>,         // what the model sees of them
+    cached_tokens: usize,      // of the prompt, found in the cache at first
+    cached: usize,             // tokens whose keys and values are in the cache
+    full_logits_until: usize,  // this many generated tokens take all logits
+    full_logits_tokens: usize, // that take all logits once the best do not decide
     lookahead: Lookahead,
     constraint: Option<SequenceConstraint>,
     task: Task,
@@ -71,6 +72,7 @@ impl Sequence {
             cached_tokens: 0,
             cached: 0,
             full_logits_until: 0,
+            full_logits_tokens: 1,
             lookahead,
             constraint,
             task,

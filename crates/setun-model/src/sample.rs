@@ -132,7 +132,7 @@ fn step(
     vocab: usize,
 ) -> BatchInputs {
     let wanted = rows.min(MAX_WANTED);
-    let request = TopLogitsRequest { k: 5, within: None, touched: vec![1, 4] };
+    let request = TopLogitsRequest { k: 5, touched: vec![1, 4], ..<_>::default() };
     let chosen = ArgmaxRequest { penalty: 1.3, touched: vec![1, 4], biases: vec![] };
     let chooses = matches!(head, HeadOutput::Argmax { .. });
     BatchInputs {

@@ -109,7 +109,7 @@ impl BatchInputs {
             return equal("requests of a plan without `top_logits`", self.top_logits.len(), 0);
         };
         equal("requests", self.top_logits.len(), self.wanted.len())?;
-        for TopLogitsRequest { k, within, touched } in &self.top_logits {
+        for TopLogitsRequest { k, within, noise, top, touched } in &self.top_logits {
             bound("touched tokens of a request", touched.len(), vocab)?;
             for pair in touched.windows(2) {
                 bound("touched token (ascending)", pair[0] as usize, pair[1] as usize)?;
@@ -120,8 +120,16 @@ impl BatchInputs {
                 let what = "tokens beside the touched ones (at least 1)";
                 return Err(OpsError::Inputs { what, expected: most, found: *k });
             }
+            let most = if noise.is_some() { most - k } else { 0 };
+            if *top > most {
+                let what = "tokens by logit beside those by noisy score (none without)";
+                return Err(OpsError::Inputs { what, expected: most, found: *top });
+            }
             if let Some(found) = within.filter(|within| within.is_nan() || *within < 0.0) {
                 return Err(OpsError::Within { found });
+            }
+            if let Some(noisy) = noise.filter(|noisy| within.is_some() || !noisy.is_valid()) {
+                return Err(OpsError::Temperature { found: noisy.temperature });
             }
         }
         Ok(())

@@ -114,6 +114,16 @@ pub enum OpsError {
         found: f32,
     },
 
+    /// A request for tokens by noisy scores has no temperature, or a distance beside it.
+    #[error(
+        "inputs of a step: tokens by noisy scores at a temperature of {found}: expected a number \
+         above 0, and no distance from the best"
+    )]
+    Temperature {
+        /// What was given.
+        found: f32,
+    },
+
     /// A request for a choice has a penalty that is none.
     #[error("inputs of a step: a penalty of {found}: expected a normal number above 0")]
     Penalty {

@@ -35,6 +35,7 @@ pub mod gate;
 pub mod head;
 pub mod head_norm;
 pub mod host_cache;
+pub mod noise;
 pub mod numeric;
 pub mod op;
 pub mod plan;

@@ -6,6 +6,7 @@ use crate::{
     DenseMatrix, TernaryMatrix,
     cache::round_f16,
     dense::DenseValues,
+    noise::{GOLDEN, scramble},
     ternary::{Scales, pack_row, row_bytes},
 };
 
@@ -22,11 +23,8 @@ impl Random {
 
     /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0 = self.0.wrapping_add(GOLDEN);
+        scramble(self.0)
     }
 
     /// 16 random bits.

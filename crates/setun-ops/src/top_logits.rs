@@ -3,10 +3,13 @@
 //! A row requests the logits of its `touched` tokens and of the `k` best of all others, by
 //! (logit descending, id ascending), −0 and 0 being equal; with `within`, for fewer where the
 //! logit lies below `best − within`, `best` being that of the best of those others. Logits are
-//! those of [`head`](crate::head), the difference is one of `f32`. A row of the result is
+//! those of [`head`](crate::head), the difference is one of `f32`. With `noise`, the others are
+//! ranked by (score descending, id ascending) instead, the score being that of the logit divided by
+//! the temperature in `f32`, see [`noise`](crate::noise); the `top` best of the same others by
+//! logit follow them. A row of the result is
 //!
 //! ```text
-//! touched, in their order | the k best others, best first | padding up to the capacity
+//! touched, in their order | the k best others, best first | the top best others | padding up to the capacity
 //! ```
 //!
 //! A row with a logit beyond ±[`MAX_LOGIT`], infinities and NaN included, is not ranked: all of
@@ -15,7 +18,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::{dense::DenseMatrix, head::head_logit, op::Agreement};
+use crate::{dense::DenseMatrix, head::head_logit, noise::Noise, op::Agreement};
 
 /// See [`Agreement`]. What is ranked are the logits, and a GPU's may differ.
 pub const AGREEMENT: Agreement = Agreement::ExactOnCpu { gpu_ulp: 16 };
@@ -50,13 +53,47 @@ impl Default for Ranked {
     }
 }
 
+/// Scores to rank tokens by instead of their logits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NoisyScores {
+    /// The noise of each token.
+    pub noise: Noise,
+    /// What logits are divided by; above 0, and so that no ranked logit overflows.
+    pub temperature: f32,
+}
+
+impl NoisyScores {
+    /// The score of a token. It does not fall as the logit rises.
+    #[must_use]
+    pub fn score(self, token: u32, logit: f32) -> f64 {
+        self.noise.score(token, logit / self.temperature)
+    }
+
+    /// At least the score of a token, at a small part of its cost.
+    #[must_use]
+    #[inline]
+    pub fn score_bound(self, token: u32, logit: f32) -> f64 {
+        self.noise.score_bound(token, logit / self.temperature)
+    }
+
+    /// Whether the temperature is one to divide ranked logits by.
+    #[must_use]
+    pub fn is_valid(self) -> bool {
+        self.temperature > 0.0 && (MAX_LOGIT / self.temperature).is_finite()
+    }
+}
+
 /// What a row requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TopLogitsRequest {
     /// How many of the tokens that are not touched; at least 1.
     pub k: usize,
-    /// How far below the best of them the others may lie; 0 or more.
+    /// How far below the best of them the others may lie; 0 or more. None with `noise`.
     pub within: Option<f32>,
+    /// What the others are ranked by, if not by their logits.
+    pub noise: Option<NoisyScores>,
+    /// How many of the best by logit follow the `k`, which may be the same tokens; 0 without `noise`.
+    pub top: usize,
     /// Ids whose logits are requested in any case, ascending.
     pub touched: Vec<u32>,
 }
@@ -65,7 +102,7 @@ impl TopLogitsRequest {
     /// Tokens in a ranked row: the capacity that it needs.
     #[must_use]
     pub fn tokens(&self) -> usize {
-        self.touched.len() + self.k
+        self.touched.len() + self.k + self.top
     }
 
     /// The least logit that is requested, where the best of the tokens that are not touched has
@@ -95,7 +132,7 @@ pub fn top_logits_row(
 ) {
     let mut scratch = vec![0.0; x.len()];
     out.fill(Ranked::PADDING);
-    let mut all: Vec<Ranked> = (0..=u32::MAX)
+    let all: Vec<Ranked> = (0..=u32::MAX)
         .zip(0..table.rows())
         .map(|(id, token)| Ranked { token: id, logit: head_logit(table, token, x, &mut scratch) })
         .collect();
@@ -106,14 +143,26 @@ pub fn top_logits_row(
     for (out, &token) in touched.iter_mut().zip(&request.touched) {
         *out = all[token as usize];
     }
-    all.retain(|ranked| request.touched.binary_search(&ranked.token).is_err());
-    // Of equal logits the smaller id comes first; −0 becomes 0 to be compared.
-    all.sort_unstable_by(|a, b| {
-        (b.logit + 0.0).total_cmp(&(a.logit + 0.0)).then(a.token.cmp(&b.token))
-    });
-    let least = request.least(all[0].logit);
-    let asked = all.iter().take(request.k).filter(|ranked| ranked.logit >= least);
+    let (best, top) = best.split_at_mut(request.k);
+    let is_other = |ranked: &&Ranked| request.touched.binary_search(&ranked.token).is_err();
+    let others = || all.iter().filter(is_other).copied();
+    let by_logit = sorted(others(), |ranked| f64::from(ranked.logit));
+    top.iter_mut().zip(&by_logit).take(request.top).for_each(|(out, ranked)| *out = *ranked);
+    let others = match request.noise {
+        Some(noisy) => sorted(others(), |ranked| noisy.score(ranked.token, ranked.logit)),
+        None => by_logit,
+    };
+    let least = request.least(others[0].logit);
+    let asked = others.iter().take(request.k).filter(|ranked| ranked.logit >= least);
     best.iter_mut().zip(asked).for_each(|(out, ranked)| *out = *ranked);
+}
+
+/// The highest score first, of equal ones the smaller id; −0 becomes 0 to be compared.
+fn sorted(tokens: impl Iterator<Item = Ranked>, score: impl Fn(Ranked) -> f64) -> Vec<Ranked> {
+    let mut tokens: Vec<Ranked> = tokens.collect();
+    let score = |ranked: &Ranked| score(*ranked) + 0.0;
+    tokens.sort_unstable_by(|a, b| score(b).total_cmp(&score(a)).then(a.token.cmp(&b.token)));
+    tokens
 }
 
 #[cfg(test)]
@@ -122,7 +171,7 @@ mod tests {
     use crate::dense::DenseValues;
 
     fn ranked(logits: &[f32], k: usize, touched: &[u32]) -> Vec<Ranked> {
-        ranked_within(logits, &TopLogitsRequest { k, within: None, touched: touched.to_vec() })
+        ranked_within(logits, &TopLogitsRequest { k, touched: touched.to_vec(), ..<_>::default() })
     }
 
     fn ranked_within(logits: &[f32], request: &TopLogitsRequest) -> Vec<Ranked> {
@@ -147,7 +196,8 @@ mod tests {
     #[test]
     fn others_may_lie_so_far_below_the_best_of_them() {
         let found = |within, touched: Vec<u32>| {
-            let request = TopLogitsRequest { k: 3, within: Some(within), touched };
+            let within = Some(within);
+            let request = TopLogitsRequest { k: 3, within, touched, ..<_>::default() };
             let found = ranked_within(&[0.5, 3.0, 1.0, 9.0, -2.0], &request);
             found.into_iter().filter(|found| found.is_token()).collect::<Vec<_>>()
         };
@@ -158,6 +208,28 @@ mod tests {
         let [first, second, ..] = expected;
         assert_eq!(found(2.0, vec![3, 4]), expected, "touched ones do not count");
         assert_eq!(found(1.5, vec![3, 4]), [first, second, pair(1, 3.0)]);
+    }
+
+    #[test]
+    fn others_may_be_ranked_by_noisy_scores() {
+        let logits = [0.5, 3.0, 1.0, 9.0, -2.0];
+        let mut first = [0; 5];
+        for key in 0..4000 {
+            let noisy = NoisyScores { noise: Noise::new(key), temperature: 2.0 };
+            let request =
+                TopLogitsRequest { k: 4, noise: Some(noisy), touched: vec![3], ..<_>::default() };
+            let found = ranked_within(&logits, &request);
+            let score = |ranked: &Ranked| noisy.noise.score(ranked.token, ranked.logit / 2.0);
+            let both = TopLogitsRequest { k: 1, top: 2, ..request };
+            let expected = [pair(3, 9.0), found[1], pair(1, 3.0), pair(2, 1.0), Ranked::PADDING];
+            assert_eq!(ranked_within(&logits, &both), expected);
+            assert_eq!(found[0], pair(3, 9.0));
+            assert!(found[1..].is_sorted_by(|a, b| score(a) > score(b)), "{found:?}");
+            assert!(found.iter().all(|ranked| logits[ranked.token as usize] == ranked.logit));
+            first[found[1].token as usize] += 1;
+        }
+        // Weights exp(0.25), exp(1.5), exp(0.5), exp(-1): shares of 0.165, 0.576, 0.212 and 0.047.
+        assert!((2150..2500).contains(&first[1]) && (730..1000).contains(&first[2]), "{first:?}");
     }
 
     #[test]

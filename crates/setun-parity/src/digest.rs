@@ -6,15 +6,15 @@ use setun_ops::{
     plan::BufferKind, top_logits::Ranked,
 };
 
-use crate::{SUBJECTS, case};
+use crate::{NOISY_SUBJECT, SUBJECTS, case};
 
 /// Seeds of a subject's [`digest`].
 const SEEDS: u64 = 12;
 
-/// The digest of each of [`SUBJECTS`], as computed on x86-64. They judge no definition: they
+/// The digest of each of [`SUBJECTS`] and of [`NOISY_SUBJECT`], as computed on x86-64. They judge no definition: they
 /// say whether one gives other bits on another architecture or with another compiler. Whoever
 /// changes a definition or the random cases on purpose takes the new ones from the failure.
-pub const DIGESTS: [u64; SUBJECTS.len()] = [
+pub const DIGESTS: [u64; SUBJECTS.len() + 1] = [
     0x4862_e8a8_43f3_075a, // embed
     0xda1b_9e06_9c6a_f2f6, // rms_norm
     0xade4_342d_a150_a724, // quantize
@@ -28,6 +28,7 @@ pub const DIGESTS: [u64; SUBJECTS.len()] = [
     0xda9d_814a_5fc7_aef6, // best
     0xc179_1352_cd52_f532, // argmax
     0xc923_05d1_a326_66d8, // model
+    0xd68b_93af_2471_0b87, // noisy_top_logits
 ];
 
 /// Checks that the definitions compute here what they compute elsewhere.
@@ -36,8 +37,7 @@ pub const DIGESTS: [u64; SUBJECTS.len()] = [
 ///
 /// Each digest that is another, in the form of a list to replace [`DIGESTS`].
 pub fn check_digests() -> Result<(), String> {
-    let found: Result<Vec<u64>, OpsError> =
-        SUBJECTS.iter().map(|subject| digest(subject)).collect();
+    let found: Result<Vec<u64>, OpsError> = subjects().map(digest).collect();
     let found = found.map_err(|error| error.to_string())?;
     if found == DIGESTS {
         return Ok(());
@@ -46,8 +46,12 @@ pub fn check_digests() -> Result<(), String> {
         let mark = if found[index] == DIGESTS[index] { "" } else { ", differs" };
         format!("    {:#018x}, // {subject}{mark}", found[index])
     };
-    let lines: Vec<String> = SUBJECTS.into_iter().enumerate().map(of).collect();
+    let lines: Vec<String> = subjects().enumerate().map(of).collect();
     Err(format!("the definitions compute other values than on x86-64:\n{}", lines.join("\n")))
+}
+
+fn subjects() -> impl Iterator<Item = &'static str> {
+    SUBJECTS.into_iter().chain([NOISY_SUBJECT])
 }
 
 /// A digest of every buffer after every step of some cases, by the definitions. Any NaN counts as

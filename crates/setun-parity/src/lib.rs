@@ -37,6 +37,9 @@ pub const SUBJECTS: [&str; 13] = [
     "model",
 ];
 
+/// A subject of the CPU's alone: GPUs give all logits where noise decides.
+pub const NOISY_SUBJECT: &str = "noisy_top_logits";
+
 /// The case of a subject and a seed; none if there is no such subject.
 #[must_use]
 pub fn case(subject: &str, seed: u64) -> Option<Case> {
@@ -49,6 +52,7 @@ pub fn case(subject: &str, seed: u64) -> Option<Case> {
         "head_norm" => rows::head_norm(random),
         "head" => rows::head(random),
         "top_logits" => top_logits::top_logits(random),
+        NOISY_SUBJECT => top_logits::noisy_top_logits(random),
         "argmax" => argmax::argmax(random),
         "ternary_matmul" => linear::ternary_matmul(random),
         "gate" => linear::gate(random),

@@ -11,8 +11,9 @@ use setun_ops::{
     DenseMatrix, Op, WeightData,
     cache::round_f16,
     dense::DenseValues,
+    noise::Noise,
     plan::{BufferKind, RowSet},
-    top_logits::TopLogitsRequest,
+    top_logits::{NoisyScores, TopLogitsRequest},
 };
 
 /// Vocabularies of most cases, and some that leave more candidates than a screen can list.
@@ -20,6 +21,33 @@ const VOCABS: [usize; 7] = [1, 3, 40, 66, 131, 500, 1003];
 const LARGE_VOCABS: [usize; 2] = [4500, 6001];
 
 pub(crate) fn top_logits(random: &mut Random) -> Case {
+    ranked(random, requests)
+}
+
+/// The same where most rows ask for the best by noisy scores.
+pub(crate) fn noisy_top_logits(random: &mut Random) -> Case {
+    ranked(random, |random, wanted, vocab, capacity| {
+        let mut requests = requests(random, wanted, vocab, capacity);
+        for request in &mut requests {
+            if random.chance(0.8) {
+                // Logits are of all magnitudes, so noise may decide alone, or nothing.
+                let temperature = random.pick(&[1e-6, 0.1, 0.7, 1.0, 30.0, 1e20]);
+                let noise = Noise::new(random.bits());
+                request.noise = Some(NoisyScores { noise, temperature });
+                request.within = None;
+                // Some of the places go to the best by logit.
+                request.top = random.pick(&[0, request.k / 2, request.k - 1]);
+                request.k -= request.top;
+            }
+        }
+        requests
+    })
+}
+
+fn ranked(
+    random: &mut Random,
+    requests: impl Fn(&mut Random, usize, usize, usize) -> Vec<TopLogitsRequest>,
+) -> Case {
     let mut draft = Draft::new();
     let large = random.chance(0.04);
     let vocab = if large { random.pick(&LARGE_VOCABS) } else { random.pick(&VOCABS) };
@@ -58,7 +86,8 @@ pub(crate) fn requests(
         // Beside logits of all magnitudes.
         let within = random.pick(&[0.0, 1e-3, 0.3, 3.0, 1e15]) * random.unit();
         let within = random.chance(0.4).then_some(within);
-        TopLogitsRequest { k: random.pick(&[1, most.div_ceil(3), most]), within, touched }
+        let k = random.pick(&[1, most.div_ceil(3), most]);
+        TopLogitsRequest { k, within, touched, ..<_>::default() }
     };
     (0..wanted).map(request).collect()
 }

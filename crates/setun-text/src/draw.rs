@@ -1,5 +1,7 @@
 //! Random numbers without a state.
 
+use setun_ops::noise::{GOLDEN, Noise, scramble};
+
 /// Which draw this is: a random number is a pure function of these, so it stays the same
 /// however sequences are batched, paused or replayed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +17,8 @@ pub struct Draw {
 impl Draw {
     /// A number in `0.0..1.0`, a multiple of 2⁻⁵³, for draw `number` of this token.
     ///
-    /// A token needs one draw, number 0; the others serve methods that need several.
+    /// Number 0 is free for a custom strategy; XTC takes number 1, and of number 2 the noise
+    /// of a choice is made.
     /// The four integers are absorbed one after the other, each by one step of `SplitMix64`
     /// (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014): add
     /// the golden ratio and the integer to the state, then scramble it. So draws that differ
@@ -27,10 +30,15 @@ impl Draw {
         let fraction = (bits >> 11) as f64;
         fraction * STEP
     }
+
+    /// The noise of all tokens at this choice.
+    pub(crate) fn noise(self) -> Noise {
+        Noise::new(absorbed([self.seed, self.sequence, self.index, NOISE]))
+    }
 }
 
-/// 2⁶⁴ divided by the golden ratio, the increment of `SplitMix64`.
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// The number of the draw that makes noise.
+const NOISE: u64 = 2;
 
 /// 2⁻⁵³, the distance between two results.
 const STEP: f64 = 1.0 / 9_007_199_254_740_992.0;
@@ -41,24 +49,9 @@ pub(crate) fn absorbed(parts: impl IntoIterator<Item = u64>) -> u64 {
     parts.into_iter().fold(0, absorb)
 }
 
-/// The finaliser of `SplitMix64`: a bijection in which every input bit moves about half of the
-/// output bits.
-fn scramble(mut bits: u64) -> u64 {
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The first outputs of `SplitMix64` for two seeds, as its published C code prints them.
-    #[test]
-    fn scrambles_as_splitmix64_does() {
-        assert_eq!(scramble(GOLDEN), 0xe220_a839_7b1d_cdaf);
-        assert_eq!(scramble(GOLDEN.wrapping_add(1_234_567)), 6_457_827_717_110_365_317);
-    }
 
     /// Pins the whole function: a change would change every generation with a seed.
     #[test]

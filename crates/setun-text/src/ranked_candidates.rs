@@ -1,5 +1,9 @@
 //! The tokens that are left to choose from.
 
+mod nucleus;
+
+use setun_ops::noise::{Noise, precedes};
+
 use crate::TextError;
 
 /// A token and its logit in one integer whose ascending order is the sampler's order: higher
@@ -84,6 +88,25 @@ impl RankedCandidates {
             self.weights = self.tokens.iter().map(weight).collect();
         }
         (&self.tokens, &self.weights)
+    }
+
+    /// The token with the highest score of those before `end`, or of all, and that score; of equal
+    /// ones the one with the lowest id.
+    pub(crate) fn draw(&self, noise: Noise, end: Option<Ranked>) -> Option<(Ranked, f64)> {
+        let mut drawn: Option<(Ranked, f64)> = None;
+        // The best one goes first, so few others need a logarithm.
+        for ranked in self.best().into_iter().chain(self.tokens.iter().copied()) {
+            let (token, logit) = (ranked.token(), ranked.logit());
+            let is_left = end.is_none_or(|end| ranked < end);
+            if is_left && drawn.is_none_or(|(_, score)| noise.score_bound(token, logit) >= score) {
+                let score = noise.score(token, logit);
+                let is_old = |&(old, old_score): &(Ranked, f64)| {
+                    !precedes((token, score), (old.token(), old_score))
+                };
+                drawn = drawn.filter(is_old).or(Some((ranked, score)));
+            }
+        }
+        drawn
     }
 
     /// Leaves the `count` best tokens and all that tie with the last of them.

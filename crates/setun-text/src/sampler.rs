@@ -6,7 +6,8 @@
 //!
 //! Penalties, biases and temperatures act on the logits in f32, as there. A weight is
 //! `exp(logit − best)` in f64 by `libm`, and sums run over the candidates from the best down (ties
-//! by the lower id), so a choice is the same natively and in WebAssembly, to the bit.
+//! by the lower id). A draw takes the candidate with the highest logit after [noise](setun_ops::noise).
+//! So a choice is the same natively and in WebAssembly, to the bit.
 
 mod changes;
 mod dry;
@@ -91,8 +92,9 @@ impl Sampler {
 
     /// The next token.
     ///
-    /// The draw takes the first candidate at which the running sum of the weights exceeds
-    /// `u` times their total, for `u` in `0..1` from [`Draw::uniform`] 0; XTC takes number 1.
+    /// The draw takes the candidate with the highest sum, in f64, of its logit after all steps and
+    /// its own Gumbel [noise](setun_ops::noise), of equal ones the lowest id. That is a draw by the
+    /// probabilities of the candidates, in which a token's noise does not depend on the others.
     /// `state` is that of the sequence, and changes only where a token is chosen.
     ///
     /// # Shapes
@@ -109,7 +111,17 @@ impl Sampler {
         step: &Step<'_>,
         state: &mut SamplerState,
     ) -> Result<Choice, TextError> {
-        let remaining = self.take(&self.steps, row(logits, step), step, state)?;
+        let (ahead, rest) = self.steps.split_at(self.ahead);
+        let mut remaining = self.take(ahead, row(logits, step), step, state)?;
+        if let ([SamplingStep::TopP], false) = (rest, self.is_greedy()) {
+            let list = remaining.list()?;
+            let share = f64::from(self.options.top_p);
+            if let Some(token) = list.draw_top_p(share, step.draw.noise()) {
+                return Ok(Choice { token });
+            }
+            remaining = LogitsState::List(list);
+        }
+        let remaining = self.take(rest, remaining, step, state)?;
         self.draw(remaining, step.draw, state)
     }
 
@@ -299,22 +311,17 @@ impl Sampler {
             return Ok(Choice { token: remaining.best()?.token() });
         }
         let mut list = remaining.list()?;
-        let (tokens, weights) = list.weighted();
-        let total: f64 = weights.iter().sum();
-        let threshold = draw.uniform(0) * total;
-        let mut sum = 0.0;
-        let drawn = tokens.iter().zip(weights).find(|&(_, weight)| {
-            sum += weight;
-            sum > threshold
-        });
-        let drawn = drawn.or_else(|| tokens.last().zip(weights.last()));
-        let (ranked, &weight) = drawn.ok_or(TextError::NoTokenLeft)?;
+        let (drawn, _) = list.draw(draw.noise(), None).ok_or(TextError::NoTokenLeft)?;
         if self.has_state() {
+            let (tokens, weights) = list.weighted();
+            let total: f64 = weights.iter().sum();
+            let weight = tokens.iter().zip(weights).find(|(ranked, _)| **ranked == drawn);
+            let (_, &weight) = weight.ok_or(TextError::NoTokenLeft)?;
             let target = f64::from(self.options.mirostat_tau);
             let surprise = filters::surprise(weight, total);
             state.surprised(surprise, target, f64::from(self.options.mirostat_eta));
         }
-        Ok(Choice { token: ranked.token() })
+        Ok(Choice { token: drawn.token() })
     }
 }
 

@@ -178,7 +178,7 @@ fn inputs(tokens: &[u32], position: usize) -> Result<BatchInputs, Box<dyn Error>
         slots: vec![0],
         block_tables: vec![(0..blocks).map(BlockId).collect()],
         wanted: vec![0],
-        top_logits: vec![TopLogitsRequest { k: 1, within: None, touched: vec![] }],
+        top_logits: vec![TopLogitsRequest { k: 1, ..<_>::default() }],
         argmax: vec![],
     })
 }

@@ -10,7 +10,10 @@ use std::{env, error::Error};
 use setun::{
     DeviceOptions, HeadType, Model,
     forward::{Batch, Outputs, PagedCache, Profile, RequestedOutput, Row},
-    ops::top_logits::TopLogitsRequest,
+    ops::{
+        noise::Noise,
+        top_logits::{NoisyScores, TopLogitsRequest},
+    },
 };
 
 /// Sequences begin with each of this many tokens.
@@ -20,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
     let path = arguments.next();
     let steps = arguments.next().map_or(Ok(128), |steps| steps.parse())?;
-    for k in [1, 48] {
+    for (k, temperature) in [(1, None), (48, None), (1, Some(0.8)), (1, Some(1.2))] {
         let model = match &path {
             Some(path) => Model::open(path)?,
             #[cfg(feature = "embedded-model")]
@@ -28,14 +31,18 @@ fn main() -> Result<(), Box<dyn Error>> {
             #[cfg(not(feature = "embedded-model"))]
             None => return Err("no MODEL, and no embedded one in this build".into()),
         };
-        report(model, k, steps)?;
+        report(model, (k, temperature), steps)?;
     }
     Ok(())
 }
 
-/// Continues some one-token texts by the best token of each step.
+/// Continues some one-token texts by the best token of each step, or the one that is drawn.
 #[expect(clippy::print_stdout, reason = "an example shows what it does")]
-fn report(model: Model, k: usize, steps: usize) -> Result<(), Box<dyn Error>> {
+fn report(
+    model: Model,
+    (k, temperature): (usize, Option<f32>),
+    steps: usize,
+) -> Result<(), Box<dyn Error>> {
     let name = model.name().to_owned();
     let options = DeviceOptions { head: HeadType::Screened, ..DeviceOptions::default() };
     let mut model = model.load_onto(options)?.model;
@@ -48,7 +55,10 @@ fn report(model: Model, k: usize, steps: usize) -> Result<(), Box<dyn Error>> {
         for position in 0..steps.min(model.context_length()) {
             cache.extend(sequence, 1)?;
             let mut batch = Batch::default();
-            let request = TopLogitsRequest { k, within: None, touched: vec![] };
+            let key = u64::from(first) << 32 | position as u64;
+            let noise =
+                temperature.map(|temperature| NoisyScores { noise: Noise::new(key), temperature });
+            let request = TopLogitsRequest { k, noise, ..<_>::default() };
             batch.push_run(sequence, position, &[token], RequestedOutput::TopLogits(request));
             pollster::block_on(model.forward(&batch, &mut cache, &mut outputs))?;
             all.add(model.profile().ok_or("a level that does not count")?);
@@ -65,7 +75,8 @@ fn report(model: Model, k: usize, steps: usize) -> Result<(), Box<dyn Error>> {
         found.map_or("none".to_owned(), u32::to_string)
     };
     println!(
-        "{name}: k {k}, {steps} steps: candidates median {}, 99 % {}, most {}; in full {full_heads}",
+        "{name}: k {k}, temperature {}, {steps} steps: candidates median {}, 99 % {}, most {}; in full {full_heads}",
+        temperature.unwrap_or(0.0),
         share(50),
         share(99),
         share(100),

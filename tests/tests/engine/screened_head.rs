@@ -1,7 +1,12 @@
 //! A screened head chooses what a stored one does, on whole models, whatever the sampling.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
-use setun::{CacheType, Device, Engine, GenerateOptions, HeadType, Model, Prompt};
+use setun::{
+    CacheType, Device, Engine, GenerateOptions, GenerationStream, HeadType, Model, Prompt,
+    SamplingStep,
+};
 use setun_tests::{
     fixture,
     golden::{Golden, MODELS},
@@ -35,9 +40,10 @@ fn outcome(engine: &Engine, prompt: &[u32], options: GenerateOptions) -> Result<
 }
 
 /// Greedily, with penalties, biases and bans, with `top_k`, before a mirostat, too, with few tokens
-/// that are allowed, and with `min_p` alone, which often leaves more tokens than are ranked: hundreds
-/// of steps each.
-fn sampling(seed: u64) -> [GenerateOptions; 10] {
+/// that are allowed, with `min_p` alone, which often leaves more tokens than are ranked, with a
+/// temperature alone, also where it is high or penalties come before or after it, and with `top_p`
+/// alone: hundreds of steps each.
+fn sampling(seed: u64) -> [GenerateOptions; 18] {
     let options = GenerateOptions::new().max_tokens(250).seed(seed);
     [
         options.clone().temperature(0.0),
@@ -62,7 +68,21 @@ fn sampling(seed: u64) -> [GenerateOptions; 10] {
             .typical_p(0.9)
             .mirostat_tau(3.0)
             .mirostat_eta(0.3),
-        options.temperature(0.9).top_p(0.9).allowed_tokens((5..40).collect()),
+        options.clone().temperature(0.9).top_p(0.9).allowed_tokens((5..40).collect()),
+        options.clone().temperature(0.8),
+        options.clone().temperature(0.8).top_p(0.95),
+        options.clone().temperature(1.4).top_p(0.7).presence_penalty(0.4),
+        options.clone().temperature(0.6).top_p(0.9).repetition_penalty(1.1).min_tokens(100),
+        options.clone().temperature(1.0).repetition_penalty(1.2).no_repeat_ngram(3),
+        options.clone().temperature(30.0).min_tokens(100),
+        options
+            .clone()
+            .temperature(1.3)
+            .frequency_penalty(0.4)
+            .presence_penalty(0.3)
+            .logit_bias([(9, 1.5), (60, -3.0)])
+            .sampling_order([SamplingStep::FrequencyPenalty, SamplingStep::LogitBias]),
+        options.temperature(1.0).top_p(0.9).repetition_penalty(1.1),
     ]
 }
 
@@ -133,6 +153,26 @@ fn mixed_batches_are_the_same() {
     for (thread, alone) in threads.into_iter().zip(alone) {
         let done = thread.join().expect("no panic").expect("no error");
         assert_eq!(Ok(done.tokens), alone);
+    }
+}
+
+/// Samples of one prompt take their first tokens from one row, each with noise of its own.
+#[test]
+fn samples_are_the_same() {
+    let [stored, screened] = both(stories, &Device::Cpu);
+    for seed in 0..4 {
+        let options = GenerateOptions::new().max_tokens(12).seed(seed);
+        for options in [options.clone().temperature(1.5), options.temperature(1.0).top_k(9)] {
+            let samples = |engine: &Engine| {
+                let streams = engine.generate_many("One day", options.clone(), 6);
+                let tokens = |stream: GenerationStream| stream.wait().expect("a text").tokens;
+                streams.expect("streams").into_iter().map(tokens).collect::<Vec<_>>()
+            };
+            let expected = samples(&stored);
+            let first: BTreeSet<u32> = expected.iter().map(|tokens| tokens[0]).collect();
+            assert!(first.len() > 1, "all begin with the same token: {expected:?}");
+            assert_eq!(samples(&screened), expected, "{options:?}");
+        }
     }
 }
 

@@ -195,9 +195,14 @@ fn answers_with_calls_go_on_after_any_token() {
             FinishReason::Length,
         ),
     ] {
-        let whole = ask(&engine, options.clone());
-        assert_eq!(whole.done.finish_reason, reason);
-        assert!(!whole.tool_calls.is_empty());
+        // A random model does not always come to a call within its tokens.
+        let mut seeds = (1..50).map(|seed| options.clone().seed(seed));
+        let found = seeds.find_map(|options| {
+            let whole = ask(&engine, options.clone());
+            let is_so = whole.done.finish_reason == reason && !whole.tool_calls.is_empty();
+            is_so.then_some((options, whole))
+        });
+        let (options, whole) = found.expect("a seed whose answer has a call and ends so");
         for cut in 0..=whole.tokens.len() {
             let known = whole.tokens[..cut].to_vec();
             let rest = ask(&engine, options.clone().generated_tokens(known));

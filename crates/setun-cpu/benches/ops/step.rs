@@ -161,7 +161,7 @@ impl Draft {
 fn inputs(rows: usize, positions: usize, ranked: bool) -> BatchInputs {
     let count = |n: usize| 0..u32::try_from(n).expect("few rows");
     let first = positions - rows;
-    let request = TopLogitsRequest { k: 1, within: None, touched: vec![] };
+    let request = TopLogitsRequest { k: 1, ..<_>::default() };
     BatchInputs {
         tokens: count(rows).map(|row| row % 16).collect(),
         positions: count(positions).skip(first).collect(),

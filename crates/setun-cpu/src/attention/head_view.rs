@@ -7,7 +7,7 @@ use setun_ops::{BlockId, attention::SPAN, cache_values::CacheValues, host_cache:
 
 use super::{
     scores::{scale, score},
-    span::{SpanScores, Vectors, with_elements},
+    span::{SpanScores, Vectors, with_met_elements},
     sums::add,
 };
 use crate::lanes::widen;
@@ -157,7 +157,7 @@ impl<'a> Span<'a> {
         scores: &mut SpanScores,
     ) {
         self.each(len, |at, keys, ahead| {
-            with_elements!(keys, keys => score(simd, queries, keys, ahead, at, scores));
+            with_met_elements!(keys, keys => score(simd, queries, keys, ahead, at, scores));
         });
         for scores in &mut scores[..queries.len()] {
             scale(simd, self.head_dim(), &self.scales, scores);
@@ -180,7 +180,7 @@ impl<'a> Span<'a> {
         }
         sums.fill(0.0);
         self.each(len, |at, values, ahead| {
-            with_elements!(values, values => add(simd, weights, at, values, ahead, sums));
+            with_met_elements!(values, values => add(simd, weights, at, values, ahead, sums));
         });
     }
 }

@@ -5,7 +5,10 @@ use std::ops::Range;
 use fearless_simd::Simd;
 use setun_ops::attention::SPAN;
 
-use super::{head_view::HeadView, span::SpanScores};
+use super::{
+    head_view::HeadView,
+    span::{SpanScores, memory_to_widen},
+};
 use crate::{
     scratch::{Scratch, TILE_QUERIES},
     split::Tile,
@@ -25,9 +28,8 @@ impl Pair<'_> {
         self.visible.saturating_sub(positions.start).min(positions.len())
     }
 
-    /// Memory to widen a span in, where that is not done as often otherwise.
     fn memory<'a>(&self, span: &'a mut [f32]) -> Option<&'a mut [f32]> {
-        (self.queries.len() > TILE_QUERIES * self.d).then_some(span)
+        memory_to_widen(self.queries.len() / self.d, span)
     }
 
     /// Scores of all heads with the keys of a run.

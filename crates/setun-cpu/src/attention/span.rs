@@ -10,6 +10,15 @@ use crate::scratch::TILE_QUERIES;
 /// Scores or weights of some queries over a span.
 pub(super) type SpanScores = [[f32; SPAN]; TILE_QUERIES];
 
+/// Whether a span is widened before queries meet it, however few they are. A module of WebAssembly
+/// then has the code that meets them for one kind of element instead of three.
+pub(super) const WIDENED_FIRST: bool = cfg!(target_arch = "wasm32");
+
+/// Memory to widen a span in, where that saves doing it again for other queries.
+pub(super) fn memory_to_widen(queries: usize, span: &mut [f32]) -> Option<&mut [f32]> {
+    (WIDENED_FIRST || queries > TILE_QUERIES).then_some(span)
+}
+
 /// Keys or values `[len, d]` that are neighbours in memory.
 #[derive(Clone, Copy)]
 pub(super) enum Vectors<'a> {
@@ -28,7 +37,19 @@ macro_rules! with_elements {
         }
     };
 }
-pub(super) use with_elements;
+
+/// The same of what queries meet.
+macro_rules! with_met_elements {
+    ($vectors:expr, $values:ident => $run:expr) => {
+        match $vectors {
+            $crate::attention::span::Vectors::F32($values) => $run,
+            _ if $crate::attention::span::WIDENED_FIRST => unreachable!("they are widened first"),
+            $crate::attention::span::Vectors::F16($values) => $run,
+            $crate::attention::span::Vectors::Int8($values) => $run,
+        }
+    };
+}
+pub(super) use with_met_elements;
 
 impl<'a> Vectors<'a> {
     pub(super) fn bytes(self) -> &'a [u8] {

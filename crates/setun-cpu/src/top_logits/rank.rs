@@ -2,7 +2,7 @@
 
 use setun_ops::top_logits::{Ranked, TopLogitsRequest, can_rank};
 
-use super::MAX_CANDIDATES;
+use super::{MAX_CANDIDATES, noisy};
 
 /// Values of tokens that are compared together.
 const SCANNED: usize = 64;
@@ -18,18 +18,32 @@ pub(super) fn candidates(
     let touched = request.touched.len();
     tokens[..touched].copy_from_slice(&request.touched);
     let (_, best) = start(request, out);
-    TopK::of_untouched(best, request, lower);
-    // Nothing that is requested lies below either: lower bounds say less than their logits.
-    let threshold = best[request.k - 1].logit.max(request.least(best[0].logit));
-    let (places, mut count) = (&mut tokens[touched..][..MAX_CANDIDATES], 0);
-    untouched(request, upper, threshold, |token, _| {
-        if let Some(place) = places.get_mut(count) {
-            *place = token;
-        }
-        count += 1;
-        threshold
-    });
-    (count <= MAX_CANDIDATES).then_some(touched + count)
+    let places = &mut tokens[touched..][..MAX_CANDIDATES];
+    let (best, top) = best.split_at_mut(request.k);
+    let (by_score, best) = match request.noise {
+        Some(scores) => (noisy::candidates(scores, request, [lower, upper], best, places)?, top),
+        None => (0, best),
+    };
+    let mut count = by_score;
+    if let Some(last) = best.len().checked_sub(1) {
+        TopK::of_untouched(best, request, lower);
+        // Nothing that is requested lies below either: lower bounds say less than their logits.
+        let threshold = best[last].logit.max(request.least(best[0].logit));
+        untouched(request, upper, threshold, |token, _| {
+            if places[..by_score].binary_search(&token).is_err() {
+                if let Some(place) = places.get_mut(count) {
+                    *place = token;
+                }
+                count += 1;
+            }
+            threshold
+        });
+    }
+    let listed = places.get_mut(..count)?;
+    if by_score > 0 {
+        listed.sort_unstable();
+    }
+    Some(touched + count)
 }
 
 /// The row of the definition from all logits.
@@ -41,25 +55,53 @@ pub(super) fn rank_all(request: &TopLogitsRequest, logits: &[f32], out: &mut [Ra
     for (out, &token) in touched.iter_mut().zip(&request.touched) {
         *out = Ranked { token, logit: logits[token as usize] };
     }
-    TopK::of_untouched(best, request, logits);
-    cut(request, best);
+    let (best, top) = best.split_at_mut(request.k);
+    if let Some(scores) = request.noise {
+        let is_other = |&(token, _): &(u32, f32)| request.touched.binary_search(&token).is_err();
+        let all = (0..=u32::MAX).zip(logits.iter().copied());
+        noisy::best(scores, best, &mut all.filter(is_other));
+        if !top.is_empty() {
+            TopK::of_untouched(top, request, logits);
+        }
+    } else {
+        TopK::of_untouched(best, request, logits);
+        cut(request, best);
+    }
+}
+
+/// The best of candidates with ascending ids, of those that are requested.
+pub(super) fn rank_candidates(
+    request: &TopLogitsRequest,
+    best: &mut [Ranked],
+    candidates: impl Iterator<Item = (u32, f32)> + Clone,
+) {
+    let (best, top) = best.split_at_mut(request.k);
+    if let Some(scores) = request.noise {
+        noisy::best(scores, best, &mut candidates.clone());
+        if !top.is_empty() {
+            TopK::of(top, candidates);
+        }
+    } else {
+        TopK::of(best, candidates);
+        cut(request, best);
+    }
 }
 
 /// Leaves those of the `k` best that lie as near to the first as was requested.
-pub(super) fn cut(request: &TopLogitsRequest, best: &mut [Ranked]) {
+fn cut(request: &TopLogitsRequest, best: &mut [Ranked]) {
     let least = request.least(best[0].logit);
     let kept = best.partition_point(|ranked| ranked.logit >= least);
     best[kept..].fill(Ranked::PADDING);
 }
 
-/// An empty row: the places of the touched tokens and those of the best others.
+/// An empty row: the places of the touched tokens and those of the best others, by score and by logit.
 pub(super) fn start<'a>(
     request: &TopLogitsRequest,
     out: &'a mut [Ranked],
 ) -> (&'a mut [Ranked], &'a mut [Ranked]) {
     out.fill(Ranked::PADDING);
     let (touched, rest) = out.split_at_mut(request.touched.len());
-    (touched, &mut rest[..request.k])
+    (touched, &mut rest[..request.k + request.top])
 }
 
 /// Shows the tokens that a request does not name and whose values reach a limit, ascending.
@@ -84,14 +126,14 @@ fn untouched(
 }
 
 /// The best tokens of those shown so far, best first.
-pub(super) struct TopK<'a> {
+struct TopK<'a> {
     ranked: &'a mut [Ranked],
     count: usize,
 }
 
 impl<'a> TopK<'a> {
     /// The best of some tokens with ascending ids, as many as there are places.
-    pub(super) fn of(ranked: &'a mut [Ranked], candidates: impl Iterator<Item = (u32, f32)>) {
+    fn of(ranked: &'a mut [Ranked], candidates: impl Iterator<Item = (u32, f32)>) {
         let mut best = Self { ranked, count: 0 };
         let mut least = f32::NEG_INFINITY;
         for (token, logit) in candidates {

@@ -31,18 +31,28 @@ fn a_row_that_cannot_be_ranked_runs_again_with_all_logits() {
         Ok(())
     });
     let commands = spawn(Scheduler::new(Box::new(model), info(), limits(16)));
-    let tokens = submit(&commands, request(vec![1, 2, 3], 3)).wait().expect("a text").tokens;
-    assert_eq!(tokens, [12, 13, 14]);
+    let tokens = submit(&commands, request(vec![1, 2, 3], 8)).wait().expect("a text").tokens;
+    assert_eq!(tokens, [12, 13, 14, 15, 16, 17, 18, 19]);
 
-    let top_logits = TopLogitsRequest { k: 1, within: None, touched: vec![] };
-    // Once it takes all logits, it goes on so for a while.
+    let top_logits = TopLogitsRequest { k: 1, touched: vec![], ..<_>::default() };
+    let ranked = |position| (position, RequestedOutput::TopLogits(top_logits.clone()));
+    let all = |position| (position, RequestedOutput::Logits);
+    // The longer it needs all logits, the longer it takes them.
     let expected = [
         (0, RequestedOutput::Nothing),
         (1, RequestedOutput::Nothing),
-        (2, RequestedOutput::TopLogits(top_logits)),
-        (2, RequestedOutput::Logits),
-        (3, RequestedOutput::Logits),
-        (4, RequestedOutput::Logits),
+        ranked(2),
+        all(2),
+        ranked(3),
+        all(3),
+        all(4),
+        ranked(5),
+        all(5),
+        all(6),
+        all(7),
+        all(8),
+        ranked(9),
+        all(9),
     ];
     assert_eq!(*requested.lock().unwrap(), expected);
 }

@@ -25,8 +25,12 @@ impl Sequence {
         let needs = self.request.sampler.needs(&step, vocabulary);
         self.constraint = constraint;
         match needs {
-            Needs::TopLogits { k, within, touched } => {
-                RequestedOutput::TopLogits(TopLogitsRequest { k, within, touched })
+            // Samples that wait for the prompt take their first tokens from this row, each by noise of its own.
+            Needs::TopLogits { noise: Some(_), .. } if self.has_samples() => {
+                RequestedOutput::Logits
+            }
+            Needs::TopLogits { k, within, noise, top, touched } => {
+                RequestedOutput::TopLogits(TopLogitsRequest { k, within, noise, top, touched })
             }
             _ => RequestedOutput::Logits,
         }

@@ -26,6 +26,11 @@ impl Sequence {
         std::mem::take(&mut self.request.samples).into_iter().map(beam_row).collect()
     }
 
+    /// Whether samples wait for its prompt.
+    pub(crate) fn has_samples(&self) -> bool {
+        !self.request.samples.is_empty()
+    }
+
     /// Others are to begin where this one's prompt ends.
     pub(crate) fn set_samples(&mut self, samples: Vec<Self>) {
         self.request.samples = samples.into_iter().map(|sample| sample.request).collect();

@@ -14,9 +14,9 @@ use crate::{
     event::{Done, Event, FinishReason, TextDelta, Timings, Usage},
 };
 
-/// Where the best logits do not decide the next token, this many tokens take all logits: where that
-/// happens once it may happen often, and a row that is run twice costs more than a whole head.
-const FULL_LOGITS_TOKENS: usize = 16;
+/// Where the best logits do not decide the next token, it takes all logits. So do the tokens after it, twice as many each time that this
+/// happens, up to this many, and half as many each time that it does not: a row that is run twice costs more than a whole head.
+const MAX_FULL_LOGITS_TOKENS: usize = 16;
 
 /// Whether a generation goes on.
 pub(crate) enum Next {
@@ -34,6 +34,9 @@ impl Sequence {
     /// If the logits are not finite, or a token cannot be decoded.
     pub(crate) fn apply_logits(&mut self, row: Row<'_>) -> Result<Next, Error> {
         let Some(token) = self.choose(row)? else { return Ok(self.rerun()) };
+        if let Row::Ranked(_) = row {
+            self.full_logits_tokens = (self.full_logits_tokens / 2).max(1);
+        }
         let delta = match row {
             Row::Logits(logits) if self.request.wants_logprobs() => {
                 let Request { decoder, top_logprobs, .. } = &self.request;
@@ -59,7 +62,8 @@ impl Sequence {
     /// Runs the last row again, for all logits.
     fn rerun(&mut self) -> Next {
         self.cached -= 1;
-        self.full_logits_until = self.generated() + FULL_LOGITS_TOKENS;
+        self.full_logits_until = self.generated() + self.full_logits_tokens;
+        self.full_logits_tokens = (2 * self.full_logits_tokens).min(MAX_FULL_LOGITS_TOKENS);
         Next::Rerun
     }
 

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use proptest::{collection::vec, prelude::*};
+use setun_ops::noise::GOLDEN;
 
 use super::*;
+use crate::draw::absorbed;
 
 /// A written-out form of the steps: a vocabulary with holes, and softmax before each.
 struct Letter<'a> {
@@ -188,6 +190,47 @@ proptest! {
         for (token, p) in found {
             prop_assert!((p - expected[token as usize]).abs() < 1e-5, "{}: {}", token, p);
         }
+    }
+}
+
+/// The definition of a draw: the token with the highest sum of logit and noise.
+#[expect(clippy::cast_precision_loss, reason = "52 bits fit an f64 exactly")]
+fn drawn(tokens: &[Ranked], draw: Draw) -> Option<u32> {
+    let key = absorbed([draw.seed, draw.sequence, draw.index, 2]);
+    let score = |token: u32, logit: f32| {
+        let bits = absorbed([key.wrapping_add(u64::from(token).wrapping_mul(GOLDEN))]);
+        let u = ((bits >> 12) as f64 + 0.5) / 2.0_f64.powi(52);
+        f64::from(logit) - libm::log(-libm::log(u))
+    };
+    let scored =
+        tokens.iter().map(|ranked| (score(ranked.token(), ranked.logit()), ranked.token()));
+    let mut scored: Vec<(f64, u32)> = scored.collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    scored.first().map(|&(_, token)| token)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn a_draw_is_the_best_of_all_scores(
+        options in filters(),
+        order in order(),
+        logits in prop_oneof![
+            vec(-9.0_f32..9.0, 1..300),
+            vec((-2_i8..3).prop_map(f32::from), 1..300),
+            vec(Just(-3e37_f32), 2..9),
+        ],
+        draw: (u64, u64, u64),
+    ) {
+        let sampler = Sampler::new(SamplerOptions { order, ..options }).expect("in range");
+        let (seed, sequence, index) = draw;
+        let step = Step::new(&[], 0, Draw { seed, sequence, index });
+        let mut state = SamplerState::default();
+        let left = sampler.take(&sampler.steps, row(&logits, &step), &step, &state);
+        let left = left.and_then(LogitsState::list).expect("some are left");
+        let found = sampler.sample(&logits, &step, &mut state).expect("some are left").token;
+        prop_assert_eq!(Some(found), drawn(left.tokens(), step.draw));
     }
 }
 

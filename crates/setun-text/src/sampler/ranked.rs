@@ -1,5 +1,7 @@
 //! Choices from few logits, equal to those from all.
 
+use setun_ops::{noise::precedes, top_logits::NoisyScores};
+
 use super::{Choice, Sampler, changes::distinct, ids};
 use crate::{
     SamplerState, SamplingStep, Step, TextError,
@@ -19,6 +21,10 @@ pub enum Needs {
         k: usize,
         /// How far below the best of these the others may lie, where not all `k` are needed.
         within: Option<f32>,
+        /// What "best" means, if not the highest logits.
+        noise: Option<NoisyScores>,
+        /// How many of the highest logits follow them, where "best" means other ones.
+        top: usize,
         /// The ids that are requested in any case, ascending: those that a penalty, a bias or a ban
         /// changes, or all that are allowed where these are few.
         touched: Vec<u32>,
@@ -40,6 +46,9 @@ const FEW: usize = 1024;
 /// Ranked logits are requested up to this part of the vocabulary: it must be worth it.
 const RANKED_SHARE: usize = 4;
 
+/// Tokens that are requested where `top_p` alone filters: what is drawn is mostly one of them.
+const TOP_P_TOKENS: usize = 64;
+
 /// How the steps that look at all tokens begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cut {
@@ -49,6 +58,10 @@ enum Cut {
     TopK,
     /// `min_p` leaves few.
     MinP,
+    /// The one with the best score is taken.
+    Draw,
+    /// The one with the best score is taken of those that `top_p` leaves.
+    TopP,
 }
 
 impl Sampler {
@@ -60,8 +73,8 @@ impl Sampler {
         let few = self.few_allowed(step);
         let (changed, mut dropped) = self.touched(step);
         dropped.retain(is_known);
-        let (k, within, touched) = match (self.cut(), few) {
-            (_, Some(few)) => (1, None, few.into_iter().filter(is_known).collect::<Vec<_>>()),
+        let (k, within, touched) = match (self.cut(), &few) {
+            (_, Some(few)) => (1, None, few.iter().copied().filter(is_known).collect::<Vec<_>>()),
             (None, None) => return Needs::All,
             (Some(cut), None) => {
                 let (k, within) = self.most(cut, step);
@@ -69,9 +82,16 @@ impl Sampler {
             }
         };
         let touched = distinct(&touched);
-        let is_few = touched.len().saturating_add(k) <= vocabulary / RANKED_SHARE;
+        let (noise, top) = match self.cut().filter(|_| few.is_none()) {
+            Some(Cut::Draw) => (Some(self.scores(step)), 0),
+            // The weights of tokens that are not allowed do not count.
+            Some(Cut::TopP) if self.is_masked(step) => return Needs::All,
+            Some(Cut::TopP) => (Some(self.scores(step)), TOP_P_TOKENS),
+            _ => (None, 0),
+        };
+        let is_few = touched.len().saturating_add(k + top) <= vocabulary / RANKED_SHARE;
         if changed.iter().all(is_known) && is_few {
-            Needs::TopLogits { k, within, touched }
+            Needs::TopLogits { k, within, noise, top, touched }
         } else {
             Needs::All
         }
@@ -80,13 +100,14 @@ impl Sampler {
     /// The choice that [`sample`](Self::sample) makes of all logits, from those that
     /// [`needs`](Self::needs) requested. None where they do not decide it, because none were
     /// given, more tokens tie at the cut of `top_k` than were requested, `min_p` leaves
-    /// more, or too few of the best are allowed; then all logits are needed, and the state is as
-    /// it was.
+    /// more, what `top_p` leaves hangs on tokens that were not requested, or too few of the best
+    /// are allowed; then all logits are needed, and the state is as it was.
     ///
     /// `ranked` holds (id, logit): first the touched tokens, ascending by id, then the `k` best
     /// others, best first and ties by the lower id, without those that lie farther below the
-    /// best of them, in `f32`, than was requested. No logit of any other token may exceed a
-    /// magnitude of 2^64.
+    /// best of them, in `f32`, than was requested. Where noise was requested, the best are those
+    /// with the highest scores, and those with the highest logits may follow them. No logit of any
+    /// other token may exceed a magnitude of 2^64.
     ///
     /// # Errors
     ///
@@ -145,6 +166,19 @@ impl Sampler {
                 list.tokens().len() >= count
                     && worst.is_some_and(|worst| worst > last_logit / self.divisor())
             }
+            Some(Cut::Draw) => {
+                let scores = self.scores(step);
+                let last = (last, scores.score(last, last_logit));
+                let drawn = list.draw(scores.noise, None);
+                drawn.is_some_and(|(drawn, score)| !precedes(last, (drawn.token(), score)))
+            }
+            Some(Cut::TopP) => {
+                let noise = step.draw.noise();
+                let share = f64::from(self.options.top_p);
+                // No other token has a higher logit.
+                let least = last_logit / self.divisor();
+                step.allowed.is_none() && list.leaves_drawn(share, noise, least)
+            }
             Some(Cut::MinP) => {
                 let unseen = self.max_unseen(self.others(ranked, step), step);
                 f64::from(unseen) < min_logit(best.logit(), self.options.min_p)
@@ -166,7 +200,7 @@ impl Sampler {
     fn most(&self, cut: Cut, step: &Step<'_>) -> (usize, Option<f32>) {
         let masked = if self.is_masked(step) { MASKED } else { 0 };
         match cut {
-            Cut::Greedy => (1 + masked, None),
+            Cut::Greedy | Cut::Draw | Cut::TopP => (1 + masked, None),
             Cut::TopK => (self.options.top_k.saturating_add(SPARE + masked), None),
             Cut::MinP => (MIN_P_TOKENS, self.within(step)),
         }
@@ -198,10 +232,17 @@ impl Sampler {
     fn cut(&self) -> Option<Cut> {
         match self.steps.get(self.ahead) {
             None if self.is_greedy() => Some(Cut::Greedy),
+            None => Some(Cut::Draw),
             Some(SamplingStep::TopK) => Some(Cut::TopK),
             Some(SamplingStep::MinP) => Some(Cut::MinP),
+            Some(SamplingStep::TopP) if self.steps.len() == self.ahead + 1 => Some(Cut::TopP),
             _ => None,
         }
+    }
+
+    /// The scores of tokens that are not touched, of their logits.
+    fn scores(&self, step: &Step<'_>) -> NoisyScores {
+        NoisyScores { noise: step.draw.noise(), temperature: self.divisor() }
     }
 
     /// The temperature before the cut.

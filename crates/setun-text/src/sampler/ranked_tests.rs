@@ -1,18 +1,33 @@
 //! Choices from ranked logits are those from all logits.
 
 use proptest::{collection::vec, prelude::*};
+use setun_ops::top_logits::NoisyScores;
 
 use super::{ranked::MIN_P_TOKENS, *};
 use crate::TokenMask;
 
 /// What a model gives for [`Needs::TopLogits`].
-fn ranked(logits: &[f32], k: usize, within: Option<f32>, touched: &[u32]) -> Vec<(u32, f32)> {
+fn ranked(
+    logits: &[f32],
+    [k, top]: [usize; 2],
+    (within, noise): (Option<f32>, Option<NoisyScores>),
+    touched: &[u32],
+) -> Vec<(u32, f32)> {
     let all: Vec<(u32, f32)> = (0..).zip(logits.iter().copied()).collect();
     let (mut found, mut others): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|(token, _)| touched.contains(token));
-    others.sort_by(|a, b| (b.1 + 0.0).total_cmp(&(a.1 + 0.0)).then(a.0.cmp(&b.0)));
-    let least = within.map_or(f32::NEG_INFINITY, |within| others[0].1 - within);
-    found.extend(others[..k].iter().filter(|&&(_, logit)| logit >= least));
+    let mut best_by = |score: &dyn Fn(&(u32, f32)) -> f64, count: usize| {
+        others.sort_by(|a, b| (score(b) + 0.0).total_cmp(&(score(a) + 0.0)).then(a.0.cmp(&b.0)));
+        others[..count].to_vec()
+    };
+    let by_logit = best_by(&|&(_, logit)| f64::from(logit), k.max(top));
+    let least = within.map_or(f32::NEG_INFINITY, |within| by_logit[0].1 - within);
+    let best = match noise {
+        Some(scores) => best_by(&|&(token, logit)| scores.score(token, logit), k),
+        None => by_logit[..k].to_vec(),
+    };
+    found.extend(best.iter().filter(|&&(_, logit)| logit >= least));
+    found.extend(&by_logit[..top]);
     found
 }
 
@@ -36,12 +51,14 @@ fn asked_at(
     let mut state = before;
     let all = sampler.sample(logits, step, &mut state).map(token).map_err(|e| e.to_string());
     let all = (all, state);
-    let Needs::TopLogits { k, within, touched } = sampler.needs(asked, logits.len()) else {
+    let Needs::TopLogits { k, within, noise, top, touched } = sampler.needs(asked, logits.len())
+    else {
         return (all, None);
     };
-    assert!(touched.is_sorted() && k + touched.len() <= logits.len() / 4);
+    assert!(touched.is_sorted() && k + top + touched.len() <= logits.len() / 4);
     let mut state = before;
-    let found = sampler.sample_ranked(&ranked(logits, k, within, &touched), step, &mut state);
+    let given = ranked(logits, [k, top], (within, noise), &touched);
+    let found = sampler.sample_ranked(&given, step, &mut state);
     let found = found.map(|choice| choice.map(token)).map_err(|e| e.to_string()).transpose();
     assert!(found.is_some() || state == before);
     (all, found.map(|found| (found, state)))
@@ -144,6 +161,56 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Whatever ties, and whatever the steps before the draw change or drop.
+    #[test]
+    fn draws_of_all_tokens_are_the_same_and_always_decided(
+        logits in prop_oneof![logits(), peaked(), vec(Just(1.8e19_f32), 100..200)],
+        history in vec(0..100_u32, 0..8),
+        penalty in prop_oneof![Just(1.0_f32), 0.3_f32..3.0],
+        banned_tokens in vec(0..100_u32, 0..4),
+        temperature in prop_oneof![0.1_f32..4.0, Just(crate::MIN_TEMPERATURE), Just(1e20)],
+        late: bool,
+        index: u64,
+    ) {
+        let order = if late { vec![SamplingStep::RepetitionPenalty] } else { vec![] };
+        let options =
+            SamplerOptions { temperature, repetition_penalty: penalty, banned_tokens, order, ..greedy() };
+        let (all, ranked) = both_ways(options, &logits, &at(&history, index));
+        prop_assert_eq!(ranked, Some(all));
+    }
+}
+
+proptest! {
+    /// The nucleus of tokens that are listed is part of that of all. What is drawn of all decides if it is in it.
+    #[test]
+    fn draws_by_top_p_alone_are_the_same(
+        logits in prop_oneof![peaked(), logits().prop_map(|logits| logits.repeat(3))],
+        history in vec(0..260_u32, 0..3),
+        penalty in prop_oneof![Just(1.0_f32), 0.3_f32..3.0],
+        temperature in prop_oneof![0.1_f32..4.0, Just(crate::MIN_TEMPERATURE), Just(1e20)],
+        top_p in prop_oneof![0.3_f32..1.0, Just(f32::MIN_POSITIVE)],
+        index: u64,
+    ) {
+        let step = at(&history, index);
+        let options = SamplerOptions { temperature, top_p, repetition_penalty: penalty, ..greedy() };
+        let (all, ranked) = both_ways(options.clone(), &logits, &step);
+        if let Some(ranked) = ranked {
+            prop_assert_eq!(ranked, all);
+        } else if penalty == 1.0 {
+            let whole = Sampler::new(SamplerOptions { top_p: 1.0, ..options }).expect("in range");
+            let [state, _] = states();
+            let (drawn, _) = both_ways(whole.options().clone(), &logits, &step).0;
+            let tokens = whole.probabilities(&logits, &step, &state).expect("finite");
+            let place = tokens.iter().position(|&(token, _)| Ok(token) == drawn).expect("a token");
+            let sum = |count: usize| tokens[..count].iter().map(|(_, p)| p).sum::<f64>();
+            let is_listed = place < 64 && tokens[place].1 > tokens[63].1 * (1.0 + 1e-6);
+            let limit = f64::from(top_p) * sum(64.min(tokens.len())) * (1.0 - 1e-5);
+            prop_assert!(!is_listed || sum(place) >= limit, "place {}, {} of {}", place, sum(place), limit);
+        }
+    }
+}
+
 #[test]
 fn distinct_logits_always_decide() {
     let logits: Vec<f32> = (0..400_u16).map(|x| f32::from(x * 37 % 400) / 16.0).collect();
@@ -170,20 +237,23 @@ fn all_logits_are_needed_where_the_best_do_not_decide() {
         Sampler::new(options).expect("in range").needs(&at(history, 0), 100)
     };
     let sampled = SamplerOptions { temperature: 1.0, ..greedy() };
-    assert_eq!(needs(sampled.clone(), &[]), Needs::All);
+    let top_p = SamplerOptions { top_p: 0.9, ..sampled.clone() };
+    assert_eq!(needs(top_p.clone(), &[]), Needs::All, "too many of 100");
+    let late = vec![SamplingStep::TopP, SamplingStep::Temperature];
+    assert_eq!(needs(SamplerOptions { order: late, ..top_p }, &[]), Needs::All);
     assert_eq!(needs(SamplerOptions { top_k: 18, ..sampled.clone() }, &[]), Needs::All, "too many");
     let coldest = SamplerOptions { temperature: crate::MIN_TEMPERATURE, ..sampled.clone() };
     assert!((2_f32.powi(64) / coldest.temperature).is_finite(), "no logit overflows");
     let penalty = SamplerOptions { repetition_penalty: 1.1, ..greedy() };
     assert_eq!(
         needs(penalty.clone(), &[4, 2, 4]),
-        Needs::TopLogits { k: 1, within: None, touched: vec![2, 4] }
+        Needs::TopLogits { k: 1, within: None, noise: None, top: 0, touched: vec![2, 4] }
     );
     assert_eq!(needs(penalty, &[4, 100]), Needs::All, "the error is for all logits to tell");
     let top_k = SamplerOptions { top_k: 5, ..sampled };
     assert_eq!(
         needs(top_k.clone(), &[4]),
-        Needs::TopLogits { k: 13, within: None, touched: vec![] }
+        Needs::TopLogits { k: 13, within: None, noise: None, top: 0, touched: vec![] }
     );
     let sampler = Sampler::new(top_k).expect("in range");
     let none = sampler.sample_ranked(&[], &at(&[], 0), &mut SamplerState::default());
@@ -302,6 +372,10 @@ fn few_logits_are_enough_for() {
         (SamplerOptions { no_repeat_ngram: 2, dry_multiplier: 1.0, ..greedy() }, all),
         (SamplerOptions { banned_tokens: vec![399, 54, 3], ..greedy() }, all),
         (SamplerOptions { logit_bias: [(4, 99.0)].into(), ..greedy() }, all),
+        (warm.clone(), all),
+        (SamplerOptions { top_p: 0.9, ..warm.clone() }, all),
+        (SamplerOptions { top_p: 0.8, repetition_penalty: 1.2, ..warm.clone() }, all),
+        (SamplerOptions { frequency_penalty: 0.5, min_tokens: 9, ..warm.clone() }, all),
         (SamplerOptions { top_k: 8, typical_p: 0.9, mirostat_tau: 2.0, ..warm.clone() }, all),
         (SamplerOptions { min_p: 0.1, xtc_probability: 1.0, eta_cutoff: 0.1, ..warm.clone() }, all),
         (greedy(), few),
@@ -314,7 +388,7 @@ fn few_logits_are_enough_for() {
         assert_eq!(ranked, Some(expected), "{options:?}");
     }
     for options in [
-        SamplerOptions { top_p: 0.9, ..warm.clone() },
+        SamplerOptions { top_p: 0.9, typical_p: 0.9, ..warm.clone() },
         SamplerOptions { top_n_sigma: 1.0, top_k: 5, ..warm.clone() },
         SamplerOptions { dynamic_temperature: 1.0, top_k: 5, ..warm.clone() },
         SamplerOptions { order: vec![SamplingStep::TopK], top_k: 5, top_p: 0.5, ..warm },
@@ -331,7 +405,10 @@ fn a_mask_that_allows_none_of_the_best_asks_for_all() {
     let step = Step { allowed: Some(&mask), ..at(&[], 0) };
     let sampler = Sampler::new(greedy()).expect("in range");
     let needs = sampler.needs(&step, 8000);
-    assert_eq!(needs, Needs::TopLogits { k: 16, within: None, touched: vec![] });
+    assert_eq!(
+        needs,
+        Needs::TopLogits { k: 16, within: None, noise: None, top: 0, touched: vec![] }
+    );
     assert_eq!(both_ways(greedy(), &logits, &step).1, None);
     mask.insert(15);
     let step = Step { allowed: Some(&mask), ..at(&[], 0) };

@@ -185,6 +185,8 @@ fn drawn_tokens_have_the_probabilities_promised() {
     let logits = [0.1, 1.5, -0.3, 2.0, 0.9, 1.5, -1.0, 0.0];
     let warm = SamplerOptions { temperature: 0.8, ..greedy() };
     for options in [
+        warm.clone(),
+        SamplerOptions { top_p: 0.8, ..warm.clone() },
         SamplerOptions { top_k: 4, min_p: 0.05, ..warm.clone() },
         SamplerOptions { typical_p: 0.7, ..warm.clone() },
         SamplerOptions { epsilon_cutoff: 0.03, ..warm.clone() },
@@ -197,6 +199,34 @@ fn drawn_tokens_have_the_probabilities_promised() {
         let promised = probabilities(options.clone(), &logits);
         assert!(promised.len() > 1, "{options:?}");
         draws_follow(&options, &logits, &promised);
+    }
+}
+
+/// The tokens of neighbouring draws, of one sequence and of two, are as independent as they are drawn.
+#[test]
+fn neighbouring_draws_are_independent() {
+    let logits = [0.5_f32, 0.25, 0.125, 0.125].map(f32::ln);
+    let sampler = sampler(SamplerOptions { temperature: 1.0, ..greedy() });
+    let drawn = |sequence, index| {
+        let step = Step { draw: Draw { seed: 5, sequence, index }, ..after(&[]) };
+        let choice = sampler.sample(&logits, &step, &mut SamplerState::default());
+        choice.expect("finite").token as usize
+    };
+    for (sequence, next) in [(0, 1), (1, 0)] {
+        let mut counts = [[0_u32; 4]; 4];
+        for index in 0..40_000 {
+            counts[drawn(0, index)][drawn(sequence, index + next)] += 1;
+        }
+        let p = [0.5, 0.25, 0.125, 0.125];
+        let expected = |first: usize, second: usize| 40_000.0 * p[first] * p[second];
+        let pairs = (0..16).map(|pair| (pair / 4, pair % 4));
+        let distance = |(first, second): (usize, usize)| {
+            let expected = expected(first, second);
+            (f64::from(counts[first][second]) - expected).powi(2) / expected
+        };
+        let statistic: f64 = pairs.map(distance).sum();
+        // 15 degrees of freedom: a fair source exceeds 45 once in about 13,000 runs.
+        assert!(statistic < 45.0, "{statistic}: {counts:?}");
     }
 }
 

@@ -38,15 +38,19 @@ struct Report {
     streams: usize,
     /// Of all streams together, greedy.
     decode_tokens_per_second: f64,
-    /// With sampling that needs all logits.
+    /// Drawn at a temperature of 0.8.
+    drawn_tokens_per_second: f64,
+    /// Drawn at a temperature of 0.8 with a `top_p` of 0.95.
     sampled_tokens_per_second: f64,
     /// Rows of a prompt a second, as many a step as there are streams, whose next tokens are all
     /// wanted, greedy.
     prefill_rows_per_second: f64,
     /// The same where nothing is requested of them.
     headless_rows_per_second: f64,
-    /// Rows that were computed, by those that the requests need.
+    /// Rows that were computed, by those that the requests need, greedy.
     computed_by_needed: f64,
+    /// The same with `top_p`: rows whose best logits do not decide are computed again.
+    sampled_computed_by_needed: f64,
 }
 
 /// What streams that begin alike gave.
@@ -97,43 +101,54 @@ fn measure(
     let (prompt, generate) = (to_usize(args.prompt), to_usize(args.generate));
     let prompts = round::prompts(engine.vocab_size(), prompt, streams);
     let greedy = || GenerateOptions::new().temperature(0.0);
-    let sampled = || {
-        let mut options = GenerateOptions::new().temperature(1.0).seed(1);
-        options.top_p = Some(0.95);
+    let sampled = |top_p| {
+        let mut options = GenerateOptions::new().temperature(0.8).seed(1);
+        options.top_p = Some(top_p);
         (options.top_k, options.min_p) = (Some(0), Some(0.0));
         options
     };
     let mut progress = Progress::new();
-    let (mut plain, mut drawn, mut wanted, mut headless) = (vec![], vec![], vec![], vec![]);
-    let mut computed = 0.0;
-    for repeat in 0..=args.repeat {
-        progress.show(|| format!("{streams} streams: {repeat} of {}", args.repeat));
+    let (mut plain, mut drawn, mut sums) = (vec![], vec![], vec![]);
+    let (mut wanted, mut headless) = (vec![], vec![]);
+    let (mut computed, mut sampled_computed) = (0.0, 0.0);
+    // The warm-up.
+    let counted = |options: &GenerateOptions| -> Result<f64, CliError> {
         engine.reset_prefix_cache()?;
         let before = pollster::block_on(engine.metrics())?.rows;
+        round::pass(engine, &prompts, options, (generate, 0))?;
+        let rows = pollster::block_on(engine.metrics())?.rows - before;
+        Ok(ratio(rows, (streams * (prompt + generate - 1)) as u64))
+    };
+    for repeat in 0..=args.repeat {
+        progress.show(|| format!("{streams} streams: {repeat} of {}", args.repeat));
         if repeat == 0 {
-            round::pass(engine, &prompts, &greedy(), (generate, 0))?;
-            let rows = pollster::block_on(engine.metrics())?.rows - before;
-            let needed = streams * (prompt + generate - 1);
-            computed = ratio(rows, needed as u64);
+            computed = counted(&greedy())?;
+            sampled_computed = counted(&sampled(0.95))?;
             steps.measure(streams, prompt)?;
             continue;
         }
+        engine.reset_prefix_cache()?;
         let found = round::run_with(engine, &prompts, &greedy(), generate)?;
         engine.reset_prefix_cache()?;
-        let other = round::run_with(engine, &prompts, &sampled(), generate)?;
+        let one = round::run_with(engine, &prompts, &sampled(1.0), generate)?;
+        engine.reset_prefix_cache()?;
+        let other = round::run_with(engine, &prompts, &sampled(0.95), generate)?;
         let [all, none] = steps.measure(streams, prompt)?;
         plain.extend(found.decode_tokens_per_second);
-        drawn.extend(other.decode_tokens_per_second);
+        drawn.extend(one.decode_tokens_per_second);
+        sums.extend(other.decode_tokens_per_second);
         wanted.push(all);
         headless.push(none);
     }
     Ok(Report {
         streams,
         decode_tokens_per_second: decode_median(plain)?,
-        sampled_tokens_per_second: decode_median(drawn)?,
+        drawn_tokens_per_second: decode_median(drawn)?,
+        sampled_tokens_per_second: decode_median(sums)?,
         prefill_rows_per_second: decode_median(wanted)?,
         headless_rows_per_second: decode_median(headless)?,
         computed_by_needed: computed,
+        sampled_computed_by_needed: sampled_computed,
     })
 }
 
@@ -204,16 +219,29 @@ impl Steps {
 }
 
 fn reports_table(reports: &[Report]) -> String {
-    let title = ["streams", "greedy tokens/s", "of prefill", "sampled", "of headless", "computed"];
+    let title = [
+        "streams",
+        "greedy tokens/s",
+        "of prefill",
+        "temperature",
+        "of greedy",
+        "with top_p",
+        "of greedy",
+        "computed",
+        "with top_p",
+    ];
     let share = |part: f64, whole: f64| format!("{:.0} %", 100.0 * part / whole);
     let row = |report: &Report| {
         vec![
             report.streams.to_string(),
             format!("{:.1}", report.decode_tokens_per_second),
             share(report.decode_tokens_per_second, report.prefill_rows_per_second),
+            format!("{:.1}", report.drawn_tokens_per_second),
+            share(report.drawn_tokens_per_second, report.decode_tokens_per_second),
             format!("{:.1}", report.sampled_tokens_per_second),
-            share(report.sampled_tokens_per_second, report.headless_rows_per_second),
+            share(report.sampled_tokens_per_second, report.decode_tokens_per_second),
             format!("{:.3}", report.computed_by_needed),
+            format!("{:.3}", report.sampled_computed_by_needed),
         ]
     };
     titled(title, reports.iter().map(row))
