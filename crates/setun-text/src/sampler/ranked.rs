@@ -46,8 +46,9 @@ const FEW: usize = 1024;
 /// Ranked logits are requested up to this part of the vocabulary: it must be worth it.
 const RANKED_SHARE: usize = 4;
 
-/// Tokens that are requested where `top_p` alone filters: what is drawn is mostly one of them.
-const TOP_P_TOKENS: usize = 64;
+/// Tokens that are requested where `top_p` alone filters: what is drawn is mostly one of them. Of a table of random rows
+/// more of them would leave a screen too many candidates.
+pub(super) const TOP_P_TOKENS: usize = 32;
 
 /// How the steps that look at all tokens begin.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,10 @@
 use proptest::{collection::vec, prelude::*};
 use setun_ops::top_logits::NoisyScores;
 
-use super::{ranked::MIN_P_TOKENS, *};
+use super::{
+    ranked::{MIN_P_TOKENS, TOP_P_TOKENS},
+    *,
+};
 use crate::TokenMask;
 
 /// What a model gives for [`Needs::TopLogits`].
@@ -204,8 +207,8 @@ proptest! {
             let tokens = whole.probabilities(&logits, &step, &state).expect("finite");
             let place = tokens.iter().position(|&(token, _)| Ok(token) == drawn).expect("a token");
             let sum = |count: usize| tokens[..count].iter().map(|(_, p)| p).sum::<f64>();
-            let is_listed = place < 64 && tokens[place].1 > tokens[63].1 * (1.0 + 1e-6);
-            let limit = f64::from(top_p) * sum(64.min(tokens.len())) * (1.0 - 1e-5);
+            let is_listed = place < TOP_P_TOKENS && tokens[place].1 > tokens[TOP_P_TOKENS - 1].1 * (1.0 + 1e-6);
+            let limit = f64::from(top_p) * sum(TOP_P_TOKENS.min(tokens.len())) * (1.0 - 1e-5);
             prop_assert!(!is_listed || sum(place) >= limit, "place {}, {} of {}", place, sum(place), limit);
         }
     }
