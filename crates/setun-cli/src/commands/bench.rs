@@ -3,6 +3,7 @@
 mod bandwidth;
 mod candidates;
 mod compare;
+mod known_draft;
 mod memory;
 mod peer;
 mod report;
@@ -106,8 +107,14 @@ pub(crate) struct Args {
     /// Measure prompt lookup against plain decoding, on repetitive texts and an ordinary one; the
     /// model needs a tokenizer
     #[arg(long)]
-    #[arg(conflicts_with_all = ["batch", "peer", "peer_model", "profile", "streams", "shape", "prompt"])]
+    #[arg(conflicts_with_all = ["batch", "peer", "peer_model", "profile", "streams"])]
     speculate: bool,
+
+    /// With --speculate: measure drafts that are right this often, and nothing else; needs no
+    /// tokenizer. Example: `setun bench --shape 2b4t --speculate --accept 0.6,0.8,0.95`
+    #[arg(long, value_name = "RATE", value_delimiter = ',', value_parser = args::number(0.0, 1.0))]
+    #[arg(requires = "speculate", conflicts_with = "draft")]
+    accept: Vec<f32>,
 
     /// With --speculate: draft model to measure as well
     #[arg(long, value_name = "MODEL", requires = "speculate")]
@@ -139,6 +146,9 @@ fn count(most: i64) -> RangedI64ValueParser<u32> {
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     check(args)?; // before the work of loading
+    if !args.accept.is_empty() {
+        return compare::known_drafts(args);
+    }
     if args.speculate {
         return compare::speculation(args);
     }
@@ -197,6 +207,10 @@ fn files(args: &Args) -> Result<ModelFiles, CliError> {
 fn check(args: &Args) -> Result<(), CliError> {
     if args.device.device()? == Device::Scalar && args.profile {
         return Err(untimed(args.device.backend()));
+    }
+    if args.speculate && args.accept.is_empty() && args.shape.is_some() {
+        let what = "--speculate --shape: texts need a tokenizer; --accept measures without one";
+        return Err(CliError::Usage(what.to_owned()));
     }
     let (prompt, generate) = (args.prompt, args.generate);
     for &batch in &args.batch {

@@ -12,6 +12,6 @@ mod shape;
 mod tests;
 
 pub(crate) use checkpoint::Synthetic;
-pub(crate) use noise::noise;
+pub(crate) use noise::{noise, share};
 pub(crate) use original::{Change, Original};
 pub(crate) use shape::ShapeName;

@@ -103,6 +103,27 @@ fn a_model_that_is_its_own_draft_is_always_right() {
 }
 
 #[test]
+fn drafts_are_right_as_often_as_was_asked() {
+    let folder = model(STORIES);
+    let of = ["--model", &folder, "--generate", "120", "--speculate", "--accept", "0,0.6,1"];
+    let reports = reports(&of);
+    let accepted = |report: &Value| report["accepted"].as_f64().expect("a share");
+    assert_eq!(reports.len(), 3);
+    assert_eq!(accepted(&reports[0]), 0.0, "{}", reports[0]);
+    // A share of all that are proposed, also of those behind a wrong one.
+    assert!((0.3..0.75).contains(&accepted(&reports[1])), "{}", reports[1]);
+    assert_eq!(accepted(&reports[2]), 1.0, "{}", reports[2]);
+    assert!(reports[2]["tokens_per_verification"].as_f64().is_some_and(|tokens| tokens > 6.0));
+}
+
+#[test]
+fn a_shape_has_no_texts_to_speculate_on() {
+    let found = setun(&["bench", "--shape", "small", "--speculate"]);
+    assert_eq!(found.status, Some(2));
+    assert!(found.stderr.contains("--accept measures without one"), "{}", found.stderr);
+}
+
+#[test]
 fn texts_of_a_schema_are_measured_beside_others() {
     let folder = model(STORIES);
     let reports = reports(&["--model", &folder, "--generate", "24", "--constrained"]);

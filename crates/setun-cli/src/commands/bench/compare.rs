@@ -1,11 +1,14 @@
-//! Decoding in one way against plain decoding: prompt lookup, a draft model, a JSON schema.
+//! Decoding in one way against plain decoding: prompt lookup, a draft model, drafts of known quality, a JSON schema.
+
+use std::sync::PoisonError;
 
 use serde::Serialize;
 use serde_json::json;
-use setun::{Engine, GenerateOptions, grammar::GrammarSpec};
+use setun::{CustomModel, Engine, GenerateOptions, grammar::GrammarSpec};
 
 use super::{
     Args,
+    known_draft::{KnownDraft, KnownText, SharedText},
     round::{self, decode_median},
     to_usize,
 };
@@ -33,7 +36,7 @@ const ELEMENTS: u32 = 10_000;
 /// What one text gave; the medians.
 #[derive(Debug, Serialize)]
 struct Report {
-    text: &'static str,
+    text: String,
     tokens: usize,
     plain_tokens_per_second: f64,
     tokens_per_second: f64,
@@ -71,6 +74,29 @@ pub(super) fn speculation(args: &Args) -> Result<(), CliError> {
     print(args, &reports)
 }
 
+/// `--accept`: the same text with drafts that are right so often, which take no time themselves.
+pub(super) fn known_drafts(args: &Args) -> Result<(), CliError> {
+    let model = super::files(args)?.load()?;
+    let (vocabulary, context) = (model.config().vocab_size, model.config().context_length);
+    let known = SharedText::default();
+    let draft = KnownDraft::new(vocabulary, context, SharedText::clone(&known));
+    let builder = args::builder(model, &args.device, args.memory, 1)?;
+    let engine = args::start(builder.custom_draft(CustomModel::new("known text", draft)))?;
+    let prompt = round::prompts(vocabulary, to_usize(args.prompt), 1).concat();
+    let [plain, drafted] = [0, LOOKAHEAD].map(|tokens| greedy().lookahead(tokens));
+    let round =
+        round::run_with(&engine, std::slice::from_ref(&prompt), &plain, to_usize(args.generate))?;
+    let tokens = [&prompt[..], &round.tokens.concat()].concat();
+    let mut reports = vec![];
+    for &rate in &args.accept {
+        *known.lock().unwrap_or_else(PoisonError::into_inner) =
+            KnownText { tokens: tokens.clone(), rate: f64::from(rate) };
+        let text = format!("right with probability {rate}");
+        reports.push(compare(args, &engine, text, prompt.clone(), [&plain, &drafted], true)?);
+    }
+    print(args, &reports)
+}
+
 /// `--constrained`: the same number of tokens with and without masks, greedy and sampled.
 pub(super) fn constraint(args: &Args) -> Result<(), CliError> {
     let engine = engine(args, None)?;
@@ -102,12 +128,12 @@ fn greedy() -> GenerateOptions {
 fn compare(
     args: &Args,
     engine: &Engine,
-    text: &'static str,
+    text: impl Into<String>,
     prompt: Vec<u32>,
     ways: [&GenerateOptions; 2],
     same: bool,
 ) -> Result<Report, CliError> {
-    let (tokens, prompts) = (to_usize(args.generate), [prompt]);
+    let (text, tokens, prompts) = (text.into(), to_usize(args.generate), [prompt]);
     let mut progress = Progress::new();
     let (mut plain, mut other) = (vec![], vec![]);
     let before = pollster::block_on(engine.metrics())?;
