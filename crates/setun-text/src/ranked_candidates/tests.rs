@@ -116,8 +116,8 @@ fn a_nucleus_whose_edge_is_drawn_is_sorted() {
 #[test]
 #[expect(clippy::cast_precision_loss, reason = "small numbers")]
 fn a_draw_is_the_best_of_all_scores_before_the_end() {
-    for index in 0..500 {
-        let noise = Draw { seed: 7, sequence: 0, index }.noise();
+    for index in 0..500_usize {
+        let noise = Draw { seed: 7, sequence: 0, index: index as u64 }.noise();
         let logit = |token: u32| match index % 4 {
             0 => 0.0,
             1 => (noise.bits(token) % 64) as f32 / 8.0,
@@ -127,7 +127,7 @@ fn a_draw_is_the_best_of_all_scores_before_the_end() {
         };
         let logits: Vec<f32> = (0..400).map(logit).collect();
         let mut list = RankedCandidates::new(ranked(&logits));
-        for end in [None, Some(list.tokens()[index as usize % 400])] {
+        for end in [None, Some(list.tokens()[index % 400])] {
             let left = list.tokens().iter().filter(|&&ranked| end.is_none_or(|end| ranked < end));
             let scored = left.map(|&ranked| (noise.score(ranked.token(), ranked.logit()), ranked));
             let mut scored: Vec<(f64, Ranked)> = scored.collect();
