@@ -81,6 +81,10 @@ impl<B: Backend> Backend for Hooked<B> {
         self.backend.run(step, cache, inputs)
     }
 
+    fn takes_noise(&self) -> bool {
+        self.backend.takes_noise()
+    }
+
     fn time(&mut self, step: &mut B::Prepared, is_timed: bool) -> bool {
         self.backend.time(step, is_timed)
     }

@@ -231,6 +231,11 @@ impl<E: Executor> Backend for GpuBackend<E> {
         MAX_MULTI_STEPS
     }
 
+    /// A GPU's logits are read as they are, and noise is added on the host.
+    fn takes_noise(&self) -> bool {
+        false
+    }
+
     fn run_multi_step(
         &mut self,
         step: &mut GpuStep<E>,
@@ -240,7 +245,6 @@ impl<E: Executor> Backend for GpuBackend<E> {
     ) -> Result<(), OpsError> {
         let most = if step.times.is_some() { 1 } else { MAX_MULTI_STEPS };
         check_multi_step(&step.plan, &cache.spec, cache.blocks, inputs, (steps, most))?;
-        // A GPU's logits are read as they are, and noise is added on the host.
         let found = inputs.top_logits.iter().filter(|request| request.noise.is_some()).count();
         if found > 0 {
             let what = "requests for tokens by noisy scores, on a GPU";

@@ -32,7 +32,7 @@ use crate::{
     outputs::Outputs,
     plan::HeadOutput,
     profile::Profile,
-    stage::head_output,
+    stage::{RankedRows, head_output},
     step_inputs::StepInputs,
 };
 
@@ -59,7 +59,7 @@ pub(crate) struct Shape {
     pub(crate) positions: usize,
     pub(crate) block_positions: usize,
     pub(crate) block_bytes: usize, // of all stages
-    pub(crate) ranked: bool,       // of the last
+    pub(crate) ranked: RankedRows, // of the last
 }
 
 impl Split {

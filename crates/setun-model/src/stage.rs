@@ -37,12 +37,23 @@ pub struct Stage<B: Backend> {
     pub(crate) positions: usize,
     pub(crate) spec: CacheSpec,
     pub(crate) cache: B::Cache,
-    pub(crate) ranked: bool,
+    pub(crate) ranked: RankedRows,
     pub(crate) weight_bytes: Vec<usize>,
     pub(crate) cache_blocks: usize,
     pub(crate) steps: BTreeMap<Key, PreparedStep<B>>,
     clock: u64,                          // of steps
     pub(crate) profile: Option<Profile>, // of the last step, where steps are timed
+}
+
+/// Rows that get no more than their best tokens, if that is all that they want.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RankedRows {
+    /// None.
+    None,
+    /// Those whose best tokens are the ones with the highest logits.
+    ByLogit,
+    /// All of them.
+    All,
 }
 
 /// Buckets of rows and requested rows, and how the plan ends.
@@ -148,14 +159,25 @@ pub(crate) fn bucket(rows: usize) -> usize {
     rows.max(1).next_power_of_two()
 }
 
+impl RankedRows {
+    /// Whether the rows of these requests get their best tokens.
+    fn serves(self, requests: &[TopLogitsRequest]) -> bool {
+        match self {
+            Self::None => false,
+            Self::ByLogit => requests.iter().all(|request| request.noise.is_none()),
+            Self::All => true,
+        }
+    }
+}
+
 /// What the head is to give for the requested rows of a step. Their requests are dropped where one
 /// of them needs all logits.
-pub(crate) fn head_output(step: &mut StepInputs, ranked: bool) -> HeadOutput {
+pub(crate) fn head_output(step: &mut StepInputs, ranked: RankedRows) -> HeadOutput {
     let inputs = &mut step.inputs;
     inputs.argmax.clear();
     if step.wants_states {
         HeadOutput::States
-    } else if ranked && inputs.top_logits.len() == inputs.wanted.len() {
+    } else if inputs.top_logits.len() == inputs.wanted.len() && ranked.serves(&inputs.top_logits) {
         let tokens = inputs.top_logits.iter().map(TopLogitsRequest::tokens).max().unwrap_or(0);
         HeadOutput::TopLogits { capacity: room(tokens) }
     } else {

@@ -93,6 +93,11 @@ pub trait Backend {
         Err(OpsError::Inputs { what, expected: 1, found: steps })
     }
 
+    /// Whether [`Op::TopLogits`](crate::Op::TopLogits) takes requests for tokens by noisy scores.
+    fn takes_noise(&self) -> bool {
+        true
+    }
+
     /// Whether the next runs of this step are to be timed, op by op. False where none is: the backend
     /// cannot, or it was not requested, and costs nothing more then.
     fn time(&mut self, _step: &mut Self::Prepared, _is_timed: bool) -> bool {

@@ -7,7 +7,7 @@ use setun_ops::{
     Backend, CacheSpec, OpsError, Usage, WeightData, WeightId, WeightSpec, op::Activation,
 };
 
-use super::{MIN_CAPACITY, Stage};
+use super::{MIN_CAPACITY, RankedRows, Stage};
 use crate::{
     error::ModelError,
     layer_range::{LayerRange, RangeLayout},
@@ -106,6 +106,11 @@ impl<B: Backend> StageBuilder<B> {
         };
         let spec = cache_spec(&config, part, &options);
         let cache = backend.create_cache(&spec, 0)?;
+        let ranked = match (options.ranked, backend.takes_noise()) {
+            (false, _) => RankedRows::None,
+            (true, false) => RankedRows::ByLogit,
+            (true, true) => RankedRows::All,
+        };
         let mut stage = Stage {
             backend,
             config,
@@ -115,7 +120,7 @@ impl<B: Backend> StageBuilder<B> {
             positions,
             spec,
             cache,
-            ranked: options.ranked,
+            ranked,
             weight_bytes,
             cache_blocks: 0,
             steps: BTreeMap::new(),

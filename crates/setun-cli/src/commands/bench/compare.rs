@@ -191,7 +191,7 @@ fn print(args: &Args, reports: &[Report]) -> Result<(), CliError> {
             number.map_or("-".to_owned(), |number| format!("{number:.digits$}"))
         };
         vec![
-            report.text.to_owned(),
+            report.text.clone(),
             format!("{plain:.1}"),
             format!("{other:.1}"),
             format!("{:.2}", other / plain),
