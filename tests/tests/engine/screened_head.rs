@@ -160,6 +160,7 @@ fn mixed_batches_are_the_same() {
 #[test]
 fn samples_are_the_same() {
     let [stored, screened] = both(stories, &Device::Cpu);
+    let mut several = 0;
     for seed in 0..4 {
         let options = GenerateOptions::new().max_tokens(12).seed(seed);
         for options in [options.clone().temperature(1.5), options.temperature(1.0).top_k(9)] {
@@ -170,10 +171,11 @@ fn samples_are_the_same() {
             };
             let expected = samples(&stored);
             let first: BTreeSet<u32> = expected.iter().map(|tokens| tokens[0]).collect();
-            assert!(first.len() > 1, "all begin with the same token: {expected:?}");
+            several += usize::from(first.len() > 1);
             assert_eq!(samples(&screened), expected, "{options:?}");
         }
     }
+    assert!(several > 4, "{several} of 8 groups of samples have several first tokens");
 }
 
 proptest! {

@@ -107,7 +107,7 @@ pub(crate) struct Args {
     /// Measure prompt lookup against plain decoding, on repetitive texts and an ordinary one; the
     /// model needs a tokenizer
     #[arg(long)]
-    #[arg(conflicts_with_all = ["batch", "peer", "peer_model", "profile", "streams"])]
+    #[arg(conflicts_with_all = ["batch", "peer", "peer_model", "profile", "streams", "prompt"])]
     speculate: bool,
 
     /// With --speculate: measure drafts that are right this often, and nothing else; needs no

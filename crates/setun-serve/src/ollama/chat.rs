@@ -22,7 +22,7 @@ const MESSAGES: &str = "messages";
 pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (mut fields, guard) = app.accept(request).await?;
     let prompt = read_messages(&mut fields)?;
-    let mut request = TextRequest::read(&mut fields)?;
+    let mut request = TextRequest::read(&mut fields, &guard.limiter)?;
     request.options = messages::read_tools(&mut fields, request.options)?;
     if let Some(parallel) = fields.flag("parallel_tool_calls")? {
         request.options = request.options.parallel_tool_calls(parallel);

@@ -25,7 +25,7 @@ const PROMPT: &str = "prompt";
 pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (mut fields, guard) = app.accept(request).await?;
     let prompt = GeneratePrompt::read(&mut fields)?;
-    let request = TextRequest::read(&mut fields)?;
+    let request = TextRequest::read(&mut fields, &guard.limiter)?;
     if prompt.text.is_empty() && request.is_unload() {
         return unload(&app, fields, Shape::Generate);
     }

@@ -13,6 +13,7 @@ use crate::{
     app::App,
     error::ApiError,
     fields::Fields,
+    limits::Limiter,
     openai::logprobs::MAX_TOP_LOGPROBS,
     registry::{KeepAlive, ModelView},
     sampling,
@@ -74,8 +75,9 @@ pub(super) async fn begin(
 }
 
 impl TextRequest {
-    pub(super) fn read(fields: &mut Fields) -> Result<Self, ApiError> {
-        let mut options = read_options(fields)?;
+    /// Options are checked here, as a request without a prompt generates nothing and is refused for them all the same.
+    pub(super) fn read(fields: &mut Fields, limiter: &Limiter) -> Result<Self, ApiError> {
+        let mut options = limiter.within(read_options(fields)?)?;
         options.logprobs = fields.flag("logprobs")?;
         options.top_logprobs = fields.count("top_logprobs", 0, MAX_TOP_LOGPROBS)?;
         refuse_thinking(fields)?;

@@ -59,6 +59,16 @@ async fn prompts_outputs_and_streams_have_their_limits() {
     assert_refused(&embedded, 400, "context_length_exceeded");
     let more = json!({"prompt": "A cat", "max_tokens": 6});
     assert_refused(&ask(&more).await, 400, "invalid_value");
+    // Ollama's requests without a prompt load the model, or unload it, and have the same limit.
+    for path in ["/api/chat", "/api/generate"] {
+        for keep_alive in [json!("5m"), json!(0)] {
+            let load =
+                |tokens| json!({"options": {"num_predict": tokens}, "keep_alive": keep_alive});
+            let refused = post(&router, path, &load(6)).await;
+            assert_eq!(refused.status, 400, "{path}");
+            assert_eq!(post(&router, path, &load(5)).await.status, 200, "{path}");
+        }
+    }
     let usage = ask(&json!({"prompt": "A cat", "min_tokens": 5})).await.json()["usage"].clone();
     assert_eq!(usage["completion_tokens"], 5, "the default is the largest");
 
