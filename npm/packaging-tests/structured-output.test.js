@@ -159,7 +159,7 @@ describe("a generation with a response format", () => {
       const options = { temperature: 1, maxTokens: 400 };
       const text = (responseFormat, seed) => model.generate("The", { ...options, seed, responseFormat }).text();
       const texts = await Promise.all(formats.map(text));
-      const objects = [1, 2, 3, 22, 40, 42].map((seed) => model.generate("The", { ...options, seed, responseFormat: { type: "json_object" } }).result);
+      const objects = [1, 2, 3, 8, 24, 41].map((seed) => model.generate("The", { ...options, seed, responseFormat: { type: "json_object" } }).result);
       console.log(JSON.stringify({ texts, objects: await Promise.all(objects) }));
     `);
     const [regex, choice, lark, gbnf] = texts;

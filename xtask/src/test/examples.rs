@@ -23,7 +23,7 @@ const EXPECTED: [(&str, &str); 12] = [
     ("optimize", "\nthe screened head chose the same "),
     ("speculate", " proposed tokens accepted\n"),
     ("stream", "\nleft: 40 tokens, Length\n"),
-    ("head_candidates", "setun-stories: k 48, 1024 steps: "),
+    ("head_candidates", "setun-stories: k 48, temperature 0, 1024 steps: "),
 ];
 
 /// The stage.
