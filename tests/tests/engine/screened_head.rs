@@ -160,22 +160,20 @@ fn mixed_batches_are_the_same() {
 #[test]
 fn samples_are_the_same() {
     let [stored, screened] = both(stories, &Device::Cpu);
-    let mut several = 0;
     for seed in 0..4 {
         let options = GenerateOptions::new().max_tokens(12).seed(seed);
         for options in [options.clone().temperature(1.5), options.temperature(1.0).top_k(9)] {
             let samples = |engine: &Engine| {
-                let streams = engine.generate_many("One day", options.clone(), 6);
+                let streams = engine.generate_many("She saw a", options.clone(), 6);
                 let tokens = |stream: GenerationStream| stream.wait().expect("a text").tokens;
                 streams.expect("streams").into_iter().map(tokens).collect::<Vec<_>>()
             };
             let expected = samples(&stored);
             let first: BTreeSet<u32> = expected.iter().map(|tokens| tokens[0]).collect();
-            several += usize::from(first.len() > 1);
+            assert!(first.len() > 2, "most begin with the same token: {expected:?}");
             assert_eq!(samples(&screened), expected, "{options:?}");
         }
     }
-    assert!(several > 4, "{several} of 8 groups of samples have several first tokens");
 }
 
 proptest! {
