@@ -74,7 +74,8 @@ impl Sampler {
         let few = self.few_allowed(step);
         let (changed, mut dropped) = self.touched(step);
         dropped.retain(is_known);
-        let (k, within, touched) = match (self.cut(), &few) {
+        let cut = self.cut();
+        let (k, within, touched) = match (cut, &few) {
             (_, Some(few)) => (1, None, few.iter().copied().filter(is_known).collect::<Vec<_>>()),
             (None, None) => return Needs::All,
             (Some(cut), None) => {
@@ -83,7 +84,7 @@ impl Sampler {
             }
         };
         let touched = distinct(&touched);
-        let (noise, top) = match self.cut().filter(|_| few.is_none()) {
+        let (noise, top) = match cut.filter(|_| few.is_none()) {
             Some(Cut::Draw) => (Some(self.scores(step)), 0),
             // The weights of tokens that are not allowed do not count.
             Some(Cut::TopP) if self.is_masked(step) => return Needs::All,

@@ -1,4 +1,4 @@
-//! A draft that knows the text and is right as often as it is told.
+//! A draft of known quality: it has the text, and is right as often as it is told.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -57,17 +57,17 @@ impl KnownDraft {
 
     fn write(&self, batch: &Batch, outputs: &mut Outputs) -> Result<(), ModelError> {
         let wanted = batch.rows.iter().filter(|row| row.output != RequestedOutput::Nothing);
-        let tokens = wanted.map(|row| (row, self.after(row.position)));
+        let tokens = wanted.map(|row| self.after(row.position));
         if batch.rows.iter().any(is_of_all) {
             let logits = outputs.logits_mut(batch.wanted(), self.vocabulary)?;
             logits.fill(0.0);
-            for ((_, token), row) in tokens.zip(logits.chunks_exact_mut(self.vocabulary)) {
+            for (token, row) in tokens.zip(logits.chunks_exact_mut(self.vocabulary)) {
                 row[token as usize] = 1.0;
             }
             return Ok(());
         }
         let ranked = outputs.ranked_mut(batch.wanted(), 1)?;
-        for ((_, token), ranked) in tokens.zip(ranked) {
+        for (token, ranked) in tokens.zip(ranked) {
             *ranked = Ranked { token, logit: 1.0 };
         }
         Ok(())
