@@ -151,22 +151,26 @@ describe("messages", () => {
     await page.fill("#max-tokens", ENDLESS["max-tokens"]);
     await page.fill("#temperature", ENDLESS.temperature);
     await page.fill("#message", "And then");
-    await page.keyboard.press("Enter");
-    // In one task of the page: no answer is long enough for a slow machine's clicks.
-    const said = await page.waitForFunction(
-      () => {
-        if (document.querySelector("article[data-busy]") === null) return "";
-        const click = (/** @type {string} */ name) =>
-          /** @type {HTMLElement} */ (document.querySelector(name)).click();
-        click(".editor .primary");
-        const status = document.querySelector("#chat-status")?.textContent;
-        click("#chat-stop");
-        return status;
-      },
-      null,
+    // In the task that begins the answer: on a slow machine it is over before a click from here arrives.
+    const said = page.evaluate(
+      ({ timeout }) =>
+        new Promise((resolve) => {
+          const click = (/** @type {string} */ name) =>
+            /** @type {HTMLElement} */ (document.querySelector(name)).click();
+          const observer = new MutationObserver(() => {
+            if (document.querySelector("article[data-busy]") === null) return;
+            observer.disconnect();
+            click(".editor .primary");
+            resolve(document.querySelector("#chat-status")?.textContent);
+            click("#chat-stop");
+          });
+          observer.observe(document.body, { attributes: true, childList: true, subtree: true });
+          setTimeout(resolve, timeout, "no answer began");
+        }),
       PATIENCE,
     );
-    assert.match(String(await said.jsonValue()), /^Your changes are kept/);
+    await page.keyboard.press("Enter");
+    assert.match(String(await said), /^Your changes are kept/);
     await idle();
     assert.equal(await page.inputValue(".editor textarea"), "The young queen");
     await page.fill("#max-tokens", "16");
