@@ -79,10 +79,10 @@ impl ConstraintState for Runs {
 }
 
 /// What the text is, by its definition.
-fn expected(prompt: &[u32], tokens: u32) -> Vec<u32> {
+fn expected(prompt: &[u32], tokens: usize) -> Vec<u32> {
     let model = FakeModel::new(VOCABULARY as usize, 5);
     let mut text = prompt.to_vec();
-    for position in 0..tokens {
+    for position in (0..).take(tokens) {
         let (mask, logits) = (allowed(position, 4), model.logits(&text));
         let logit = |token: &u32| logits[*token as usize];
         text.extend(mask.iter().max_by(|a, b| logit(a).total_cmp(&logit(b))));
@@ -131,7 +131,7 @@ fn a_run_without_a_choice_takes_one_step() {
     let (plain, all) = run(requests(), false);
     assert_eq!(forced, plain);
     let Ok((tokens, ..)) = &forced[0] else { panic!("{forced:?}") };
-    assert_eq!(*tokens, expected(&[1, 2], TOKENS as u32));
+    assert_eq!(*tokens, expected(&[1, 2], TOKENS));
     // The second token comes before a mask was timed, and the last may be one too many.
     assert_eq!((few, all), (TOKENS / 4 + 2, TOKENS));
 }
@@ -163,7 +163,7 @@ fn texts_beside_each_other_stay_what_they_are_alone() {
     assert!(few < all, "{few} of {all}");
     for ((index, prompt), found) in prompts.iter().enumerate().zip(&forced) {
         let Ok((tokens, ..)) = found else { panic!("{found:?}") };
-        assert_eq!(*tokens, expected(prompt, 9 + 4 * index as u32));
+        assert_eq!(*tokens, expected(prompt, 9 + 4 * index));
     }
 }
 
