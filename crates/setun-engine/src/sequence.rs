@@ -212,6 +212,11 @@ impl Sequence {
         Ok(true)
     }
 
+    /// Whether none of its tokens has been generated.
+    pub(crate) fn is_prompt(&self) -> bool {
+        self.generated() == 0
+    }
+
     /// Tokens generated so far.
     pub(crate) fn generated(&self) -> usize {
         self.tokens.len() - self.request.prompt.len()

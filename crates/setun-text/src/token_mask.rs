@@ -1,5 +1,7 @@
 //! Which tokens may come next.
 
+use std::iter;
+
 /// A set of tokens: one bit for each of a vocabulary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenMask {
@@ -89,8 +91,10 @@ impl TokenMask {
 
     /// The tokens, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u32> {
-        (0_u32..).step_by(32).zip(&self.words).flat_map(|(first, &word)| {
-            (0..32).filter(move |bit| word >> bit & 1 == 1).map(move |bit| first + bit)
+        let left = |word: u32| (word != 0).then_some(word);
+        (0_u32..).step_by(32).zip(&self.words).flat_map(move |(first, &word)| {
+            let words = iter::successors(left(word), move |word| left(word & (word - 1)));
+            words.map(move |word| first + word.trailing_zeros())
         })
     }
 }
@@ -116,6 +120,25 @@ mod tests {
             assert_eq!(none.iter().collect::<Vec<_>>(), [last - 1]);
             none.remove(last - 1);
             assert!(none.is_empty());
+        }
+    }
+
+    #[test]
+    fn its_tokens_are_those_that_it_contains() {
+        let mut state = 1_u32;
+        let mut word = |density: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            [0, state & state.rotate_left(9), state, u32::MAX][density as usize % 4]
+        };
+        for tokens in [5, 32, 96, 250] {
+            for first in 0..4 {
+                let words: Vec<u32> = (first..first + 8).map(&mut word).collect();
+                let mask = TokenMask::from_words(&words, tokens);
+                let last = u32::try_from(tokens).expect("few");
+                let contained: Vec<u32> = (0..last).filter(|&id| mask.contains(id)).collect();
+                assert_eq!(mask.iter().collect::<Vec<_>>(), contained, "{tokens}, {words:x?}");
+                assert_eq!(mask.count(), contained.len());
+            }
         }
     }
 

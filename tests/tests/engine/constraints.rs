@@ -62,6 +62,30 @@ fn every_text_is_valid_however_it_is_made() {
     with.expect("a stream").wait().expect("a text");
 }
 
+/// A text whose log-probabilities are reported has a step for each token.
+#[test]
+fn tokens_without_a_choice_need_no_step_and_change_no_text() {
+    let engine = engine();
+    let form = engine.grammar(&schema()).expect("a schema");
+    let steps = || pollster::block_on(engine.metrics()).expect("metrics").steps;
+    let mut saved = 0;
+    for seed in 0..8 {
+        let mut options = GenerateOptions::new().seed(seed).constraint(form.clone());
+        options = options.max_tokens(300).temperature(if seed == 0 { 0.0 } else { 1.0 });
+        options = if seed % 2 == 0 { options } else { options.stop(["cat"]).top_k(9) };
+        let before = steps();
+        let found = engine.complete("Once", options.clone()).expect("a text");
+        let between = steps();
+        let stepped = engine.complete("Once", options.logprobs(true)).expect("the same text");
+        assert_eq!((&found.tokens, &found.text), (&stepped.tokens, &stepped.text), "{seed}");
+        assert_eq!(found.done.finish_reason, stepped.done.finish_reason, "{seed}");
+        let [usage, expected] = [&found, &stepped].map(|text| text.done.usage.completion_tokens);
+        assert_eq!(usage, expected, "{seed}");
+        saved += (steps() - between).saturating_sub(between - before);
+    }
+    assert!(saved > 0, "no token was without a choice");
+}
+
 #[test]
 fn choices_and_expressions_are_followed() {
     let engine = engine();

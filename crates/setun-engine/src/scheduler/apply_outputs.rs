@@ -7,6 +7,7 @@ use setun_model::{Outputs, RequestedOutput, Row};
 use super::{
     KvCache, Running, StepPlan,
     check_outputs::{check_argmax, check_outputs},
+    mask_worker::prepared,
 };
 use crate::{
     beams::kv_slots,
@@ -111,10 +112,22 @@ impl Application<'_> {
         }
         let samples = self.fork_samples(index);
         for sample in samples {
-            let end = self.apply_token(sample, row);
+            let end = self.apply_token(sample, row).or_else(|| self.apply_forced(sample));
             self.end(sample, end);
         }
-        self.apply_token(index, row)
+        self.apply_token(index, row).or_else(|| self.apply_forced(index))
+    }
+
+    /// Gives a sequence the tokens that its constraint leaves no choice about: all are rows of the
+    /// next step. How it ended with one, if so.
+    fn apply_forced(&mut self, index: usize) -> Option<End> {
+        while let Some(next) = self.running[index].sequence.take_forced(prepared) {
+            let end = self.next(index, next);
+            if end.is_some() {
+                return end;
+            }
+        }
+        None
     }
 
     /// The rows of a sequence have entered the cache. Whether they were the last it had.

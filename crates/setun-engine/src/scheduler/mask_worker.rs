@@ -25,6 +25,8 @@ type Job = (Box<dyn ConstraintState>, oneshot::Sender<Prepared>);
 pub(super) struct MaskWorker {
     /// The part of a step that a mask may take before it.
     part_of_step: u32,
+    /// What it may take in any case: to hand it over takes as long.
+    least: Duration,
     #[cfg(not(target_family = "wasm"))]
     jobs: Option<std::sync::mpsc::Sender<Job>>,
     left: Vec<Job>, // for which there is no thread
@@ -34,6 +36,7 @@ impl Default for MaskWorker {
     fn default() -> Self {
         Self {
             part_of_step: 8,
+            least: Duration::from_micros(20),
             #[cfg(not(target_family = "wasm"))]
             jobs: None,
             left: vec![],
@@ -50,14 +53,18 @@ impl MaskWorker {
         step: Duration,
         device: DeviceKind,
     ) {
-        let quick = step / self.part_of_step;
+        let quick = (step / self.part_of_step).max(self.least);
         let is_beside = !cfg!(target_family = "wasm") || device != DeviceKind::Cpu;
         for running in running {
             if running.rows > 0
-                && running.sequence.pending().len() == 1
+                && !running.sequence.is_prompt()
                 && let Some(constraint) = running.sequence.constraint()
             {
-                if !is_beside || constraint.took().is_none_or(|took| took <= quick) {
+                constraint.set_quick(quick);
+                if constraint.is_ready() {
+                    continue;
+                }
+                if constraint.is_quick() || !is_beside {
                     constraint.prepare(prepared);
                 } else {
                     constraint.send(|state| self.prepare(state));
@@ -117,11 +124,13 @@ impl MaskWorker {
     }
 }
 
-fn prepared(mut state: Box<dyn ConstraintState>) -> Prepared {
+pub(super) fn prepared(mut state: Box<dyn ConstraintState>) -> Prepared {
     let begun = Instant::now();
     state.prepare();
     Prepared { state, took: begun.elapsed() }
 }
 
+#[cfg(test)]
+mod forced_tests;
 #[cfg(test)]
 mod tests;

@@ -21,6 +21,10 @@ pub(crate) struct SequenceConstraint {
     place: Place,
     /// How long its last mask took.
     took: Option<Duration>,
+    /// How long a mask may take that is computed before the step.
+    quick: Duration,
+    /// Whether the mask of the next token is ready.
+    is_ready: bool,
     /// What is allowed as long as the mask is not known.
     any: TokenMask,
 }
@@ -34,7 +38,9 @@ enum Place {
 
 impl SequenceConstraint {
     pub(crate) fn new(state: Box<dyn ConstraintState>, vocabulary: usize) -> Self {
-        Self { place: Place::Here(state), took: None, any: TokenMask::all(vocabulary) }
+        let any = TokenMask::all(vocabulary);
+        let quick = Duration::ZERO;
+        Self { place: Place::Here(state), took: None, quick, is_ready: false, any }
     }
 
     /// Hands the state out, for its mask to be made ready; what `send` gives brings it back.
@@ -53,9 +59,36 @@ impl SequenceConstraint {
         }
     }
 
-    /// How long its last mask took, if there was one.
-    pub(crate) fn took(&self) -> Option<Duration> {
-        self.took
+    /// Sets how long a mask may take that is computed before the step.
+    pub(crate) fn set_quick(&mut self, quick: Duration) {
+        self.quick = quick;
+    }
+
+    /// Whether the next mask is to be computed before the step: it is the first, or the last one
+    /// took no longer than it may.
+    pub(crate) fn is_quick(&self) -> bool {
+        self.took.is_none_or(|took| took <= self.quick)
+    }
+
+    /// Whether the mask of the next token is ready, or will be.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.is_ready || !matches!(self.place, Place::Here(_))
+    }
+
+    /// The next token where the form allows one alone, and its mask takes a small part of a step.
+    pub(crate) fn only_token(
+        &mut self,
+        prepare: impl FnOnce(Box<dyn ConstraintState>) -> Prepared,
+    ) -> Option<u32> {
+        if self.took.is_none_or(|took| took > self.quick) {
+            return None;
+        }
+        if !self.is_ready {
+            self.prepare(prepare);
+        }
+        let mask = self.mask().ok()?; // the error comes again
+        let mut tokens = mask.iter();
+        tokens.next().filter(|_| tokens.next().is_none())
     }
 
     /// Waits until the state is back.
@@ -69,7 +102,7 @@ impl SequenceConstraint {
     fn take_back(&mut self, back: Option<Prepared>) {
         self.place = match back {
             Some(Prepared { state, took }) => {
-                self.took = Some(took);
+                (self.took, self.is_ready) = (Some(took), true);
                 Place::Here(state)
             }
             None => Place::LostDevice,
@@ -98,6 +131,7 @@ impl SequenceConstraint {
 
     /// Takes a token. The state is here.
     pub(crate) fn accept(&mut self, token: u32) -> Result<(), Error> {
+        self.is_ready = false;
         self.state()?.accept(token)
     }
 

@@ -7,8 +7,11 @@ use setun_ops::{argmax::NONE, top_logits::Ranked};
 use setun_text::{Choice, Draw, Step, ToolCallReader, ToolStep};
 use web_time::Instant;
 
-use super::{Request, Sequence, SequenceConstraint, Wait, prompt_logprobs::token_logprobs};
+use super::{
+    Prepared, Request, Sequence, SequenceConstraint, Task, Wait, prompt_logprobs::token_logprobs,
+};
 use crate::{
+    constraint::ConstraintState,
     engine_info::EngineInfo,
     error::Error,
     event::{Done, Event, FinishReason, TextDelta, Timings, Usage},
@@ -17,6 +20,9 @@ use crate::{
 /// Where the best logits do not decide the next token, it takes all logits. So do the tokens after it, twice as many each time that this
 /// happens, up to this many, and half as many each time that it does not: a row that is run twice costs more than a whole head.
 const MAX_FULL_LOGITS_TOKENS: usize = 16;
+
+/// Most tokens that are pending together because a constraint leaves no choice about them: other sequences wait for their masks and rows.
+const MAX_FORCED_TOKENS: usize = 16;
 
 /// Whether a generation goes on.
 pub(crate) enum Next {
@@ -57,6 +63,29 @@ impl Sequence {
             return Ok(self.rerun());
         }
         self.take(TextDelta { token, ..TextDelta::default() })
+    }
+
+    /// Takes the next token and emits its event, where the constraint allows one alone: its choice
+    /// needs no logits. None where there is a choice, where the logits are reported, or the token
+    /// may be the last.
+    pub(crate) fn take_forced(
+        &mut self,
+        prepare: impl FnOnce(Box<dyn ConstraintState>) -> Prepared,
+    ) -> Option<Result<Next, Error>> {
+        let is_silent = !self.request.wants_logprobs() && matches!(self.task, Task::Generate(_));
+        // The module of a browser has hardly any room left.
+        let has_room = self.remaining() >= 2 && self.pending().len() < MAX_FORCED_TOKENS;
+        if cfg!(target_family = "wasm") || !is_silent || !has_room {
+            return None;
+        }
+        let constraint = self.constraint.as_mut()?;
+        let token = constraint.only_token(prepare)?;
+        let is_known = (token as usize) < self.request.vocabulary;
+        if !is_known || !self.request.sampler.takes_only(token, &self.step()) {
+            return None;
+        }
+        let accepted = self.constraint.as_mut()?.accept(token);
+        Some(accepted.and_then(|()| self.take(TextDelta { token, ..TextDelta::default() })))
     }
 
     /// Runs the last row again, for all logits.

@@ -71,7 +71,7 @@ impl Sampler {
     #[must_use]
     pub fn needs(&self, step: &Step<'_>, vocabulary: usize) -> Needs {
         let is_known = |&token: &u32| (token as usize) < vocabulary;
-        let few = self.few_allowed(step);
+        let few = self.few_allowed(step, FEW);
         let (changed, mut dropped) = self.touched(step);
         dropped.retain(is_known);
         let cut = self.cut();
@@ -132,7 +132,7 @@ impl Sampler {
         let (ahead, rest) = self.steps.split_at(self.ahead);
         let mut remaining = self.take(ahead, remaining, step, state)?;
         // A mask may not have been known yet when logits were requested.
-        let are_all_there = self.few_allowed(step).is_some_and(|few| {
+        let are_all_there = self.few_allowed(step, FEW.min(ranked.len())).is_some_and(|few| {
             if step.allowed.is_none() {
                 return true;
             }
@@ -144,6 +144,20 @@ impl Sampler {
         }
         let remaining = self.take(rest, remaining, step, state)?;
         self.draw(remaining, step.draw, state).map(Some)
+    }
+
+    /// Whether the choice is this token where no other is allowed, whatever the logits are and
+    /// without a change of the state.
+    #[must_use]
+    pub fn takes_only(&self, token: u32, step: &Step<'_>) -> bool {
+        use SamplingStep as Taken;
+        self.steps.iter().all(|&taken| match taken {
+            Taken::NoRepeatNgram | Taken::BannedSequences | Taken::MinTokens => {
+                !self.bans(taken, step).contains(&token)
+            }
+            Taken::Temperature | Taken::TopK | Taken::TopP | Taken::MinP => true,
+            taken => taken.is_change(),
+        })
     }
 
     /// Whether no token that is not listed can be among those that the next step leaves. The last
@@ -274,14 +288,15 @@ impl Sampler {
         step.allowed.is_some() || self.allowed_list().is_some()
     }
 
-    /// The tokens that are allowed before the cut, if they are few.
-    fn few_allowed(&self, step: &Step<'_>) -> Option<Vec<u32>> {
+    /// The tokens that are allowed before the cut, if they are few: of a mask alone at most `most`.
+    fn few_allowed(&self, step: &Step<'_>, most: usize) -> Option<Vec<u32>> {
         let few: Vec<u32> = match (self.allowed_list(), step.allowed) {
             (Some(list), mask) => {
                 let is_allowed = |token: &&u32| mask.is_none_or(|mask| mask.contains(**token));
                 list.iter().filter(is_allowed).take(FEW + 1).copied().collect()
             }
-            (None, Some(mask)) => mask.iter().take(FEW + 1).collect(),
+            (None, Some(mask)) if mask.count() > most => return None,
+            (None, Some(mask)) => mask.iter().collect(),
             (None, None) => return None,
         };
         (few.len() <= FEW).then_some(few)

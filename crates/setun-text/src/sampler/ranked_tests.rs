@@ -7,6 +7,7 @@ use super::{ranked::MIN_P_TOKENS, *};
 use crate::TokenMask;
 
 mod nucleus;
+mod only_token;
 
 /// What a model gives for [`Needs::TopLogits`].
 fn ranked(

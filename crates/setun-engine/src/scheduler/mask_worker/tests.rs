@@ -154,7 +154,7 @@ fn texts(commands: &UnboundedSender<Command>, log: &Log) {
 
 /// Computes no mask at once but the first, however long the steps of a busy machine are.
 fn with_thread() -> MaskWorker {
-    MaskWorker { part_of_step: u32::MAX, ..MaskWorker::default() }
+    MaskWorker { part_of_step: u32::MAX, least: Duration::ZERO, ..MaskWorker::default() }
 }
 
 /// As in a browser, where there is no thread to be had.
