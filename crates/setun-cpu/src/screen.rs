@@ -250,7 +250,7 @@ impl BlockBounds {
 }
 
 /// A row as codes, and its bounds: not finite if the row is not. The same on every level, which
-/// decides how many elements meet at once, and not what becomes of one.
+/// decides how many elements meet at once and changes none.
 #[inline(always)]
 fn screen_row(row: &[f32], codes: &mut [u8]) -> RowBounds {
     let most = largest_magnitude(row);
