@@ -83,27 +83,23 @@ fn unpack_run(bytes: &[u8], columns: usize, codes: &mut [u8]) {
     let rows = bytes.chunks_exact(columns.div_ceil(CODES).max(1));
     for (row, packed) in rows.zip(codes.chunks_exact_mut(row_bytes(columns).max(1))) {
         for (place, byte) in row.iter().enumerate() {
-            let word = WORDS[usize::from(*byte)].to_le_bytes();
-            wide[place * CODES..][..WORD].copy_from_slice(&word);
+            // Of a fixed length: else each is a call.
+            if let Some(word) = wide[place * CODES..].first_chunk_mut::<WORD>() {
+                *word = WORDS[usize::from(*byte)].to_le_bytes();
+            }
         }
         wide[columns..].fill(PADDING);
-        for (wide, block) in
-            wide.chunks_exact(BLOCK_COLUMNS).zip(packed.chunks_exact_mut(BLOCK_BYTES))
-        {
-            pack_block(wide, block);
+        let blocks = packed.as_chunks_mut::<BLOCK_BYTES>().0;
+        for (wide, block) in wide.as_chunks::<BLOCK_COLUMNS>().0.iter().zip(blocks) {
+            *block = pack_block(wide);
         }
     }
 }
 
-/// 128 codes, one a byte, to the 32 bytes of a block.
-fn pack_block(wide: &[u8], block: &mut [u8]) {
-    let (low, high) = wide.split_at(2 * PLANE_COLUMNS);
-    let (first, second) = low.split_at(PLANE_COLUMNS);
-    let (third, fourth) = high.split_at(PLANE_COLUMNS);
-    let codes = first.iter().zip(second).zip(third.iter().zip(fourth));
-    for (byte, ((a, b), (c, d))) in block.iter_mut().zip(codes) {
-        *byte = a | b << 2 | c << 4 | d << 6;
-    }
+/// 128 codes, one a byte, as the 32 bytes of a block.
+fn pack_block(wide: &[u8; BLOCK_COLUMNS]) -> [u8; BLOCK_BYTES] {
+    let at = |byte: usize, plane: usize| wide[plane * PLANE_COLUMNS + byte] << (2 * plane);
+    std::array::from_fn(|byte| at(byte, 0) | at(byte, 1) | at(byte, 2) | at(byte, 3))
 }
 
 /// The bytes of [`Dtype::Base3`], row by row. Scales are not part of them.

@@ -94,7 +94,7 @@ impl TensorInfo {
         row_bytes: usize,
     ) -> Result<Aligned<u8>, CheckpointError> {
         let bytes = rows.saturating_mul(row_bytes);
-        Aligned::filled(0, bytes).map_err(|error| self.no_memory(error))
+        Aligned::zeroed(bytes).map_err(|error| self.no_memory(error))
     }
 
     pub(crate) fn no_memory(&self, NoMemory { bytes }: NoMemory) -> CheckpointError {

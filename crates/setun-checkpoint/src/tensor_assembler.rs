@@ -95,6 +95,22 @@ impl TensorAssembler {
     pub(crate) fn new(tensors: Vec<TensorInfo>) -> Self {
         Self::with_recipes(tensors.into_iter().map(|info| (info, AsStored)).collect())
     }
+
+    /// End of the tensors that are wanted one after the other, without a gap, from the one that
+    /// arrives on; those that begin at `limit` or after it are not looked at.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn wanted_until(&self, limit: u64) -> u64 {
+        let tensors = self.tensors.iter().zip(&self.wanted).skip(self.current);
+        let mut tensors = tensors.filter(|(info, _)| !info.range.is_empty()).peekable();
+        let mut end = tensors.peek().map_or(0, |(info, _)| info.range.start);
+        for (info, _) in tensors.take_while(|(_, wanted)| **wanted) {
+            if info.range.start != end || end >= limit {
+                break;
+            }
+            end = info.range.end;
+        }
+        end
+    }
 }
 
 impl<R: Recipe> TensorAssembler<R> {

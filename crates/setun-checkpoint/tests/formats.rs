@@ -1,6 +1,7 @@
 //! Checkpoints of every format: read, written, damaged.
 
 mod container;
+mod container_groups;
 mod container_hostile;
 mod container_sizes;
 mod gguf;

@@ -156,7 +156,8 @@ impl Backend for CpuBackend {
         }
         for op in plan.ops() {
             if let Op::TopLogits { table, out, .. } = op {
-                self.team.step(|crew| weights[table.0 as usize].make_screen(crew));
+                let isa = self.isa;
+                self.team.step(|crew| weights[table.0 as usize].make_screen(isa, crew));
                 let capacity = plan.buffer(*out).width;
                 self.top_logits.grow(&step.weights, *table, plan.wanted(), capacity)?;
             }

@@ -28,13 +28,15 @@ use setun_ops::{
 };
 
 use self::numbers::{
-    MIN_ERROR, ROUND_UP, largest_magnitude, power, round, sum, to_f32, to_i32, up,
+    MIN_ERROR, ROUND_UP, largest_magnitude, power, round, sum_pairs, to_f32, to_i32, up,
 };
 use crate::{
-    memory::zeroed,
+    isa::{Isa, with_token},
+    memory::{zeroed, zeroed_bytes},
     screen_dot::{Dots, MAX_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
     split::{Claims, Grid},
     team::Crew,
+    ternary_dot::TernaryDot,
 };
 
 /// What a bound is enlarged by, relative to the logit and itself: more than what its evaluation
@@ -93,14 +95,14 @@ impl Screen {
     /// The screen of a table; none for one that is small already (int8, ternary), is not finite
     /// or so large that its norms are not, or where there is no memory for it. The head then
     /// runs in full.
-    pub(crate) fn new(table: &DenseMatrix, crew: &Crew<'_>) -> Option<Self> {
+    pub(crate) fn new(table: &DenseMatrix, isa: Isa, crew: &Crew<'_>) -> Option<Self> {
         let small =
             matches!(table.values(), DenseValues::Int8Rows { .. } | DenseValues::Ternary(_));
         if small || table.columns() == 0 || table.columns() > MAX_COLUMNS {
             return None;
         }
         let columns = table.columns().next_multiple_of(SCREEN_COLUMNS);
-        let mut codes: Aligned<u8> = zeroed(table.rows().checked_mul(columns)?, "a screen").ok()?;
+        let mut codes = zeroed_bytes(table.rows().checked_mul(columns)?, "a screen").ok()?;
         let mut blocks: Aligned<BlockBounds> =
             zeroed(table.rows().div_ceil(BLOCK_TOKENS), "a screen").ok()?;
         let claims = Claims::new((
@@ -113,7 +115,11 @@ impl Screen {
                 let first = codes.rows().start;
                 for row in 0..codes.rows().len() {
                     table.widen_row(first + row, &mut widened);
-                    let bounds = screen_row(&widened, codes.row(row));
+                    let codes = codes.row(row);
+                    let bounds = with_token!(isa, token => {
+                        let lanes = token.lanes();
+                        lanes.vectorize(#[inline(always)] || screen_row(&widened, codes))
+                    });
                     blocks.row(row / BLOCK_TOKENS)[0].set(row % BLOCK_TOKENS, bounds);
                 }
             }
@@ -243,7 +249,9 @@ impl BlockBounds {
     }
 }
 
-/// A row as codes, and its bounds: not finite if the row is not.
+/// A row as codes, and its bounds: not finite if the row is not. The same on every level, which
+/// decides how many elements meet at once and changes none.
+#[inline(always)]
 fn screen_row(row: &[f32], codes: &mut [u8]) -> RowBounds {
     let most = largest_magnitude(row);
     let scale = most / f32::from(MAX_TABLE);
@@ -258,16 +266,17 @@ fn screen_row(row: &[f32], codes: &mut [u8]) -> RowBounds {
         squares += integer * integer;
         *code = to_code(integer);
     }
-    let error = |(&w, &code): (&f32, &u8)| {
+    let error = |w: f32, code: u8| {
         let integer = f64::from(code) - f64::from(ZERO_CODE);
         let error = f64::from(w) - f64::from(scale) * integer;
         error * error
     };
-    let error = sum(row.iter().zip(&*codes).map(error)).sqrt();
+    let error = sum_pairs(row, codes, error).sqrt();
     let norm = f64::from(scale) * f64::from(squares).sqrt();
     RowBounds { scale, error: up(error * ROUND_UP), norm: up(norm * ROUND_UP) }
 }
 
+#[inline(always)]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1..=127")]
 fn to_code(integer: i32) -> u8 {
     (integer + i32::from(ZERO_CODE)) as u8

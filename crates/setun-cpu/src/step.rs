@@ -18,7 +18,9 @@ use setun_ops::{
     weight::{WeightData, WeightSpec},
 };
 
-use crate::{memory::zeroed, screen::Screen, team::Crew, ternary_columns::TernaryColumns};
+use crate::{
+    isa::Isa, memory::zeroed, screen::Screen, team::Crew, ternary_columns::TernaryColumns,
+};
 
 /// A plan with its weights and buffers, made by [`CpuBackend`](crate::CpuBackend).
 #[derive(Debug)]
@@ -167,9 +169,9 @@ impl CpuWeight {
     }
 
     /// Makes the screen of a table, if there is none yet and it can have one.
-    pub(crate) fn make_screen(&self, crew: &Crew<'_>) {
+    pub(crate) fn make_screen(&self, isa: Isa, crew: &Crew<'_>) {
         if let WeightStorage::Plain { data: WeightData::Dense(table), screen } = &*self.0 {
-            screen.get_or_init(|| Screen::new(table, crew));
+            screen.get_or_init(|| Screen::new(table, isa, crew));
         }
     }
 }

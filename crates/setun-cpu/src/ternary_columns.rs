@@ -8,7 +8,7 @@ use setun_ops::{
 
 use crate::{
     column_sums::TILE_SUMS,
-    memory::zeroed,
+    memory::zeroed_bytes,
     split::{Claims, Grid},
     team::Team,
 };
@@ -33,7 +33,7 @@ impl TernaryColumns {
     pub(crate) fn new(matrix: &TernaryMatrix, team: &mut Team) -> Result<Self, OpsError> {
         let (outputs, columns) = (matrix.rows(), matrix.columns());
         let bytes = column_bytes(outputs);
-        let mut codes: Aligned<u8> = zeroed(columns * bytes, "a matrix by columns")?;
+        let mut codes = zeroed_bytes(columns * bytes, "a matrix by columns")?;
         let blocks = Claims::new(Grid::new(&mut codes, bytes).tiles(BLOCK_COLUMNS, bytes));
         let turn_blocks = |_| {
             while let Some((block, mut columns)) = blocks.next() {

@@ -21,6 +21,12 @@ const MAGIC: &[u8; 16] = b"setun session 1\n";
 
 const HASH_BYTES: usize = 32;
 
+/// Bytes of blocks from which on they are copied beside their hash: far more than a thread costs.
+#[cfg(not(target_family = "wasm"))]
+const SHARED_BYTES: usize = 4 << 20;
+
+type Hash = [u8; HASH_BYTES];
+
 /// Bytes before the tokens.
 const HEADER_BYTES: usize = 16 + HASH_BYTES + 4 + 8 + 4 + 4;
 
@@ -55,7 +61,7 @@ impl Saved {
         bytes.extend(narrow(self.tokens.len()).to_le_bytes());
         bytes.extend(narrow(self.count()).to_le_bytes());
         self.tokens.iter().for_each(|token| bytes.extend(token.to_le_bytes()));
-        bytes.extend(&self.blocks);
+        bytes.extend_from_slice(&self.blocks);
         bytes.extend(digest(&bytes));
         Ok(bytes)
     }
@@ -93,19 +99,19 @@ impl Saved {
             let expected = "as many bytes as its tokens and blocks have";
             return Err(wrong("its length", expected, found));
         }
-        if digest(contents) != *hash {
+        let (tokens, blocks) = contents[HEADER_BYTES..].split_at(4 * tokens);
+        let (blocks, found) = copy_and_digest(blocks, contents);
+        if found != *hash {
             return Err(wrong("its hash", "that of its bytes", "another".into()));
         }
-        let (tokens, blocks) = contents[HEADER_BYTES..].split_at(4 * tokens);
+        let blocks = blocks?;
         let token = |bytes: &[u8]| Fields(bytes).take();
-        let mut copy = with_capacity(blocks.len())?;
-        copy.extend_from_slice(blocks);
         Ok(Self {
             fingerprint,
             tokens: tokens.chunks_exact(4).map(|t| u32::from_le_bytes(token(t))).collect(),
             block_positions,
             block_bytes: usize::try_from(block_bytes).unwrap_or(usize::MAX),
-            blocks: copy,
+            blocks,
         })
     }
 }
@@ -123,8 +129,27 @@ pub(crate) fn with_capacity(bytes: usize) -> Result<Vec<u8>, Error> {
 }
 
 /// SHA-256.
-pub(crate) fn digest(bytes: &[u8]) -> [u8; HASH_BYTES] {
+pub(crate) fn digest(bytes: &[u8]) -> Hash {
     Sha256::digest(bytes).into()
+}
+
+/// A copy of the blocks, and the SHA-256 of all contents: on two threads where there are such.
+fn copy_and_digest(blocks: &[u8], contents: &[u8]) -> (Result<Vec<u8>, Error>, Hash) {
+    let copy = || {
+        let mut copy = with_capacity(blocks.len())?;
+        copy.extend_from_slice(blocks);
+        Ok(copy)
+    };
+    #[cfg(not(target_family = "wasm"))]
+    if blocks.len() >= SHARED_BYTES {
+        return std::thread::scope(|scope| {
+            let hashing = std::thread::Builder::new().spawn_scoped(scope, || digest(contents)).ok();
+            let copy = copy();
+            let hash = hashing.and_then(|hashing| hashing.join().ok());
+            (copy, hash.unwrap_or_else(|| digest(contents)))
+        });
+    }
+    (copy(), digest(contents))
 }
 
 /// What is left of a header whose length is known.

@@ -7,9 +7,10 @@
 //!
 //! Memory of 32 MiB or more begins with a large page, and is made of them when it is first
 //! touched. Smaller vectors lie side by side in a heap, and many are shorter than three large
-//! pages: requested before, each would become a region of its own, and no page spans two. So they
-//! are moved into large pages once they are filled, those that they share with neighbours
-//! included: alignment would not cover more.
+//! pages. Zeros of a mebibyte or more are requested in large pages as well, those at both ends
+//! included, so that the regions of neighbours become one. What lies in small pages all the same,
+//! as where two vectors meet, is moved into large ones once it is filled: alignment would not
+//! cover more.
 
 #![cfg_attr(
     all(target_os = "linux", not(miri)),
@@ -29,6 +30,9 @@ const LARGE: usize = 2 << 20;
 
 /// Bytes from which on memory begins with a large page.
 const MAPPED: usize = 32 << 20;
+
+/// Bytes of zeros from which on large pages are requested before they are touched.
+const REQUESTED: usize = LARGE / 2;
 
 /// Fewer bytes than this are left as they are: a step finds them in a cache.
 const LEAST: usize = LARGE / 8;
@@ -148,6 +152,29 @@ impl<T: Copy + Default> Aligned<T> {
         if size_of_val(&**self) >= LEAST {
             advise(self, Advice::Now);
         }
+    }
+}
+
+impl Aligned<u8> {
+    /// This many zeros. Memory that the system hands out as zeros is not touched here: threads
+    /// that fill it share what its first touch takes.
+    ///
+    /// # Errors
+    ///
+    /// If there is not so much memory.
+    pub fn zeroed(len: usize) -> Result<Self, NoMemory> {
+        let align = if len < MAPPED { LINE } else { LARGE };
+        let room = len.saturating_add(max_padding::<u8>(align));
+        let mut memory: Vec<u8> =
+            bytemuck::allocation::try_zeroed_vec(room).map_err(|()| NoMemory { bytes: len })?;
+        if len >= REQUESTED {
+            advise(&memory, Advice::When);
+        }
+        let start = memory.as_ptr().align_offset(align);
+        // Where there is no such place it is too far away.
+        let start = if start <= max_padding::<u8>(align) { start } else { 0 };
+        memory.truncate(start + len);
+        Ok(Self { memory, start })
     }
 }
 
@@ -275,6 +302,21 @@ mod tests {
         }
         values.extend(bytes(5)).unwrap();
         assert_eq!(*values, [0, 0, 0, 0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn zeros_are_zeros_and_aligned() {
+        let large = if cfg!(miri) { 4000 } else { MAPPED };
+        for (len, align) in [(0, 1), (300, LINE), (REQUESTED.min(large) + 5, LINE), (large, LINE)] {
+            let mut values = Aligned::zeroed(len).unwrap();
+            assert!(values.as_ptr().addr().is_multiple_of(align), "{len} bytes");
+            assert!(values.len() == len && values.iter().all(|&value| value == 0));
+            values.fill(7);
+            values.settle();
+            values.extend_from_slice(&[8]).unwrap();
+            assert!(values[..len].iter().all(|&value| value == 7) && values[len] == 8);
+        }
+        assert_eq!(Aligned::zeroed(usize::MAX), Err(NoMemory { bytes: usize::MAX }));
     }
 
     #[test]

@@ -175,6 +175,7 @@ impl WeightReader {
             self.ready.extend(self.loader.take_ready());
             if self.ready.is_empty() && !self.read_or_close().await? {
                 self.loader.check_taken()?;
+                self.buffer = vec![]; // before the device makes what it keeps beside the weights
                 return Ok(None);
             }
         }

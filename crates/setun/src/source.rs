@@ -7,6 +7,8 @@ mod local_file;
 mod locate;
 #[cfg(not(target_family = "wasm"))]
 mod readahead;
+#[cfg(unix)]
+mod shared_read;
 
 #[cfg(not(target_family = "wasm"))]
 use std::path::Path;

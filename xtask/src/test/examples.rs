@@ -11,7 +11,7 @@ use crate::shell::{built_with_tests, output, program, root, say};
 const FOLDER: &str = "crates/setun/examples";
 
 /// What an example prints, among other things, on every machine.
-const EXPECTED: [(&str, &str); 12] = [
+const EXPECTED: [(&str, &str); 13] = [
     ("batch", ": the same 4 texts\n"),
     ("bigram", " the the the the \n{"),
     ("custom_filter", "\nended by the filter after "),
@@ -22,6 +22,7 @@ const EXPECTED: [(&str, &str); 12] = [
     ("monitor", "\n300 tokens of 6 texts\n"),
     ("optimize", "\nthe screened head chose the same "),
     ("speculate", " proposed tokens accepted\n"),
+    ("start", " s; 96 tokens cached, "),
     ("stream", "\nleft: 40 tokens, Length\n"),
     ("head_candidates", "setun-stories: k 48, temperature 0, 1024 steps: "),
 ];

@@ -18,13 +18,18 @@ use crate::{
 /// Hidden rows that meet a screen together.
 const ROWS: usize = 5;
 
+fn screen(table: &DenseMatrix, isa: Isa) -> Option<Screen> {
+    let mut screen = None;
+    let mut team = Team::new(1).expect("one thread");
+    team.step(|crew| screen = Screen::new(table, isa, crew));
+    screen
+}
+
 /// The bounds of all tokens on the best level of this machine. None without a screen, or where
 /// it is not proven.
 fn bounds(table: &DenseMatrix, x: &[f32]) -> Option<Vec<(f32, f32)>> {
-    let mut screen = None;
-    let mut team = Team::new(1).expect("one thread");
-    team.step(|crew| screen = Screen::new(table, crew));
-    let screen = screen?;
+    let isa = Level::ALL.into_iter().find_map(Isa::detect)?;
+    let screen = screen(table, isa)?;
     let mut planes = vec![1; 2 * screen.columns()];
     let hidden = Hidden::new(&screen, x, &mut planes)?;
     let planes = planes.split_at(screen.columns()).into();
@@ -38,7 +43,6 @@ fn bounds(table: &DenseMatrix, x: &[f32]) -> Option<Vec<(f32, f32)>> {
         }
     };
     let tokens = 0..table.rows();
-    let isa = Level::ALL.into_iter().find_map(Isa::detect)?;
     with_token!(isa, token => screen.bounds(token, tokens, &hidden, &planes, &mut store));
     assert!(bounds.iter().all(|bounds| bounds.iter().all(|of| of == &bounds[0])));
     Some(bounds.into_iter().map(|bounds| bounds[0]).collect())
@@ -87,6 +91,20 @@ fn bounds_are_close_for_plain_rows() {
         DenseMatrix::new(1, 256, DenseValues::F32(row.clone().into())).expect("sizes agree");
     let (lower, upper) = bounds(&table, &row).expect("a screen")[0];
     assert!(lower < square && square < upper && upper - lower < square / 50.0);
+}
+
+#[test]
+fn screens_of_all_levels_are_equal() {
+    let random = &mut Random::new(3);
+    for (rows, columns) in [(1, 1), (9, 100), (70, 2560)] {
+        let table = DenseValues::F32(finite(random, rows, columns).into());
+        let table = DenseMatrix::new(rows, columns, table).expect("sizes agree");
+        let levels = Level::ALL.into_iter().filter_map(Isa::detect);
+        let screens: Vec<_> = levels.map(|isa| screen(&table, isa).expect("a screen")).collect();
+        for pair in screens.windows(2) {
+            assert_eq!(format!("{:?}", pair[0]), format!("{:?}", pair[1]));
+        }
+    }
 }
 
 #[test]

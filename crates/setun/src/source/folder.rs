@@ -10,6 +10,8 @@ use std::{
 
 use setun_checkpoint::ReadRequest;
 
+#[cfg(unix)]
+use super::shared_read::{SHARED_BYTES, read_shared};
 #[cfg(not(target_family = "wasm"))]
 use super::{
     local_file::{check_size, open_file},
@@ -64,7 +66,6 @@ impl ModelFolder {
     ///
     /// If the file is there and cannot be read.
     pub fn read(&mut self, want: &ReadRequest, bytes: &mut Vec<u8>) -> Result<bool, Error> {
-        bytes.clear();
         if let Some(range) = &want.range
             && self.take_readahead(&want.file, range, bytes)
         {
@@ -111,12 +112,12 @@ impl ModelFolder {
             self.readahead = self.start_readahead(name, range.start).map(|ahead| (begun.0, ahead));
         }
         let Some((file, ahead)) = &mut self.readahead else { return false };
+        bytes.clear();
         if ahead.take(range.clone(), bytes) {
             self.end = Some((file.clone(), range.end));
             return true;
         }
         self.readahead = None;
-        bytes.clear();
         false
     }
 
@@ -144,19 +145,36 @@ impl ModelFolder {
             Entry::Occupied(entry) => entry.into_mut(),
             Entry::Vacant(entry) => match open_file(path) {
                 Ok(file) => entry.insert(file),
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    bytes.clear();
+                    return Ok(false);
+                }
                 Err(error) => return Err(error),
             },
         };
         if want.range.is_none() {
             check_size(file, WHOLE_FILE_LIMIT)?;
         }
-        let range = want.range.clone().unwrap_or(0..WHOLE_FILE_LIMIT);
-        file.seek(SeekFrom::Start(range.start))?;
-        file.take(range.end.saturating_sub(range.start)).read_to_end(bytes)?;
-        self.end = Some((want.file.clone(), range.end));
+        read_range(file, want.range.clone(), bytes)?;
+        let end = want.range.as_ref().map_or(WHOLE_FILE_LIMIT, |range| range.end);
+        self.end = Some((want.file.clone(), end));
         Ok(true)
     }
+}
+
+/// Replaces `bytes` by a range of a file, or as much of it as there is; without one by all of it.
+fn read_range(file: &mut File, range: Option<Range<u64>>, bytes: &mut Vec<u8>) -> io::Result<()> {
+    #[cfg(unix)]
+    if let Some(range) = &range
+        && range.end.saturating_sub(range.start) >= SHARED_BYTES
+    {
+        return read_shared(file, range.clone(), bytes);
+    }
+    let range = range.unwrap_or(0..WHOLE_FILE_LIMIT);
+    bytes.clear();
+    file.seek(SeekFrom::Start(range.start))?;
+    file.take(range.end.saturating_sub(range.start)).read_to_end(bytes)?;
+    Ok(())
 }
 
 /// WebAssembly has no other files than regular ones.
