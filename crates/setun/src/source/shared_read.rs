@@ -26,13 +26,20 @@ pub(crate) fn read_shared(file: &File, range: Range<u64>, bytes: &mut Vec<u8>) -
     let mut parts = bytes.chunks_mut(part).enumerate();
     let first = parts.next();
     let read = thread::scope(|scope| {
-        let others: Vec<_> = parts.map(|part| scope.spawn(move || read(part))).collect();
+        let spawn = |part| thread::Builder::new().spawn_scoped(scope, move || read(part));
+        let others = parts.map(spawn).collect::<io::Result<Vec<_>>>()?;
         let first = first.map(read);
         let others = others
             .into_iter()
             .map(|other| other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         first.into_iter().chain(others).collect::<io::Result<Vec<_>>>()
-    })?;
+    });
+    // Where no thread can be started this one reads all; an error of the file comes again.
+    let Ok(read) = read else {
+        let read = read_part(file, range.start, bytes)?;
+        bytes.truncate(read);
+        return Ok(());
+    };
     // A file that has become shorter ends in the first part that is not full.
     let full = read.iter().take_while(|read| **read == part).count();
     bytes.truncate(full * part + read.get(full).copied().unwrap_or(0));
