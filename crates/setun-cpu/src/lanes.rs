@@ -15,7 +15,10 @@ use setun_ops::{
 };
 
 #[cfg(target_arch = "x86_64")]
-use crate::x86_64::f16::{round_f16, widen_f16};
+use crate::x86_64::{
+    f16::{round_f16, widen_f16},
+    fold::fold_sixteen,
+};
 
 /// Lanes of a vector.
 pub(crate) const LANES: usize = setun_ops::fold::LANES;
@@ -164,6 +167,10 @@ pub(crate) fn tile_dots<S: Simd, E: Element, const M: usize, const N: usize>(
         }
     }
     let rest = width / LANES * LANES..width;
+    // Apart, so that the sums of whole vectors stay in registers.
+    if rest.is_empty() && !cfg!(target_family = "wasm") {
+        return fold_tile(simd, &sums);
+    }
     if !rest.is_empty() {
         for n in 0..N {
             let row = E::widen(simd, &padded(&rows[n][rest.clone()]));
@@ -173,15 +180,32 @@ pub(crate) fn tile_dots<S: Simd, E: Element, const M: usize, const N: usize>(
             }
         }
     }
-    let mut dots = [[0.0; N]; M];
-    fold_all(sums.as_flattened(), dots.as_flattened_mut());
-    dots
+    fold_tile(simd, &sums)
+}
+
+/// The last part of a fold, of each vector of a tile.
+#[inline(always)]
+fn fold_tile<S: Simd, const M: usize, const N: usize>(
+    simd: S,
+    sums: &[[f32x16<S>; N]; M],
+) -> [[f32; N]; M] {
+    let mut folded = [[0.0; N]; M];
+    fold_all(simd, sums.as_flattened(), folded.as_flattened_mut());
+    folded
 }
 
 /// The last part of a fold, of each vector. Without a closure, which would be called with its
 /// vectors in memory.
 #[inline(always)]
-pub(crate) fn fold_all<S: Simd>(sums: &[f32x16<S>], folded: &mut [f32]) {
+pub(crate) fn fold_all<S: Simd>(simd: S, sums: &[f32x16<S>], folded: &mut [f32]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Ok(sixteen) = sums.try_into()
+        && let Some(sums) = fold_sixteen(simd, sixteen)
+    {
+        return folded.copy_from_slice(&sums);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = simd;
     let fours = sums.len() / 4;
     for four in 0..fours {
         let sums = [sums[4 * four], sums[4 * four + 1], sums[4 * four + 2], sums[4 * four + 3]];

@@ -7,8 +7,12 @@ use setun_model::{CacheSalt, MemoryUse};
 use web_time::Instant;
 
 use crate::{
-    error::Error, memory_pressure::Pressure, metrics::EngineMetrics, profile::EngineProfile,
-    saved_session::Saved, sequence::Request,
+    error::Error,
+    memory_pressure::Pressure,
+    metrics::EngineMetrics,
+    profile::EngineProfile,
+    saved_session::{Saved, SavedBytes},
+    sequence::Request,
 };
 
 /// A message to the scheduler.
@@ -45,7 +49,7 @@ pub(crate) enum MaintenanceTask {
     /// Take what was saved into the cache with this salt, if it is of this model.
     Restore {
         salt: Option<CacheSalt>,
-        saved: Arc<Saved>,
+        saved: Arc<SavedBytes>,
         reply: oneshot::Sender<Result<(), Error>>,
     },
     /// Give back memory.

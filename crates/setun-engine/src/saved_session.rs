@@ -11,6 +11,11 @@
 //! SHA-256 of all before              32 bytes
 //! ```
 
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
+
 use setun_model::ModelError;
 use setun_ops::OpsError;
 use sha2::{Digest, Sha256};
@@ -21,7 +26,7 @@ const MAGIC: &[u8; 16] = b"setun session 1\n";
 
 const HASH_BYTES: usize = 32;
 
-/// Bytes of blocks from which on they are copied beside their hash: far more than a thread costs.
+/// Bytes of blocks from which on they are hashed by a thread of its own: far more than one costs.
 #[cfg(not(target_family = "wasm"))]
 const SHARED_BYTES: usize = 4 << 20;
 
@@ -31,10 +36,10 @@ type Hash = [u8; HASH_BYTES];
 const HEADER_BYTES: usize = 16 + HASH_BYTES + 4 + 8 + 4 + 4;
 
 /// A session outside of an engine.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Saved {
     /// Which model computed the blocks, by what it answers.
-    pub(crate) fingerprint: [u8; HASH_BYTES],
+    pub(crate) fingerprint: Hash,
     pub(crate) tokens: Vec<u32>,
     pub(crate) block_positions: usize,
     pub(crate) block_bytes: usize,
@@ -65,14 +70,27 @@ impl Saved {
         bytes.extend(digest(&bytes));
         Ok(bytes)
     }
+}
 
-    /// Reads what [`to_bytes`](Self::to_bytes) wrote.
+/// What [`Saved::to_bytes`] wrote, as it came. Its lengths agree; its hash may not.
+#[derive(Debug)]
+pub(crate) struct SavedBytes {
+    bytes: Vec<u8>,
+    pub(crate) fingerprint: Hash,
+    pub(crate) tokens: Vec<u32>,
+    pub(crate) block_positions: usize,
+    pub(crate) block_bytes: usize,
+    blocks: Range<usize>,
+    is_whole: OnceLock<bool>,
+}
+
+impl SavedBytes {
+    /// Reads all but the hash, which [`check`](Self::check) does.
     ///
     /// # Errors
     ///
-    /// If the bytes are of another kind, of another length than they say, or not what was hashed, or
-    /// there is no memory for a copy.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Error> {
+    /// If the bytes are of another kind, or of another length than they say.
+    pub(crate) fn parse(bytes: Vec<u8>) -> Result<Self, Error> {
         if !bytes.starts_with(MAGIC) {
             let begin = String::from_utf8_lossy(&bytes[..bytes.len().min(MAGIC.len())]);
             return Err(wrong("its beginning", "`setun session 1`", format!("`{begin}`")));
@@ -85,8 +103,7 @@ impl Saved {
                 format!("{} bytes", bytes.len()),
             ));
         };
-        let (contents, hash) = bytes.split_at(bytes.len() - HASH_BYTES);
-        let mut header = Fields(&contents[MAGIC.len()..HEADER_BYTES]);
+        let mut header = Fields(&bytes[MAGIC.len()..HEADER_BYTES]);
         let fingerprint = header.take();
         let block_positions = u32::from_le_bytes(header.take()) as usize;
         let block_bytes = u64::from_le_bytes(header.take());
@@ -99,20 +116,53 @@ impl Saved {
             let expected = "as many bytes as its tokens and blocks have";
             return Err(wrong("its length", expected, found));
         }
-        let (tokens, blocks) = contents[HEADER_BYTES..].split_at(4 * tokens);
-        let (blocks, found) = copy_and_digest(blocks, contents);
-        if found != *hash {
-            return Err(wrong("its hash", "that of its bytes", "another".into()));
-        }
-        let blocks = blocks?;
-        let token = |bytes: &[u8]| Fields(bytes).take();
+        let blocks = HEADER_BYTES + 4 * tokens..bytes.len() - HASH_BYTES;
+        let token = |bytes: &[u8]| u32::from_le_bytes(Fields(bytes).take());
         Ok(Self {
             fingerprint,
-            tokens: tokens.chunks_exact(4).map(|t| u32::from_le_bytes(token(t))).collect(),
+            tokens: bytes[HEADER_BYTES..blocks.start].chunks_exact(4).map(token).collect(),
             block_positions,
             block_bytes: usize::try_from(block_bytes).unwrap_or(usize::MAX),
             blocks,
+            is_whole: OnceLock::new(),
+            bytes,
         })
+    }
+
+    /// Begins the hash on a thread of its own, where that is worth it.
+    pub(crate) fn hash_beside(self: &Arc<Self>) {
+        #[cfg(not(target_family = "wasm"))]
+        if self.blocks.len() >= SHARED_BYTES {
+            let this = Arc::clone(self);
+            // Without a thread, whoever asks computes it.
+            let _ = std::thread::Builder::new().spawn(move || this.is_whole());
+        }
+    }
+
+    /// Whether its hash is that of its bytes. Waits for it.
+    pub(crate) fn is_whole(&self) -> bool {
+        *self.is_whole.get_or_init(|| {
+            let (contents, hash) = self.bytes.split_at(self.bytes.len() - HASH_BYTES);
+            digest(contents) == *hash
+        })
+    }
+
+    /// # Errors
+    ///
+    /// If its hash is not that of its bytes.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let error = || wrong("its hash", "that of its bytes", "another".into());
+        self.is_whole().then_some(()).ok_or_else(error)
+    }
+
+    /// Keys and values of the first tokens, in whole blocks.
+    pub(crate) fn blocks(&self) -> &[u8] {
+        &self.bytes[self.blocks.clone()]
+    }
+
+    /// Number of blocks.
+    pub(crate) fn count(&self) -> usize {
+        self.blocks.len().checked_div(self.block_bytes).unwrap_or(0)
     }
 }
 
@@ -131,25 +181,6 @@ pub(crate) fn with_capacity(bytes: usize) -> Result<Vec<u8>, Error> {
 /// SHA-256.
 pub(crate) fn digest(bytes: &[u8]) -> Hash {
     Sha256::digest(bytes).into()
-}
-
-/// A copy of the blocks, and the SHA-256 of all contents: on two threads where there are such.
-fn copy_and_digest(blocks: &[u8], contents: &[u8]) -> (Result<Vec<u8>, Error>, Hash) {
-    let copy = || {
-        let mut copy = with_capacity(blocks.len())?;
-        copy.extend_from_slice(blocks);
-        Ok(copy)
-    };
-    #[cfg(not(target_family = "wasm"))]
-    if blocks.len() >= SHARED_BYTES {
-        return std::thread::scope(|scope| {
-            let hashing = std::thread::Builder::new().spawn_scoped(scope, || digest(contents)).ok();
-            let copy = copy();
-            let hash = hashing.and_then(|hashing| hashing.join().ok());
-            (copy, hash.unwrap_or_else(|| digest(contents)))
-        });
-    }
-    (copy(), digest(contents))
 }
 
 /// What is left of a header whose length is known.
@@ -186,11 +217,20 @@ mod tests {
         }
     }
 
+    fn read(bytes: &[u8]) -> Result<Arc<SavedBytes>, Error> {
+        let read = Arc::new(SavedBytes::parse(bytes.to_vec())?);
+        read.hash_beside();
+        read.check().map(|()| read)
+    }
+
     #[test]
     fn bytes_give_the_session_again() {
         let empty = Saved { tokens: vec![], blocks: vec![], ..saved() };
         for saved in [saved(), empty] {
-            assert_eq!(Saved::parse(&saved.to_bytes().expect("memory")).expect("whole"), saved);
+            let read = read(&saved.to_bytes().expect("memory")).expect("whole");
+            assert_eq!((read.fingerprint, &read.tokens), (saved.fingerprint, &saved.tokens));
+            assert_eq!((read.block_positions, read.block_bytes), (4, 5));
+            assert_eq!((read.blocks(), read.count()), (&*saved.blocks, saved.count()));
         }
     }
 
@@ -198,19 +238,32 @@ mod tests {
     fn every_cut_and_every_flipped_bit_is_refused() {
         let bytes = saved().to_bytes().expect("memory");
         for len in 0..bytes.len() {
-            assert!(Saved::parse(&bytes[..len]).is_err(), "{len} bytes");
+            assert!(read(&bytes[..len]).is_err(), "{len} bytes");
         }
         for bit in 0..8 * bytes.len() {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert!(Saved::parse(&flipped).is_err(), "bit {bit}");
+            assert!(read(&flipped).is_err(), "bit {bit}");
         }
         let mut longer = bytes;
         longer.push(0);
-        let error = Saved::parse(&longer).expect_err("a byte too many").to_string();
+        let error = read(&longer).expect_err("a byte too many").to_string();
         assert!(error.contains("its length"), "{error}");
-        let error = Saved::parse(b"setun session 2\n").expect_err("another version").to_string();
+        let error = read(b"setun session 2\n").expect_err("another version").to_string();
         assert!(error.contains("setun session 1"), "{error}");
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    #[test]
+    fn large_ones_are_hashed_beside() {
+        let blocks = vec![3; SHARED_BYTES];
+        let (block_positions, block_bytes) = (4, SHARED_BYTES / 2);
+        let mut bytes =
+            Saved { block_positions, block_bytes, blocks, ..saved() }.to_bytes().expect("memory");
+        assert_eq!(read(&bytes).expect("whole").count(), 2);
+        bytes[SHARED_BYTES] ^= 1;
+        let error = read(&bytes).expect_err("a flipped bit").to_string();
+        assert!(error.contains("its hash"), "{error}");
     }
 
     #[test]
@@ -218,7 +271,7 @@ mod tests {
         for saved in
             [Saved { tokens: vec![1; 7], ..saved() }, Saved { block_positions: 0, ..saved() }]
         {
-            assert!(Saved::parse(&saved.to_bytes().expect("memory")).is_err());
+            assert!(read(&saved.to_bytes().expect("memory")).is_err());
         }
     }
 }

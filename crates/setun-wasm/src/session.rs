@@ -41,7 +41,7 @@ impl Model {
     pub fn restore(&self, bytes: Vec<u8>) -> Promise {
         let engine = self.0.clone();
         promise(async move {
-            let session = engine.restore(&bytes).await.map_err(to_js)?;
+            let session = engine.restore(bytes).await.map_err(to_js)?;
             Ok(Uint32Array::from(session.tokens()).into())
         })
     }

@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     engine.close();
 
     let engine = open(model.as_deref(), threads)?;
-    let (session, seconds) = timed(|| pollster::block_on(engine.restore(&bytes)))?;
+    let (session, seconds) = timed(|| pollster::block_on(engine.restore(bytes)))?;
     let (cached, first) = timed(|| next_token(&session))?;
     println!("restored in {seconds:.3} s; {cached} tokens cached, the next after {first:.3} s");
     Ok(())

@@ -57,6 +57,6 @@ fn restore(engine: &Engine, bytes: &[u8]) {
     // Whoever can write a hash can write keys and values that are not finite: a typed error.
     let _ = session.generate(options).map(setun::GenerationStream::wait);
     let saved = pollster::block_on(session.save()).expect("an engine that goes on");
-    let again = pollster::block_on(engine.restore(&saved)).expect("what was just saved");
+    let again = pollster::block_on(engine.restore(saved)).expect("what was just saved");
     assert_eq!(again.tokens(), session.tokens());
 }

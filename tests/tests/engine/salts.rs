@@ -65,7 +65,7 @@ fn a_handle_gives_its_salt_to_all_that_it_begins() {
     assert!(known > 0, "a fork has what the session has");
     assert_eq!(next(&session, salted(Some("b"))), 0, "the option goes before");
     let saved = block_on(session.save()).expect("bytes");
-    block_on(tenant("c").restore(&saved)).expect("a session");
+    block_on(tenant("c").restore(saved)).expect("a session");
     assert_eq!(run(&tenant("c"), None).0, known, "what was computed with another salt");
 
     let vector = block_on(tenant("d").embed([PROMPT], Pooling::Last, true)).remove(0);

@@ -258,7 +258,7 @@ fn a_session_is_forked_saved_and_restored_to_the_same_bits() {
     // On other threads and levels the bits are the same, so are the blocks.
     let model = Model::open(fixture(MODEL)).expect("the story model");
     let other = Engine::builder(model).threads(3).build().expect("an engine");
-    let restored = block_on(other.restore(&bytes)).expect("a session");
+    let restored = block_on(other.restore(bytes.clone())).expect("a session");
     assert_eq!(restored.tokens(), session.tokens());
     let tokens = restored.generate(sampled(2)).expect("a stream").wait().expect("a story").tokens;
     assert_eq!(tokens, ends[0]);
@@ -266,10 +266,20 @@ fn a_session_is_forked_saved_and_restored_to_the_same_bits() {
     assert!(found.cached_prompt_tokens >= 32, "{found:?}");
     assert_eq!(block_on(restored.save()).expect("bytes")[..16], bytes[..16]);
 
+    // Of damaged bytes nothing is in the cache.
+    let model = Model::open(fixture(MODEL)).expect("the story model");
+    let third = Engine::builder(model).build().expect("an engine");
+    let mut damaged = bytes.clone();
+    damaged[bytes.len() - 33] ^= 1;
+    let error = block_on(third.restore(damaged)).expect_err("another last byte of the blocks");
+    assert_eq!(error.code(), ErrorCode::BadCheckpoint);
+    third.generate(session.tokens(), sampled(2)).expect("a stream").wait().expect("a story");
+    assert_eq!(metrics(&third).cached_prompt_tokens, 0);
+
     // Of another type of cache they would be other bits.
     let model = Model::open(fixture(MODEL)).expect("the story model");
     let wide = Engine::builder(model).cache_type(setun::CacheType::F32).build().expect("an engine");
-    let restored = block_on(wide.restore(&bytes)).expect("a session");
+    let restored = block_on(wide.restore(bytes.as_slice())).expect("a session");
     restored.generate(sampled(2)).expect("a stream").wait().expect("a story");
     assert_eq!(metrics(&wide).cached_prompt_tokens, 0);
 

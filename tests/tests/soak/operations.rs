@@ -132,11 +132,12 @@ impl<'a> Caller<'a> {
         let options = self.options();
         settle(session.generate(options)).into_iter().for_each(read);
         let Some(mut saved) = settle(block_on(session.save())) else { return };
-        let restored = settle(block_on(self.engine.restore(&saved))).expect("what was saved");
+        let restored =
+            settle(block_on(self.engine.restore(saved.clone()))).expect("what was saved");
         assert_eq!(restored.tokens(), session.tokens());
         let place = self.random.below(saved.len());
         saved[place] ^= 1;
-        assert!(block_on(self.engine.restore(&saved)).is_err(), "a damaged session");
+        assert!(block_on(self.engine.restore(saved)).is_err(), "a damaged session");
     }
 
     fn search(&mut self) {

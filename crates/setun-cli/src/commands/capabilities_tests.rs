@@ -42,7 +42,7 @@ functions! {
     Engine::classify(any(), "", &[""]);
     Engine::embed(any(), [""], any(), any());
     Engine::session(any());
-    Engine::restore(any(), any());
+    Engine::restore(any(), any::<Vec<u8>>());
     Engine::device_report(any());
     Engine::self_test(any());
     Engine::metrics(any());

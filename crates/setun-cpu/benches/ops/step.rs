@@ -27,7 +27,7 @@ const TOKENS: usize = 16;
 /// Sizes of a model.
 #[derive(Debug)]
 pub(crate) struct Shape {
-    name: &'static str,
+    pub(crate) name: &'static str,
     pub(crate) hidden: usize,
     pub(crate) ffn: usize,
     pub(crate) heads: HeadShape,
@@ -57,6 +57,13 @@ pub(crate) struct Case {
     level: Level,
     pub(crate) shape: &'static Shape,
     pub(crate) rows: usize,
+    threads: usize,
+}
+
+impl Case {
+    pub(crate) fn with_threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
+    }
 }
 
 /// Every level of this machine, every shape, and each of the numbers of rows.
@@ -64,7 +71,7 @@ pub(crate) fn cases(rows: &[usize]) -> Vec<Case> {
     let mut cases = vec![];
     for level in Level::available() {
         for shape in &SHAPES {
-            cases.extend(rows.iter().map(|&rows| Case { level, shape, rows }));
+            cases.extend(rows.iter().map(|&rows| Case { level, shape, rows, threads: 1 }));
         }
     }
     cases
@@ -73,7 +80,11 @@ pub(crate) fn cases(rows: &[usize]) -> Vec<Case> {
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let s = if self.rows == 1 { "" } else { "s" };
-        write!(f, "{}, {}, {} row{s}", self.level, self.shape.name, self.rows)
+        write!(f, "{}, {}, {} row{s}", self.level, self.shape.name, self.rows)?;
+        match self.threads {
+            1 => Ok(()),
+            threads => write!(f, ", {threads} threads"),
+        }
     }
 }
 
@@ -102,6 +113,12 @@ impl Draft {
             element,
         };
         Self { random: Random::new(1), weights: vec![], usages: vec![], cache, positions }
+    }
+
+    /// As many layers of the cache.
+    pub(crate) fn with_layers(mut self, layers: usize) -> Self {
+        self.cache.layers = layers;
+        self
     }
 
     pub(crate) fn weight(&mut self, weight: WeightData) -> WeightId {
@@ -144,7 +161,7 @@ impl Draft {
         build(&mut plan, x);
         let plan = plan.finish().expect("the plan fits together");
 
-        let options = CpuOptions { level: Some(case.level), threads: Some(1) };
+        let options = CpuOptions { level: Some(case.level), threads: Some(case.threads) };
         let mut backend = CpuBackend::new(options).expect("a level of this machine");
         let weights = self.weights.into_iter().zip(self.usages);
         let weights: Vec<_> =

@@ -6,6 +6,7 @@ pub(crate) mod avx2;
 pub(crate) mod avx512;
 pub(crate) mod avx_vnni;
 pub(crate) mod f16;
+pub(crate) mod fold;
 mod screen_kernels;
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -7,7 +7,7 @@ use crate::{
     command::{Command, MaintenanceTask},
     error::Error,
     options::{GenerateOptions, Prompt},
-    saved_session::Saved,
+    saved_session::SavedBytes,
     stream::GenerationStream,
 };
 
@@ -85,19 +85,22 @@ impl Engine {
         Session { engine: self.clone(), tokens: vec![] }
     }
 
-    /// The session that [`Session::save`] wrote. Its keys and values go to the cache if they are
-    /// of this model, computed with the same bits: of the same cache type, on any processor or on
+    /// The session that [`Session::save`] wrote; a `Vec` is not copied. Its keys and values go to the
+    /// cache if they are of this model, computed with the same bits: of the same cache type, on any processor or on
     /// the same kind of GPU. Others are left out, and computed when they are needed.
     ///
     /// # Errors
     ///
     /// If the bytes are damaged or no session, a token is not in the vocabulary, or the engine has
     /// ended.
-    pub async fn restore(&self, bytes: &[u8]) -> Result<Session, Error> {
-        let saved = Arc::new(Saved::parse(bytes)?);
+    pub async fn restore(&self, bytes: impl Into<Vec<u8>>) -> Result<Session, Error> {
+        let saved = Arc::new(SavedBytes::parse(bytes.into())?);
+        saved.hash_beside();
         let tokens = saved.tokens.clone();
         if !tokens.is_empty() {
-            self.tokens(Prompt::Tokens(tokens.clone()), false)?;
+            let known = self.tokens(Prompt::Tokens(tokens.clone()), false);
+            // Damaged bytes may have any tokens.
+            known.map_err(|error| saved.check().err().unwrap_or(error))?;
         }
         for scheduler in self.schedulers.iter() {
             let (salt, saved) = (self.salt.clone(), Arc::clone(&saved));
@@ -105,6 +108,7 @@ impl Engine {
                 |reply| Command::Maintenance(MaintenanceTask::Restore { salt, saved, reply });
             scheduler.ask(restore).await??;
         }
+        saved.check()?;
         Ok(Session { engine: self.clone(), tokens })
     }
 }

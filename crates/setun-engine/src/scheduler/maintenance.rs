@@ -10,7 +10,7 @@ use super::{
 use crate::{
     command::MaintenanceTask,
     error::Error,
-    saved_session::{Saved, digest, with_capacity},
+    saved_session::{Saved, SavedBytes, digest, with_capacity},
 };
 
 /// Tokens whose logits identify a model.
@@ -69,8 +69,8 @@ impl Scheduler {
         Ok(values)
     }
 
-    /// What is there already, or finds no room, is left out.
-    async fn restore(&mut self, salt: Option<&CacheSalt>, saved: &Saved) -> Result<(), Error> {
+    /// What is there already, finds no room, or turns out to be damaged is left out.
+    async fn restore(&mut self, salt: Option<&CacheSalt>, saved: &SavedBytes) -> Result<(), Error> {
         let positions = saved.count() * saved.block_positions;
         let tokens = &saved.tokens[..positions];
         let (block_positions, block_bytes) =
@@ -81,8 +81,9 @@ impl Scheduler {
             return Ok(());
         }
         let kv_slot = self.kv.pool.create_from(salt, &[]);
-        let restored = self.fill(kv_slot, positions, &saved.blocks);
-        if matches!(restored, Ok(true)) {
+        let restored = self.fill(kv_slot, positions, saved.blocks());
+        // The hash is computed beside the filling; until it is known, no other sequence sees the blocks.
+        if matches!(restored, Ok(true)) && saved.is_whole() {
             self.kv.pool.record_prefix(kv_slot, tokens)?;
         }
         self.kv.pool.remove(kv_slot);
