@@ -156,7 +156,7 @@ impl Writer<'_> {
             Element::Group(inner) => format!("({})", self.alternatives(inner)),
         };
         let element = match &item.element {
-            _ if (item.least, item.most) == (1, Some(1)) => return element,
+            _ if item.is_once() => return element,
             Element::Group(_) => element,
             _ => format!("({element})"),
         };
@@ -245,6 +245,33 @@ mod tests {
         assert_eq!(
             lark,
             "start: r0_root\nr0_root: (\"(\") r0_root (\")\") | (\"a\" \"b\") | \"\"\n"
+        );
+    }
+
+    #[test]
+    fn parts_that_are_not_recursive_are_terminals() {
+        let with_terminals = |text| {
+            let lark = super::to_lark(text, &GrammarLimits::default()).expect("good");
+            lark.with_terminals.expect("it has some")
+        };
+        assert_eq!(
+            with_terminals(
+                "root ::= \"[\" item (\",\" item)* \"]\"\nitem ::= root | [0-9]+ ws\nws ::= \" \"*"
+            ),
+            "start: r0_root\n\
+             r0_root: T0 r1_item (T1 r1_item)* T2\n\
+             r1_item: r0_root | T3\n\
+             T0: \"[\"\nT1: \",\"\nT2: \"]\"\nT3: (/[\\u{30}-\\u{39}]/)+ R2_WS\n\
+             R2_WS: (\" \")*\n"
+        );
+        // A space may follow a number, and be of it or not.
+        assert_eq!(
+            with_terminals("root ::= \"- \" [0-9]+ ws | root \" \" root\nws ::= \" \"*"),
+            "start: r0_root\n\
+             r0_root: T0 r1_ws | r0_root T1 r0_root\n\
+             r1_ws: (\" \")*\n\
+             T0: \"- \" (/[\\u{30}-\\u{39}]/)+\nT1: \" \"\n\
+             R1_WS: (\" \")*\n"
         );
     }
 

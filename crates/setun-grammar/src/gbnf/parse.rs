@@ -28,6 +28,12 @@ pub(super) struct Item {
     pub(super) number: usize,
 }
 
+impl Item {
+    pub(super) fn is_once(&self) -> bool {
+        (self.least, self.most) == (1, Some(1))
+    }
+}
+
 pub(super) enum Element {
     Text(String),
     Class(Class),

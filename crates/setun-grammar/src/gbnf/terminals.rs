@@ -84,14 +84,14 @@ pub(super) fn plan<'a>(
     }
     let mut cuts = Cuts::none(items);
     loop {
+        work.spend(4 * items);
         let plan = Plan::new(&source, &cuts, MAX_TERMINALS)?;
         let is_good = improve(&plan, &source, &mut cuts, &mut work);
         if !work.is_left() {
             return None;
         }
         if is_good {
-            let is_large = |terminal: &Terminal<'_>| matches!(terminal, Terminal::Items(_));
-            return plan.terminals.iter().any(is_large).then_some(plan);
+            return plan.terminals.iter().any(Terminal::is_large).then_some(plan);
         }
     }
 }

@@ -82,7 +82,7 @@ impl Automaton {
             return meeting;
         }
         let width = other.positions.len();
-        work.spend(self.positions.len() * width / 8);
+        work.spend(self.positions.len() * width / 64);
         let mut seen = vec![false; self.positions.len() * width];
         let mut continuing = BTreeSet::new();
         let mut open = Vec::new();

@@ -43,6 +43,21 @@ pub(in super::super) enum Terminal<'a> {
     Items(&'a [Item]),
 }
 
+impl Terminal<'_> {
+    /// Whether it may have more than one character.
+    pub(super) fn is_large(&self) -> bool {
+        match self {
+            Terminal::Items([only]) => match &only.element {
+                Element::Text(text) => !only.is_once() || text.chars().count() > 1,
+                Element::Class(_) => !only.is_once(),
+                Element::Rule(_) | Element::Group(_) => true,
+            },
+            Terminal::Items(_) => true,
+            Terminal::Character(_) | Terminal::Class(_) => false,
+        }
+    }
+}
+
 /// One of these sequences.
 pub(in super::super) type Sequences = Vec<Vec<Piece>>;
 
@@ -126,20 +141,29 @@ impl<'a> Planner<'a, '_> {
         (self.terminals.len() <= self.most).then_some(Piece::Terminal(self.terminals.len() - 1))
     }
 
+    fn rule(&mut self, name: &str) -> Option<Piece> {
+        let index = self.source.names.get(name)?;
+        self.open.push(index);
+        Some(Piece::Rule(index))
+    }
+
     fn open(&mut self, item: &'a Item) -> Option<Piece> {
+        match &item.element {
+            Element::Class(class) if item.is_once() => {
+                return self.terminal(Terminal::Class(class));
+            }
+            Element::Rule(name) if item.is_once() => return self.rule(name),
+            _ => {}
+        }
         let inner = match &item.element {
             Element::Text(text) => {
                 let characters =
                     text.chars().map(|character| self.terminal(Terminal::Character(character)));
                 vec![characters.collect::<Option<_>>()?]
             }
-            Element::Class(class) => vec![vec![self.terminal(Terminal::Class(class))?]],
             Element::Group(inner) => self.sequences(inner)?,
-            Element::Rule(name) => {
-                let index = self.source.names.get(name)?;
-                self.open.push(index);
-                vec![vec![Piece::Rule(index)]]
-            }
+            Element::Class(class) => vec![vec![self.terminal(Terminal::Class(class))?]],
+            Element::Rule(name) => vec![vec![self.rule(name)?]],
         };
         Some(Piece::Group { inner, least: item.least, most: item.most })
     }
