@@ -117,7 +117,7 @@ impl<'a> Planner<'a, '_> {
         for (place, item) in items.iter().enumerate() {
             let is_open = self.cuts.open[item.number] || !self.source.is_finite(&item.element);
             if is_open || self.cuts.before[item.number] {
-                pieces.extend(self.items(&items[begun..place])?);
+                self.items(&items[begun..place], &mut pieces)?;
                 begun = place;
             }
             if is_open {
@@ -125,15 +125,15 @@ impl<'a> Planner<'a, '_> {
                 begun = place + 1;
             }
         }
-        pieces.extend(self.items(&items[begun..])?);
+        self.items(&items[begun..], &mut pieces)?;
         Some(pieces)
     }
 
-    fn items(&mut self, items: &'a [Item]) -> Option<Option<Piece>> {
-        if items.is_empty() {
-            return Some(None);
+    fn items(&mut self, items: &'a [Item], pieces: &mut Vec<Piece>) -> Option<()> {
+        if !items.is_empty() {
+            pieces.push(self.terminal(Terminal::Items(items))?);
         }
-        self.terminal(Terminal::Items(items)).map(Some)
+        Some(())
     }
 
     fn terminal(&mut self, terminal: Terminal<'a>) -> Option<Piece> {

@@ -118,7 +118,7 @@ impl Random {
 /// A grammar of a few rules, any of which may name any other.
 fn any_grammar(random: &mut Random) -> String {
     let names = ["root", "b", "c", "d"];
-    let names = &names[..1 + random.below(4)];
+    let names = &names[..=random.below(4)];
     let rule = |name: &&str| format!("{name} ::= {}\n", any_alternatives(random, names, 2));
     names.iter().map(rule).collect()
 }
@@ -164,7 +164,6 @@ impl Compared {
     fn is_at_least(&self, grammars: usize, masks: usize, ends: usize) {
         let Self { grammars: some, others, masks: compared, ends: ended } = self;
         let what = format!("{some} grammars, {others} without, {compared} masks, {ended} ends");
-        println!("{what}");
         assert!(*some >= grammars && *compared >= masks && *ended >= ends, "{what}");
     }
 }
@@ -231,10 +230,10 @@ fn random_grammars_have_the_same_masks() {
     let mut compared = Compared::default();
     let asked = std::env::var("SETUN_GRAMMARS").ok().and_then(|count| count.parse().ok());
     let seeds = asked.unwrap_or(250);
-    for seed in 0..seeds {
+    for (seed, _) in (0..).zip(0..seeds) {
         compare(&any_grammar(&mut Random(seed)), &vocabulary, seed, &mut compared);
     }
-    compared.is_at_least(seeds as usize / 2, 20 * seeds as usize, seeds as usize / 2);
+    compared.is_at_least(seeds / 2, 20 * seeds, seeds / 2);
 }
 
 #[test]
