@@ -54,13 +54,52 @@ fn forms() -> Vec<(&'static str, GrammarSpec)> {
         "additionalProperties": false,
     });
     let list = "root ::= \"[\" (value (\",\" value)*)? \"]\"\nvalue ::= root | [0-9]+ | \"\\\"\" [^\"\\\\]* \"\\\"\"";
-    vec![
+    let mut forms = vec![
         ("schema", GrammarSpec::JsonSchema(person)),
         ("any object", GrammarSpec::JsonObject),
         ("regex", GrammarSpec::Regex("[A-Z][a-z]+( [A-Z][a-z]+)*, [0-9]{4}".to_owned())),
-        ("gbnf", GrammarSpec::Gbnf(list.to_owned())),
-    ]
+    ];
+    let recursive =
+        [("gbnf list", list), ("gbnf json", JSON), ("gbnf sums", SUMS), ("gbnf code", CODE)];
+    forms.extend(recursive.map(|(name, text)| (name, GrammarSpec::Gbnf(text.to_owned()))));
+    forms
 }
+
+/// JSON.
+const JSON: &str = r#"
+root ::= object
+value ::= object | array | string | number | ("true" | "false" | "null") ws
+object ::= "{" ws (string ":" ws value ("," ws string ":" ws value)*)? "}" ws
+array ::= "[" ws (value ("," ws value)*)? "]" ws
+string ::= "\"" ([^"\\\x00-\x1F\x7F] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4}))* "\"" ws
+number ::= "-"? ("0" | [1-9] [0-9]{0,15}) ("." [0-9]+)? ([eE] [-+]? [0-9]{1,3})? ws
+ws ::= "" | " " | "\n" [ \t]{0,20}
+"#;
+
+/// Sums and products of names and numbers.
+const SUMS: &str = r#"
+root ::= (sum "=" ws operand "\n")+
+sum ::= operand ([-+*/] ws operand)*
+operand ::= name | number | "(" ws sum ")" ws
+name ::= [a-z] [a-z0-9_]* ws
+number ::= [0-9]+ ws
+ws ::= [ \t]*
+"#;
+
+/// A small language of statements.
+const CODE: &str = r#"
+root ::= declaration*
+declaration ::= type name "(" (type name)? ")" "{" statement* "}"
+type ::= "int" ws | "float" ws | "char" ws
+name ::= [a-zA-Z_] [a-zA-Z_0-9]*
+statement ::= type name ws "=" ws sum ";" | name ws "=" ws sum ";" | "return" ws sum ";" | block | note
+block ::= ("while" | "if") "(" sum ("<=" | "<" | "==" | "!=" | ">=" | ">") sum ")" "{" statement* "}"
+note ::= "//" [^\n]* "\n" | "/*" ([^*] | "*" [^/])* "*/"
+sum ::= product (("+" | "-") product)*
+product ::= factor (("*" | "/") factor)*
+factor ::= name | [0-9]+ | "-" factor | name "(" (sum ("," ws sum)*)? ")" | "(" ws sum ws ")"
+ws ::= [ \t\n]+
+"#;
 
 /// Draws a text of up to 100 tokens and keeps the time of each.
 fn draw(grammar: &Grammar, seed: u64, times: &mut Vec<Duration>) {

@@ -27,8 +27,16 @@ impl Compilation<'_> {
     /// in it becomes an error.
     pub(crate) fn run(&self) -> Result<TokenParser, GrammarError> {
         self.interrupt.check()?;
-        let (source, refused) = source(self.spec, self.vocabulary, self.limits)?;
+        let (source, faster, refused) = source(self.spec, self.vocabulary, self.limits)?;
         self.interrupt.check()?;
+        if let Some(faster) = faster {
+            let compiled = caught(|| Ok(self.parser(faster, refused)));
+            // Only the other notation says what is wrong, and where.
+            if let Ok(Ok(parser)) = compiled {
+                return Ok(parser);
+            }
+            self.interrupt.check()?;
+        }
         caught(|| Ok(self.parser(source, refused)))
             .unwrap_or_else(|error| Err(compile_error(&error, refused)))
     }
@@ -79,13 +87,14 @@ fn check_first_mask(parser: &TokenParser) -> Result<(), GrammarError> {
 /// Makes an error of the compiler's words.
 type Refusal = fn(String) -> GrammarError;
 
-/// A form in the parser's notation, within its bounds, and what its refusal is called.
+/// A form in the parser's notation, within its bounds, maybe in one that is faster as well, and
+/// what its refusal is called.
 fn source(
     spec: &GrammarSpec,
     vocabulary: &Vocabulary,
     limits: &GrammarLimits,
-) -> Result<(TopLevelGrammar, Refusal), GrammarError> {
-    Ok(match spec {
+) -> Result<(TopLevelGrammar, Option<TopLevelGrammar>, Refusal), GrammarError> {
+    let (source, refused): (_, Refusal) = match spec {
         GrammarSpec::Tools(tools) => {
             let text = tools.to_lark(vocabulary, limits)?;
             lark::check(&text, limits)?;
@@ -111,11 +120,12 @@ fn source(
             (TopLevelGrammar::from_lark(text.clone()), lark_refusal)
         }
         GrammarSpec::Gbnf(text) => {
-            let text = gbnf::to_lark(text, limits)?;
-            lark::check(&text, limits)?;
-            (TopLevelGrammar::from_lark(text), lark_refusal)
+            let lark = gbnf::to_lark(text, limits)?;
+            let faster = lark.with_terminals.map(TopLevelGrammar::from_lark);
+            return Ok((TopLevelGrammar::from_lark(lark.plain), faster, lark_refusal));
         }
-    })
+    };
+    Ok((source, None, refused))
 }
 
 fn schema_refusal(reason: String) -> GrammarError {

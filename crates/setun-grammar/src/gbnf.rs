@@ -1,6 +1,8 @@
 //! GBNF, the notation of llama.cpp, in Lark's.
 
+mod class;
 mod parse;
+mod terminals;
 
 use std::fmt::Write as _;
 
@@ -10,13 +12,22 @@ use crate::limits::at_most;
 use crate::names::Names;
 use crate::{GrammarError, GrammarLimits};
 use parse::{Alternatives, Element, Item, Rule};
+use terminals::plan::{Piece, Plan, Sequences, Terminal};
+
+/// A grammar in Lark's notation, in one way or two.
+pub(crate) struct Lark {
+    /// One terminal, or of a recursive grammar a terminal for each character.
+    pub(crate) plain: String,
+    /// With larger terminals, which is faster and has the same texts.
+    pub(crate) with_terminals: Option<String>,
+}
 
 /// The same grammar in Lark's notation.
 ///
 /// GBNF knows characters only, the parser also terminals, which it matches as far as they go. So
-/// that the texts stay the same, a grammar without recursion becomes one terminal, and of any
-/// other every character is a terminal of its own.
-pub(crate) fn to_lark(text: &str, limits: &GrammarLimits) -> Result<String, GrammarError> {
+/// that the texts stay the same, a grammar without recursion becomes one terminal. Of any other
+/// every character is a terminal of its own, or larger parts are where that makes no difference.
+pub(crate) fn to_lark(text: &str, limits: &GrammarLimits) -> Result<Lark, GrammarError> {
     let rules = parse::rules(text, limits)?;
     let names = names(&rules)?;
     let root = names.get("root").ok_or_else(|| GrammarError::Gbnf {
@@ -26,15 +37,40 @@ pub(crate) fn to_lark(text: &str, limits: &GrammarLimits) -> Result<String, Gram
     })?;
     // A rule is finite if all that it names are. In a ring none is.
     let finite = consequences(rules.len(), &named(&rules, &names)?);
-    let as_terminals = finite.into_iter().all(|is_finite| is_finite);
-    let writer = Writer { rules: &rules, names, as_terminals };
-    let mut lark = format!("start: {}\n", writer.name(root));
-    for (index, rule) in rules.iter().enumerate() {
-        let _ =
-            writeln!(lark, "{}: {}", writer.name(index), writer.alternatives(&rule.alternatives));
-        at_most("bytes of the grammar, written out", limits.text, lark.len())?;
+    let as_terminals = finite.iter().all(|&is_finite| is_finite);
+    let writer = Writer { rules: &rules, names: &names, as_terminals };
+    let mut plain = format!("start: {}\n", writer.name(root));
+    for index in 0..rules.len() {
+        plain.push_str(&writer.rule(index));
+        at_most("bytes of the grammar, written out", limits.text, plain.len())?;
     }
-    Ok(lark)
+    crate::lark::check(&plain, limits)?;
+    let with_terminals =
+        if as_terminals { None } else { with_terminals(&rules, &names, root, &finite) };
+    let is_within =
+        |lark: &String| lark.len() <= limits.text && crate::lark::check(lark, limits).is_ok();
+    Ok(Lark { plain, with_terminals: with_terminals.filter(is_within) })
+}
+
+fn with_terminals(rules: &[Rule], names: &Names, root: usize, finite: &[bool]) -> Option<String> {
+    let plan = terminals::plan(rules, names, root, finite)?;
+    let inner = Writer { rules, names, as_terminals: true };
+    let outer = Writer { rules, names, as_terminals: false };
+    let mut writer = PlanWriter { plan: &plan, inner, outer, terminals: Names::default() };
+    let mut lark = format!("start: {}\n", writer.outer.name(root));
+    for (index, rule) in plan.rules.iter().enumerate() {
+        if let Some(sequences) = rule {
+            let name = writer.outer.name(index);
+            let _ = writeln!(lark, "{name}: {}", writer.sequences(sequences));
+        }
+    }
+    for (number, terminal) in writer.terminals.iter().enumerate() {
+        let _ = writeln!(lark, "T{number}: {terminal}");
+    }
+    for (index, _) in finite.iter().enumerate().filter(|(_, is_finite)| **is_finite) {
+        lark.push_str(&writer.inner.rule(index));
+    }
+    Some(lark)
 }
 
 /// The names of the rules, whose numbers are their places.
@@ -83,7 +119,7 @@ fn add_named(
 
 struct Writer<'a> {
     rules: &'a [Rule],
-    names: Names,
+    names: &'a Names,
     as_terminals: bool,
 }
 
@@ -98,16 +134,18 @@ impl Writer<'_> {
         }
     }
 
+    fn rule(&self, index: usize) -> String {
+        let alternatives = self.rules.get(index).map(|rule| self.alternatives(&rule.alternatives));
+        format!("{}: {}\n", self.name(index), alternatives.unwrap_or_default())
+    }
+
     fn alternatives(&self, alternatives: &Alternatives) -> String {
         let sequences = alternatives.iter().map(|sequence| self.sequence(sequence));
         sequences.collect::<Vec<_>>().join(" | ")
     }
 
     fn sequence(&self, sequence: &[Item]) -> String {
-        if sequence.is_empty() {
-            return string("");
-        }
-        sequence.iter().map(|item| self.item(item)).collect::<Vec<_>>().join(" ")
+        concatenated(sequence.iter().map(|item| self.item(item)))
     }
 
     fn item(&self, item: &Item) -> String {
@@ -118,17 +156,11 @@ impl Writer<'_> {
             Element::Group(inner) => format!("({})", self.alternatives(inner)),
         };
         let element = match &item.element {
-            _ if (item.least, item.most) == (1, Some(1)) => return element,
+            _ if item.is_once() => return element,
             Element::Group(_) => element,
             _ => format!("({element})"),
         };
-        match (item.least, item.most) {
-            (0, Some(1)) => element + "?",
-            (0, None) => element + "*",
-            (1, None) => element + "+",
-            (least, Some(most)) => format!("{element}{{{least},{most}}}"),
-            (least, None) => format!("{element}{{{least},{least}}} {element}*"),
-        }
+        repeated(element, item.least, item.most)
     }
 
     fn text(&self, text: &str) -> String {
@@ -140,12 +172,60 @@ impl Writer<'_> {
     }
 }
 
+fn concatenated(parts: impl Iterator<Item = String>) -> String {
+    let parts = parts.collect::<Vec<_>>();
+    if parts.is_empty() { string("") } else { parts.join(" ") }
+}
+
+fn repeated(element: String, least: u32, most: Option<u32>) -> String {
+    match (least, most) {
+        (1, Some(1)) => element,
+        (0, Some(1)) => element + "?",
+        (0, None) => element + "*",
+        (1, None) => element + "+",
+        (least, Some(most)) => format!("{element}{{{least},{most}}}"),
+        (least, None) => format!("{element}{{{least},{least}}} {element}*"),
+    }
+}
+
+/// Writes the rules of a plan, and collects its terminals.
+struct PlanWriter<'a> {
+    plan: &'a Plan<'a>,
+    inner: Writer<'a>,
+    outer: Writer<'a>,
+    terminals: Names,
+}
+
+impl PlanWriter<'_> {
+    fn sequences(&mut self, sequences: &Sequences) -> String {
+        let pieces =
+            |pieces: &Vec<Piece>| concatenated(pieces.iter().map(|piece| self.piece(piece)));
+        sequences.iter().map(pieces).collect::<Vec<_>>().join(" | ")
+    }
+
+    fn piece(&mut self, piece: &Piece) -> String {
+        match piece {
+            Piece::Rule(index) => self.outer.name(*index),
+            Piece::Group { inner, least, most } => {
+                repeated(format!("({})", self.sequences(inner)), *least, *most)
+            }
+            Piece::Terminal(index) => match &self.plan.terminals[*index] {
+                Terminal::Character(character) => string(&character.to_string()),
+                Terminal::Class(class) => format!("/{class}/"),
+                Terminal::Items(items) => {
+                    format!("T{}", self.terminals.number(&self.inner.sequence(items)))
+                }
+            },
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn to_lark(text: &str) -> Result<String, GrammarError> {
-        super::to_lark(text, &GrammarLimits::default())
+        super::to_lark(text, &GrammarLimits::default()).map(|lark| lark.plain)
     }
 
     #[test]
@@ -165,6 +245,33 @@ mod tests {
         assert_eq!(
             lark,
             "start: r0_root\nr0_root: (\"(\") r0_root (\")\") | (\"a\" \"b\") | \"\"\n"
+        );
+    }
+
+    #[test]
+    fn parts_that_are_not_recursive_are_terminals() {
+        let with_terminals = |text| {
+            let lark = super::to_lark(text, &GrammarLimits::default()).expect("good");
+            lark.with_terminals.expect("it has some")
+        };
+        assert_eq!(
+            with_terminals(
+                "root ::= \"[\" item (\",\" item)* \"]\"\nitem ::= root | [0-9]+ ws\nws ::= \" \"*"
+            ),
+            "start: r0_root\n\
+             r0_root: T0 r1_item (T1 r1_item)* T2\n\
+             r1_item: r0_root | T3\n\
+             T0: \"[\"\nT1: \",\"\nT2: \"]\"\nT3: (/[\\u{30}-\\u{39}]/)+ R2_WS\n\
+             R2_WS: (\" \")*\n"
+        );
+        // A space may follow a number, and be of it or not.
+        assert_eq!(
+            with_terminals("root ::= \"- \" [0-9]+ ws | root \" \" root\nws ::= \" \"*"),
+            "start: r0_root\n\
+             r0_root: T0 r1_ws | r0_root T1 r0_root\n\
+             r1_ws: (\" \")*\n\
+             T0: \"- \" (/[\\u{30}-\\u{39}]/)+\nT1: \" \"\n\
+             R1_WS: (\" \")*\n"
         );
     }
 

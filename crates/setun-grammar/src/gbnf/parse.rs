@@ -3,6 +3,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
+use super::class::Class;
 use crate::lark::MAX_NESTED_GROUPS;
 use crate::limits::{NESTED_GROUPS, at_most};
 use crate::{GrammarError, GrammarLimits};
@@ -23,12 +24,19 @@ pub(super) struct Item {
     /// `None` is without bound.
     pub(super) most: Option<u32>,
     pub(super) line: usize,
+    /// Its number among all items of the grammar.
+    pub(super) number: usize,
+}
+
+impl Item {
+    pub(super) fn is_once(&self) -> bool {
+        (self.least, self.most) == (1, Some(1))
+    }
 }
 
 pub(super) enum Element {
     Text(String),
-    /// A class of characters as a regular expression.
-    Class(String),
+    Class(Class),
     Rule(String),
     Group(Alternatives),
 }
@@ -41,7 +49,7 @@ const ESCAPE: &str = "an escape (n, r, t, \\, \", [, ], xHH, uHHHH, UHHHHHHHH)";
 
 /// The rules of a grammar.
 pub(super) fn rules(text: &str, limits: &GrammarLimits) -> Result<Vec<Rule>, GrammarError> {
-    let mut reader = Reader { rest: text.chars().peekable(), line: 1, depth: 0 };
+    let mut reader = Reader { rest: text.chars().peekable(), line: 1, depth: 0, items: 0 };
     let mut rules = Vec::new();
     reader.skip(true);
     while reader.rest.peek().is_some() {
@@ -56,6 +64,7 @@ struct Reader<'a> {
     rest: Peekable<Chars<'a>>,
     line: usize,
     depth: usize,
+    items: usize,
 }
 
 impl Reader<'_> {
@@ -93,7 +102,8 @@ impl Reader<'_> {
         while let Some(element) = self.element()? {
             let line = self.line;
             let (least, most) = self.times()?;
-            items.push(Item { element, least, most, line });
+            items.push(Item { element, least, most, line, number: self.items });
+            self.items += 1;
             self.skip(self.depth > 0);
         }
         Ok(items)
@@ -108,7 +118,7 @@ impl Reader<'_> {
             '[' => Element::Class(self.class()?),
             '.' => {
                 self.rest.next();
-                Element::Class("(?s:.)".to_owned())
+                Element::Class(Class::any())
             }
             '(' => Element::Group(self.group()?),
             _ if is_of_name(first) => Element::Rule(self.name()),
@@ -143,37 +153,28 @@ impl Reader<'_> {
         Ok(text)
     }
 
-    fn class(&mut self) -> Result<String, GrammarError> {
+    fn class(&mut self) -> Result<Class, GrammarError> {
         self.rest.next();
-        let mut class = String::from("[");
-        if self.rest.next_if_eq(&'^').is_some() {
-            class.push('^');
-        }
-        let mut empty = true;
+        let negated = self.rest.next_if_eq(&'^').is_some();
+        let mut ranges = Vec::new();
         loop {
             match self.rest.peek() {
                 None | Some('\n') => return Err(self.fault("a closing `]`")),
-                Some(']') if empty => return Err(self.fault("a character")),
+                Some(']') if ranges.is_empty() => return Err(self.fault("a character")),
                 Some(']') => break,
-                Some(_) => {
-                    let range = self.range()?;
-                    class.push_str(&range);
-                }
+                Some(_) => ranges.push(self.range()?),
             }
-            empty = false;
         }
         self.rest.next();
-        class.push(']');
-        Ok(class)
+        Ok(Class { negated, ranges })
     }
 
     /// A character, or two with a line between them, of a class.
-    fn range(&mut self) -> Result<String, GrammarError> {
-        let spelt = |character: char| format!("\\u{{{:x}}}", u32::from(character));
+    fn range(&mut self) -> Result<(char, char), GrammarError> {
         let first = self.character()?;
         let mut after = self.rest.clone();
         if after.next() != Some('-') || matches!(after.next(), None | Some(']')) {
-            return Ok(spelt(first));
+            return Ok((first, first));
         }
         self.rest.next();
         let last = self.character()?;
@@ -184,7 +185,7 @@ impl Reader<'_> {
                 found: format!("`{first}-{last}`"),
             });
         }
-        Ok(format!("{}-{}", spelt(first), spelt(last)))
+        Ok((first, last))
     }
 
     /// A character of a text or a class, which may be escaped.
