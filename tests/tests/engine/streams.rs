@@ -273,7 +273,11 @@ fn a_session_is_forked_saved_and_restored_to_the_same_bits() {
     damaged[bytes.len() - 33] ^= 1;
     let error = block_on(third.restore(damaged)).expect_err("another last byte of the blocks");
     assert_eq!(error.code(), ErrorCode::BadCheckpoint);
-    third.generate(session.tokens().to_vec(), sampled(2)).expect("a stream").wait().expect("a story");
+    third
+        .generate(session.tokens().to_vec(), sampled(2))
+        .expect("a stream")
+        .wait()
+        .expect("a story");
     assert_eq!(metrics(&third).cached_prompt_tokens, 0);
 
     // Of another type of cache they would be other bits.
