@@ -2,7 +2,7 @@
 
 use setun_ops::{
     Usage, WeightSpec,
-    screen_dot::SCREEN_COLUMNS,
+    screen_dot::row_bytes,
     weight::{ScaleKind, WeightKind},
 };
 
@@ -27,6 +27,6 @@ pub fn weight_bytes(spec: WeightSpec, kind: WeightKind, usage: Usage) -> u64 {
 /// Bytes of the screen beside a table of floats `[rows, columns]`.
 #[must_use]
 pub fn screen_bytes(rows: usize, columns: usize) -> u64 {
-    let codes = rows as u64 * columns.next_multiple_of(SCREEN_COLUMNS) as u64;
+    let codes = rows as u64 * row_bytes(rows, columns) as u64;
     codes + (rows.div_ceil(BLOCK_TOKENS) * BOUNDS_BYTES) as u64
 }

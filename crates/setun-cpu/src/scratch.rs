@@ -6,11 +6,13 @@ use setun_ops::{
     attention::SPAN,
     dense::DenseValues,
     op::{HeadShape, Linear, Op},
+    screen_planes::{has_planes, plane_columns},
     ternary::BLOCK_COLUMNS,
 };
 
 use crate::{
     memory::zeroed,
+    screen_dot::TILE_TOKENS,
     step::Weights,
     ternary_panel::{BLOCK_QUADS, FEWEST_PANEL_ROWS, MAX_BLOCKS, MAX_ROWS, PanelSums, Quad},
 };
@@ -38,6 +40,8 @@ pub(crate) struct Scratch {
     pub(crate) span: Aligned<f32>,
     /// Sums of a span's values: `[TILE_QUERIES, head_dim]`.
     pub(crate) span_sums: Aligned<f32>,
+    /// Unpacked codes of a tile of a screen: `[TILE_TOKENS, columns]`.
+    pub(crate) codes: Aligned<u8>,
     pub(crate) panel: PanelScratch,
 }
 
@@ -57,6 +61,7 @@ pub(crate) struct ScratchSize {
     scores: usize,
     span: usize,
     span_sums: usize,
+    codes: usize,
     quads: usize,
     panel_rows: usize,
 }
@@ -76,6 +81,10 @@ impl ScratchSize {
                 | Op::Argmax { x, table, .. } => {
                     if matches!(weights.dense(*table).values(), DenseValues::Ternary(_)) {
                         size.row = size.row.max(plan.buffer(*x).width);
+                    }
+                    let (rows, columns) = (weights.dense(*table).rows(), plan.buffer(*x).width);
+                    if matches!(op, Op::TopLogits { .. }) && has_planes(rows, columns) {
+                        size.codes = size.codes.max(TILE_TOKENS * plane_columns(columns));
                     }
                 }
                 Op::Attention { shape, .. } => {
@@ -126,6 +135,9 @@ impl Scratch {
             if memory.len() < size {
                 *memory = zeroed(size, "scratch memory")?;
             }
+        }
+        if self.codes.len() < size.codes {
+            self.codes = zeroed(size.codes, "scratch memory")?;
         }
         let PanelScratch { quads, sums } = &mut self.panel;
         if quads.len() < size.quads {

@@ -11,9 +11,13 @@
 //! where `γ` covers the roundings of the definition's own sum, and the last term its underflows.
 //! Norms are rounded up, and `‖w‖ ≤ ‖ŵ‖ + ‖w−ŵ‖`, so two numbers a row are enough.
 
+mod block_bounds;
+mod closer;
+mod codes;
 mod hidden;
 mod numbers;
 
+pub(crate) use block_bounds::{BLOCK_TOKENS, BOUNDS_BYTES, Bounds};
 pub(crate) use hidden::Hidden;
 
 use std::ops::Range;
@@ -23,72 +27,43 @@ use setun_ops::{
     DenseMatrix,
     aligned::Aligned,
     dense::DenseValues,
-    screen_dot::{MAX_TABLE, SCREEN_COLUMNS, ZERO_CODE},
     ternary::MAX_COLUMNS,
 };
 
-use self::numbers::{
-    MIN_ERROR, ROUND_UP, largest_magnitude, power, round, sum_pairs, to_f32, to_i32, up,
+use self::{
+    block_bounds::{BlockBounds, BlockDots},
+    codes::{Codes, RUN, screen_row},
 };
 use crate::{
     isa::{Isa, with_token},
-    memory::{zeroed, zeroed_bytes},
+    memory::zeroed,
     screen_dot::{Dots, MAX_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
     split::{Claims, Grid},
     team::Crew,
     ternary_dot::TernaryDot,
 };
 
-/// What a bound is enlarged by, relative to the logit and itself: more than what its evaluation
-/// in `f64` and its conversion to `f32` can lose.
-const BOUND_ERROR: f64 = power(-22);
-
-/// Rows of a table that a member makes ready at once.
-const RUN: usize = 64;
-
-/// Neighbouring tokens whose bounds are found together: as many as vectors have lanes of `f64`.
-pub(crate) const BLOCK_TOKENS: usize = 8;
-
 /// Most hidden rows that meet a row of codes together.
 pub(crate) const MAX_HIDDEN_ROWS: usize = 16;
 
-/// The sums of a block's rows with each plane of a hidden row.
-type BlockDots = [[i32; BLOCK_TOKENS]; 2];
-
-/// Those of four blocks.
+/// The sums of four blocks.
 type BlocksDots = [BlockDots; TILE_TOKENS];
 
-/// Lower and upper bounds of the logits of a block.
-pub(crate) type Bounds = [[f32; BLOCK_TOKENS]; 2];
+/// Which codes of a table a pass reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// All bits.
+    Whole,
+    /// The coarse plane, of a screen that [has it](Screen::has_planes).
+    Coarse,
+}
 
 /// A table as 7-bit integers with bounds.
 #[derive(Debug)]
 pub(crate) struct Screen {
-    rows: usize,
-    columns: usize,               // padded
-    codes: Aligned<u8>,           // [rows, columns]
+    codes: Codes,
     blocks: Aligned<BlockBounds>, // [rows / BLOCK_TOKENS, rounded up]
     largest_norm: f64,            // ≥ ‖w‖ of every row
-}
-
-/// What is known of a block of rows; zeros beyond the last.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(align(64))]
-struct BlockBounds {
-    scale: [f32; BLOCK_TOKENS],
-    error: [f32; BLOCK_TOKENS], // ≥ ‖w−ŵ‖
-    norm: [f32; BLOCK_TOKENS],  // ≥ ‖ŵ‖
-}
-
-/// Bytes of what is known of a block.
-pub(crate) const BOUNDS_BYTES: usize = size_of::<BlockBounds>();
-
-/// What is known of a row.
-#[derive(Clone, Copy)]
-struct RowBounds {
-    scale: f32,
-    error: f32,
-    norm: f32,
 }
 
 impl Screen {
@@ -101,62 +76,67 @@ impl Screen {
         if small || table.columns() == 0 || table.columns() > MAX_COLUMNS {
             return None;
         }
-        let columns = table.columns().next_multiple_of(SCREEN_COLUMNS);
-        let mut codes = zeroed_bytes(table.rows().checked_mul(columns)?, "a screen").ok()?;
+        let rows = table.rows();
+        let mut codes = Codes::new(rows, table.columns())?;
         let mut blocks: Aligned<BlockBounds> =
-            zeroed(table.rows().div_ceil(BLOCK_TOKENS), "a screen").ok()?;
-        let claims = Claims::new((
-            Grid::new(&mut codes, columns).tiles(RUN, columns),
-            Grid::new(&mut blocks, 1).tiles(RUN / BLOCK_TOKENS, 1),
-        ));
+            zeroed(rows.div_ceil(BLOCK_TOKENS), "a screen").ok()?;
+        let has_planes = codes.has_planes();
+        let writer = codes.writer();
+        let claims =
+            Claims::new((codes.runs(), Grid::new(&mut blocks, 1).tiles(RUN / BLOCK_TOKENS, 1)));
         crew.run(&|_| {
-            let mut widened = vec![0.0; table.columns()];
-            while let Some((_, (mut codes, mut blocks))) = claims.next() {
-                let first = codes.rows().start;
-                for row in 0..codes.rows().len() {
-                    table.widen_row(first + row, &mut widened);
-                    let codes = codes.row(row);
-                    let bounds = with_token!(isa, token => {
-                        let lanes = token.lanes();
-                        lanes.vectorize(#[inline(always)] || screen_row(&widened, codes))
+            let (mut widened, mut writer) = (vec![0.0; table.columns()], writer.clone());
+            while let Some((_, (mut run, mut blocks))) = claims.next() {
+                for (row, token) in writer.tokens(&run).enumerate() {
+                    table.widen_row(token, &mut widened);
+                    let bounds = writer.write(run.row(0), row, |codes| {
+                        with_token!(isa, token => {
+                            let lanes = token.lanes();
+                            lanes.vectorize(
+                                #[inline(always)]
+                                || screen_row(&widened, codes, has_planes),
+                            )
+                        })
                     });
                     blocks.row(row / BLOCK_TOKENS)[0].set(row % BLOCK_TOKENS, bounds);
                 }
             }
         });
-        let norms = |block: &BlockBounds| -> [f64; BLOCK_TOKENS] {
-            std::array::from_fn(|row| f64::from(block.norm[row]) + f64::from(block.error[row]))
-        };
-        let norms = blocks.iter().flat_map(norms);
+        let norms = blocks.iter().flat_map(BlockBounds::norms);
         let finite = norms.clone().all(f64::is_finite);
         let largest_norm = norms.fold(0.0, f64::max);
-        let rows = table.rows();
-        finite.then_some(Self { rows, columns, codes, blocks, largest_norm })
+        finite.then_some(Self { codes, blocks, largest_norm })
     }
 
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.codes) + size_of_val(&*self.blocks)
+        self.codes.bytes() + size_of_val(&*self.blocks)
     }
 
-    /// Padded columns: the length of a plane.
+    /// Padded columns: the length of a hidden row's plane.
     pub(crate) fn columns(&self) -> usize {
-        self.columns
+        self.codes.columns()
+    }
+
+    /// Whether there is a pass over coarse codes.
+    pub(crate) fn has_planes(&self) -> bool {
+        self.codes.has_planes()
     }
 
     /// Bounds of the logits of a run of tokens, which begins with a block, for up to
     /// [`MAX_HIDDEN_ROWS`] rows. `store` gets them for each hidden row and block; beyond the run they
-    /// are to be ignored.
+    /// are to be ignored. `unpacked` is memory to work in, [`TILE_TOKENS`] rows of a screen with planes.
     ///
     /// Four blocks go together, a quarter of the run apart: a processor reads ahead in each of
     /// four pages, and so four times as far as in one.
     #[inline(always)]
     pub(crate) fn bounds<D: ScreenDot>(
         &self,
-        isa: D,
+        (isa, pass): (D, Pass),
         tokens: Range<usize>,
         hidden: &[Hidden],
         planes: &[[&[i8]; 2]],
+        unpacked: &mut [u8],
         mut store: impl FnMut(usize, Range<usize>, &Bounds),
     ) {
         let first = tokens.start / BLOCK_TOKENS;
@@ -167,11 +147,16 @@ impl Screen {
             // Beyond the last block it is repeated.
             let blocks: [usize; TILE_TOKENS] =
                 std::array::from_fn(|part| first + (part * steps + step).min(count - 1));
-            self.blocks_dots(isa, blocks, planes, &mut dots);
+            self.blocks_dots((isa, pass), blocks, planes, unpacked, &mut dots);
             for (part, block) in blocks.into_iter().enumerate() {
                 let run = block * BLOCK_TOKENS..tokens.end.min((block + 1) * BLOCK_TOKENS);
+                let known = &self.blocks[block];
                 for (row, (hidden, dots)) in hidden.iter().zip(&dots).enumerate() {
-                    let bounds = self.blocks[block].bounds(isa.lanes(), hidden, &dots[part]);
+                    let bounds = if pass == Pass::Coarse && self.has_planes() {
+                        known.coarse_bounds(isa.lanes(), hidden, &dots[part])
+                    } else {
+                        known.bounds(isa.lanes(), hidden, &dots[part])
+                    };
                     store(row, run.clone(), &bounds);
                 }
             }
@@ -182,104 +167,65 @@ impl Screen {
     #[inline(always)]
     fn blocks_dots<D: ScreenDot>(
         &self,
-        isa: D,
+        (isa, pass): (D, Pass),
         blocks: [usize; TILE_TOKENS],
         planes: &[[&[i8]; 2]],
+        unpacked: &mut [u8],
         blocks_dots: &mut [BlocksDots; MAX_HIDDEN_ROWS],
     ) {
-        let parts = planes.len().div_ceil(D::TILE_HIDDEN);
         for index in 0..BLOCK_TOKENS {
-            let codes = blocks.map(|block| self.row(block * BLOCK_TOKENS + index));
-            let next = blocks.map(|block| self.row(block * BLOCK_TOKENS + index + 1));
-            let mut rows = 0..0;
-            for part in 0..parts {
-                // As even as can be: two and two rather than three and one.
-                rows = rows.end..rows.end + (planes.len() - rows.end).div_ceil(parts - part);
-                // Each row of what comes next is requested in one of the parts.
-                let ahead = std::array::from_fn(|row| {
-                    if row * parts / TILE_TOKENS == part { next[row] } else { codes[row] }
-                });
-                let mut dots = [Dots::default(); MAX_TILE_HIDDEN];
-                isa.screen_dots(codes, ahead, &planes[rows.clone()], &mut dots);
-                for (blocks_dots, [high, low]) in blocks_dots[rows.clone()].iter_mut().zip(dots) {
-                    for (block, (high, low)) in
-                        blocks_dots.iter_mut().zip(high.into_iter().zip(low))
-                    {
-                        block[0][index] = high;
-                        block[1][index] = low;
-                    }
-                }
+            let tokens = blocks.map(|block| block * BLOCK_TOKENS + index);
+            let next = tokens.map(|token| token + 1);
+            if !self.has_planes() {
+                let codes = [tokens, next].map(|tokens| tokens.map(|token| self.codes.row(token)));
+                tile_dots(isa, codes, index, planes, blocks_dots);
+                continue;
+            }
+            let ahead = next.map(|token| self.codes.coarse(token));
+            if let (Pass::Coarse, [planes]) = (pass, planes) {
+                let codes = tokens.map(|token| self.codes.coarse(token));
+                put(&mut blocks_dots[0], index, isa.coarse_dots(codes, ahead, *planes));
+            } else {
+                let codes = self.codes.unpack((isa, pass), tokens, unpacked);
+                tile_dots(isa, [codes, ahead], index, planes, blocks_dots);
             }
         }
     }
-
-    /// The codes of a token; beyond the table's last token it is repeated.
-    fn row(&self, token: usize) -> &[u8] {
-        &self.codes[token.min(self.rows - 1) * self.columns..][..self.columns]
-    }
 }
 
-impl BlockBounds {
-    fn set(&mut self, index: usize, row: RowBounds) {
-        self.scale[index] = row.scale;
-        self.error[index] = row.error;
-        self.norm[index] = row.norm;
-    }
-
-    /// Bounds of the logits of a hidden row, from the sums of both planes.
-    #[inline(always)]
-    fn bounds<S: Simd>(&self, simd: S, hidden: &Hidden, [high, low]: &BlockDots) -> Bounds {
-        simd.vectorize(
-            #[inline(always)]
-            || {
-                let mut bounds = [[0.0; BLOCK_TOKENS]; 2];
-                for index in 0..BLOCK_TOKENS {
-                    let dot = hidden.dot([high[index], low[index]]);
-                    let logit = f64::from(self.scale[index]) * hidden.scale * dot;
-                    let bound = f64::from(self.error[index]) * hidden.by_error
-                        + f64::from(self.norm[index]) * hidden.by_norm
-                        + hidden.underflow;
-                    let margin = bound + ((logit.abs() + bound) * BOUND_ERROR + MIN_ERROR);
-                    bounds[0][index] = to_f32(logit - margin);
-                    bounds[1][index] = to_f32(logit + margin);
-                }
-                bounds
-            },
-        )
-    }
-}
-
-/// A row as codes, and its bounds: not finite if the row is not. The same on every level, which
-/// decides how many elements meet at once and changes none.
+/// The sums of four rows of codes, those of an index in their blocks, with some hidden rows.
 #[inline(always)]
-fn screen_row(row: &[f32], codes: &mut [u8]) -> RowBounds {
-    let most = largest_magnitude(row);
-    let scale = most / f32::from(MAX_TABLE);
-    let (codes, padding) = codes.split_at_mut(row.len());
-    padding.fill(ZERO_CODE);
-    let divisor = if scale > 0.0 { scale } else { f32::INFINITY };
-    let most = f32::from(MAX_TABLE);
-    let mut squares = 0;
-    for (&w, code) in row.iter().zip(&mut *codes) {
-        // A tiny scale is not exact, so a quotient may exceed the range. A NaN becomes 0.
-        let integer = to_i32(round((w / divisor).clamp(-most, most)));
-        squares += integer * integer;
-        *code = to_code(integer);
+fn tile_dots<D: ScreenDot>(
+    isa: D,
+    [codes, next]: [[&[u8]; TILE_TOKENS]; 2],
+    index: usize,
+    planes: &[[&[i8]; 2]],
+    blocks_dots: &mut [BlocksDots; MAX_HIDDEN_ROWS],
+) {
+    let parts = planes.len().div_ceil(D::TILE_HIDDEN);
+    let mut rows = 0..0;
+    for part in 0..parts {
+        // As even as can be: two and two rather than three and one.
+        rows = rows.end..rows.end + (planes.len() - rows.end).div_ceil(parts - part);
+        // Each row of what comes next is requested in one of the parts.
+        let ahead = std::array::from_fn(|row| {
+            if row * parts / TILE_TOKENS == part { next[row] } else { codes[row] }
+        });
+        let mut dots = [Dots::default(); MAX_TILE_HIDDEN];
+        isa.screen_dots(codes, ahead, &planes[rows.clone()], &mut dots);
+        for (blocks_dots, dots) in blocks_dots[rows.clone()].iter_mut().zip(dots) {
+            put(blocks_dots, index, dots);
+        }
     }
-    let error = |w: f32, code: u8| {
-        let integer = f64::from(code) - f64::from(ZERO_CODE);
-        let error = f64::from(w) - f64::from(scale) * integer;
-        error * error
-    };
-    let error = sum_pairs(row, codes, error).sqrt();
-    let norm = f64::from(scale) * f64::from(squares).sqrt();
-    RowBounds { scale, error: up(error * ROUND_UP), norm: up(norm * ROUND_UP) }
 }
 
+/// Puts the sums of a tile into those of its blocks.
 #[inline(always)]
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1..=127")]
-fn to_code(integer: i32) -> u8 {
-    (integer + i32::from(ZERO_CODE)) as u8
+fn put(blocks_dots: &mut BlocksDots, index: usize, [high, low]: Dots) {
+    for (block, (high, low)) in blocks_dots.iter_mut().zip(high.into_iter().zip(low)) {
+        block[0][index] = high;
+        block[1][index] = low;
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //!
 //! The definition is [`setun_ops::screen_dot`].
 
+use setun_ops::screen_planes::coarse_dot;
+
 use crate::ternary_dot::TernaryDot;
 
 /// Rows of a table in a tile.
@@ -33,4 +35,18 @@ pub(crate) trait ScreenDot: TernaryDot {
         planes: &[[&[i8]; 2]],
         dots: &mut [Dots],
     );
+
+    /// The same of four rows of coarse codes, packed as in [`setun_ops::screen_planes`], with one
+    /// hidden row. A level that screens keep no planes for has no need of its own.
+    fn coarse_dots(
+        self,
+        coarse: [&[u8]; TILE_TOKENS],
+        _ahead: [&[u8]; TILE_TOKENS],
+        planes: [&[i8]; 2],
+    ) -> Dots {
+        planes.map(|plane| coarse.map(|row| coarse_dot(row, plane)))
+    }
+
+    /// Asks memory for what comes next, where the instruction set can.
+    fn request(self, _ahead: &[u8]) {}
 }

@@ -1,14 +1,16 @@
 //! `top_logits` over a screen; defined in [`setun_ops::top_logits`].
 //!
-//! Some rows at a time go through four stages: bounds of all logits from the table's screen; from
-//! them, row by row, the `k`-th best lower bound and the tokens whose upper bound reaches it, the
-//! *candidates*; the exact logits of candidates and touched tokens; the best of those. A token that
-//! is not a candidate has a lower logit than `k` others, so the result is that of the definition.
-//! Where noisy scores are requested, the bounds are those of scores.
+//! Some rows at a time go through these stages: bounds of all logits from the table's screen; row by
+//! row a [limit](limit) that the best reach; closer bounds of what reaches it, where the screen was
+//! read in part; from them the `k`-th best lower bound and the tokens whose upper bound
+//! reaches it and the limit, the *candidates*; the exact logits of candidates and touched tokens;
+//! the best of those. A token that is not a candidate has a lower logit than `k` others, so the result is
+//! that of the definition. Where noisy scores are requested, the bounds are those of scores.
 //!
 //! Where a table has no screen, a row none that is proven, or more candidates than are worth
 //! picking out, the head runs in full.
 
+mod limit;
 mod noisy;
 mod rank;
 
@@ -19,16 +21,20 @@ use setun_ops::{
     dense::DenseValues,
     op::{BufferId, WeightId},
     screen_dot::screen_bytes,
+    screen_planes::{FINE_BYTES, PLANE_BLOCK},
     top_logits::{Ranked, TopLogitsRequest},
 };
 
-use self::rank::{candidates, rank_all, rank_candidates, start};
+use self::{
+    limit::Limit,
+    rank::{candidates, rank_all, rank_candidates, start},
+};
 use crate::{
     head::logits_of,
     memory::zeroed,
-    screen::{Hidden, MAX_HIDDEN_ROWS, Screen},
+    screen::{Hidden, MAX_HIDDEN_ROWS, Pass, Screen},
     screen_dot::ScreenDot,
-    split::{Grid, Tile},
+    split::Grid,
     step::{Buffers, Floats, Weights},
     walk::Walk,
 };
@@ -39,6 +45,12 @@ const GROUP: usize = MAX_HIDDEN_ROWS;
 
 /// Most candidates: past them the head runs in full.
 const MAX_CANDIDATES: usize = 4096;
+
+/// Whether rows have limits: WebAssembly's smaller screens leave few candidates, and code is dear.
+const LIMITS: bool = cfg!(not(target_family = "wasm"));
+
+/// Most rows that begin with coarse codes. With more, products take longer than memory.
+const MAX_COARSE_ROWS: usize = 1;
 
 /// Tokens of the screen that a member claims at once.
 const RUN: usize = 64;
@@ -63,6 +75,7 @@ pub(crate) struct TopLogitsScratch {
 struct RowState {
     hidden: Option<Hidden>, // none where the head runs in full
     tokens: usize,          // touched ones and candidates
+    limit: Limit,           // what these reach
 }
 
 impl TopLogitsScratch {
@@ -112,7 +125,7 @@ impl<D: ScreenDot> Walk<'_, D> {
             let (x, capacity) = (buffers.floats(x), out.width);
             let groups =
                 out.values.chunks_mut(GROUP * capacity).zip(self.inputs.top_logits.chunks(GROUP));
-            let mut rows_read = 0;
+            let (mut rows_read, mut fine_unread) = (0, 0);
             scratch.candidates.clear();
             for (group, (out, requests)) in groups.enumerate() {
                 let first = group * GROUP;
@@ -120,7 +133,14 @@ impl<D: ScreenDot> Walk<'_, D> {
                 let out = &mut out[..requests.len() * capacity];
                 let mut states = [RowState::default(); GROUP];
                 if let Some(screen) = screen {
-                    self.bounds(&work, screen, scratch, &mut states);
+                    let pass = self.bounds(&work, screen, scratch, &mut states);
+                    if LIMITS {
+                        self.limits(&work, scratch, &mut states, out);
+                    }
+                    if pass == Pass::Coarse {
+                        let left = self.closer_bounds(&work, screen, scratch, &states);
+                        fine_unread += table.rows().saturating_sub(left);
+                    }
                     self.candidates(&work, scratch, &mut states, out);
                     self.rescore(&work, scratch, &states);
                 }
@@ -133,22 +153,23 @@ impl<D: ScreenDot> Walk<'_, D> {
                     .map(|state| state.hidden.map_or(table.rows(), |_| state.tokens))
                     .sum::<usize>();
             }
-            if screen.is_some() {
+            if let Some(screen) = screen {
                 let row = table.bytes() / table.rows().max(1);
                 let read = screen_bytes(table.rows(), table.columns()) + rows_read * row;
-                self.spare(table.bytes().saturating_sub(read));
+                let unread = fine_unread * screen.columns() / PLANE_BLOCK * FINE_BYTES;
+                self.spare((table.bytes() + unread).saturating_sub(read));
             }
         });
     }
 
-    /// Bounds of all logits of the rows that the screen is proven for.
+    /// Bounds of all logits of the rows that the screen is proven for, and what they are from.
     fn bounds(
         &self,
         work: &RowGroup<'_>,
         screen: &Screen,
         scratch: &mut TopLogitsScratch,
         states: &mut [RowState; GROUP],
-    ) {
+    ) -> Pass {
         let (rows, vocab) = (work.requests.len(), work.table.rows());
         let planes = scratch.planes.chunks_exact_mut(2 * screen.columns());
         for (row, (state, planes)) in states.iter_mut().zip(planes).enumerate().take(rows) {
@@ -163,8 +184,10 @@ impl<D: ScreenDot> Walk<'_, D> {
             proven[count] = row;
             count += 1;
         }
+        let is_coarse = screen.has_planes() && count <= MAX_COARSE_ROWS;
+        let pass = if is_coarse { Pass::Coarse } else { Pass::Whole };
         if count == 0 {
-            return;
+            return pass;
         }
         let hidden = proven.map(|(_, hidden)| hidden);
         let planes = proven.map(|(row, _)| {
@@ -173,16 +196,20 @@ impl<D: ScreenDot> Walk<'_, D> {
         });
         let lower = Grid::new(&mut scratch.lower[..rows * vocab], vocab).tiles(rows, RUN);
         let upper = Grid::new(&mut scratch.upper[..rows * vocab], vocab).tiles(rows, RUN);
-        self.each((lower, upper), |_, _, (mut lower, mut upper)| {
-            let (isa, tokens) = (self.isa, lower.columns());
+        self.each((lower, upper), |scratch, _, (mut lower, mut upper)| {
+            let (isa, tokens) = ((self.isa, pass), lower.columns());
             let (hidden, planes) = (&hidden[..count], &planes[..count]);
-            screen.bounds(isa, tokens.clone(), hidden, planes, |row, block, [below, above]| {
+            let codes = &mut scratch.codes;
+            let tokens_of_tile = tokens.clone();
+            screen.bounds(isa, tokens_of_tile, hidden, planes, codes, |row, block, bounds| {
+                let [below, above] = bounds;
                 let row = proven[row].0;
                 let within = block.start - tokens.start..block.end - tokens.start;
                 lower.row(row)[within.clone()].copy_from_slice(&below[..block.len()]);
                 upper.row(row)[within].copy_from_slice(&above[..block.len()]);
             });
         });
+        pass
     }
 
     /// Lists the touched tokens and the candidates of each row. Uses `out` to find the `k`-th
@@ -208,7 +235,8 @@ impl<D: ScreenDot> Walk<'_, D> {
                 let state = &mut state.row(0)[0];
                 if state.hidden.is_some() {
                     let bounds = [&*lower.row(0), &*upper.row(0)];
-                    match candidates(&work.requests[row], bounds, out.row(0), tokens.row(0)) {
+                    let (request, limit) = (&work.requests[row], state.limit);
+                    match candidates(request, limit, bounds, out.row(0), tokens.row(0)) {
                         Some(tokens) => state.tokens = tokens,
                         None => state.hidden = None,
                     }
@@ -236,7 +264,7 @@ impl<D: ScreenDot> Walk<'_, D> {
             let out = Grid::new(rescored, state.tokens).tiles(1, RESCORE_RUN);
             self.each(out, |_, _, mut tile| {
                 let tokens = &tokens[tile.columns()];
-                rescore(simd, x, work.table, tokens, &mut tile);
+                rescore(simd, x, work.table, tokens, tile.row(0));
             });
         }
     }
@@ -308,18 +336,12 @@ impl RowState {
     }
 }
 
-/// Exact logits of the tokens of a tile.
-fn rescore<S: Simd>(
-    simd: S,
-    x: &[f32],
-    table: &DenseMatrix,
-    tokens: &[u32],
-    tile: &mut Tile<'_, f32>,
-) {
+/// Exact logits of some tokens.
+fn rescore<S: Simd>(simd: S, x: &[f32], table: &DenseMatrix, tokens: &[u32], out: &mut [f32]) {
     match table.values() {
-        DenseValues::F32(values) => logits_of(simd, x, values, tokens, tile.row(0)),
-        DenseValues::F16(values) => logits_of(simd, x, values, tokens, tile.row(0)),
-        DenseValues::Bf16(values) => logits_of(simd, x, values, tokens, tile.row(0)),
+        DenseValues::F32(values) => logits_of(simd, x, values, tokens, out),
+        DenseValues::F16(values) => logits_of(simd, x, values, tokens, out),
+        DenseValues::Bf16(values) => logits_of(simd, x, values, tokens, out),
         DenseValues::Int8Rows { .. } | DenseValues::Ternary(_) => {
             unreachable!("tables of these types have no screen")
         }

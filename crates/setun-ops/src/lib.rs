@@ -46,6 +46,7 @@ pub mod rms_norm;
 pub mod rope_append;
 pub mod scalar;
 pub mod screen_dot;
+pub mod screen_planes;
 pub mod ternary;
 pub mod ternary_dot;
 pub mod ternary_matmul;

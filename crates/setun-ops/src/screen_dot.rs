@@ -5,7 +5,10 @@
 //! a row and a plane is exact: `dot = Σ code[i] × plane[i]`. It is no operation of a plan but
 //! part of how [`top_logits`](crate::top_logits) is found, and each instruction set writes it for itself.
 
-use crate::op::Agreement;
+use crate::{
+    op::Agreement,
+    screen_planes::{has_planes, plane_columns},
+};
 
 /// See [`Agreement`].
 pub const AGREEMENT: Agreement = Agreement::Exact;
@@ -19,10 +22,21 @@ pub const MAX_TABLE: i8 = 63;
 /// Columns are padded to a multiple of this.
 pub const SCREEN_COLUMNS: usize = 32;
 
-/// Bytes of a table's screen: its codes, and a scale and two bounds for each row, in `f32`.
+/// Bytes of a table's screen: its codes, and a scale and the bounds of each row, in `f32`.
 #[must_use]
 pub fn screen_bytes(rows: usize, columns: usize) -> usize {
-    rows * (columns.next_multiple_of(SCREEN_COLUMNS) + 3 * size_of::<f32>())
+    let bounds = if has_planes(rows, columns) { 4 } else { 3 };
+    rows * (row_bytes(rows, columns) + bounds * size_of::<f32>())
+}
+
+/// Bytes of a row's codes.
+#[must_use]
+pub fn row_bytes(rows: usize, columns: usize) -> usize {
+    if has_planes(rows, columns) {
+        plane_columns(columns) / 8 * 7
+    } else {
+        columns.next_multiple_of(SCREEN_COLUMNS)
+    }
 }
 
 /// Sums `code × plane`.

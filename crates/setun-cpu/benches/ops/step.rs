@@ -6,6 +6,7 @@ use setun_cpu::{CpuBackend, CpuOptions, CpuStep, Level};
 use setun_ops::{
     Backend, BatchInputs, BlockId, BufferId, CacheElement, CacheSpec, DenseMatrix, Op, Usage,
     WeightData, WeightId,
+    aligned::Aligned,
     dense::DenseValues,
     host_cache::HostCache,
     op::{HeadShape, Norm},
@@ -84,6 +85,7 @@ pub(crate) struct Draft {
     usages: Vec<Usage>,
     cache: CacheSpec,
     positions: usize,
+    embedded: Option<Vec<f32>>,
 }
 
 impl Draft {
@@ -101,7 +103,14 @@ impl Draft {
             block_positions: BLOCK_POSITIONS,
             element,
         };
-        Self { random: Random::new(1), weights: vec![], usages: vec![], cache, positions }
+        Self {
+            random: Random::new(1),
+            weights: vec![],
+            usages: vec![],
+            cache,
+            positions,
+            embedded: None,
+        }
     }
 
     pub(crate) fn weight(&mut self, weight: WeightData) -> WeightId {
@@ -113,9 +122,26 @@ impl Draft {
     /// A float table; where it is large, its values repeat.
     pub(crate) fn table(&mut self, rows: usize, columns: usize) -> WeightId {
         let some: Vec<f32> = (0..65_537).map(|_| self.random.unit() - 0.5).collect();
-        let values = some.into_iter().cycle().take(rows * columns).map(half::f16::from_f32);
-        let table = DenseMatrix::new(rows, columns, DenseValues::F16(values.collect()));
+        self.table_of(columns, some.into_iter().cycle().take(rows * columns))
+    }
+
+    /// A table of f16.
+    pub(crate) fn table_of(
+        &mut self,
+        columns: usize,
+        values: impl IntoIterator<Item = f32>,
+    ) -> WeightId {
+        let values: Aligned<_> = values.into_iter().map(half::f16::from_f32).collect();
+        let rows = values.len() / columns;
+        let table = DenseMatrix::new(rows, columns, DenseValues::F16(values));
         self.weight(WeightData::Dense(table.expect("sizes agree")))
+    }
+
+    /// Values of the rows that fill the first buffer, where a bench has to know them; small
+    /// integers, of which a table of f16 loses nothing.
+    pub(crate) fn embed(&mut self, width: usize) -> &[f32] {
+        let value = |_| f32::from(self.random.i8());
+        self.embedded.insert((0..TOKENS * width).map(value).collect())
     }
 
     pub(crate) fn norm(&mut self, width: usize) -> Norm {
@@ -136,7 +162,10 @@ impl Draft {
         width: usize,
         build: impl FnOnce(&mut PlanBuilder, BufferId),
     ) -> Step {
-        let table = self.table(TOKENS, width);
+        let table = match self.embedded.take() {
+            Some(values) => self.table_of(width, values),
+            None => self.table(TOKENS, width),
+        };
         let specs = self.weights.iter().map(WeightData::spec).collect();
         let mut plan = PlanBuilder::new(case.rows, case.rows, specs, self.cache).keep_buffers();
         let x = plan.buffer(BufferKind::F32, width, RowSet::Batch);

@@ -13,12 +13,16 @@ const MAX_HIDDEN: f32 = 32_512.0;
 /// The rounding of `f32`, 2^−24.
 const UNIT: f64 = power(-24);
 
+/// What is subtracted from four times a coarse code: the code 64 is in the middle of 64 to 67, less 1.5.
+pub(super) const COARSE_ZERO: f64 = 62.5;
+
 /// A hidden row made ready for a screen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hidden {
     pub(super) scale: f64,     // t
     pub(super) zero: f64,      // what codes add that are `ZERO_CODE` higher than their integers
-    pub(super) by_error: f64,  // what a row's error adds to the bound
+    pub(super) by_coarse: f64, // what an error of coarse codes adds to the bound
+    pub(super) by_error: f64,  // what a row's error adds
     pub(super) by_norm: f64,   // what a row's norm adds
     pub(super) underflow: f64, // what is added in any case
 }
@@ -31,7 +35,7 @@ impl Hidden {
         if !most.is_finite() {
             return None;
         }
-        let (high, low) = planes.split_at_mut(screen.columns);
+        let (high, low) = planes.split_at_mut(screen.columns());
         high.fill(0);
         low.fill(0);
         let scale = most / MAX_HIDDEN;
@@ -57,6 +61,7 @@ impl Hidden {
         Some(Self {
             scale: f64::from(scale),
             zero: zero(total),
+            by_coarse: norm + error,
             by_error: norm * (1.0 + gamma),
             by_norm: error + gamma * norm,
             underflow: columns_to_f64(x.len()) * (MIN_ERROR / 2.0),
@@ -68,6 +73,20 @@ impl Hidden {
     #[inline(always)]
     pub(super) fn dot(&self, [high, low]: [i32; 2]) -> f64 {
         256.0 * f64::from(high) + f64::from(low) - self.zero
+    }
+
+    /// The same of coarse codes, which stand for the middle of four codes; a multiple of ½.
+    #[inline(always)]
+    pub(super) fn coarse_dot(&self, [high, low]: [i32; 2]) -> f64 {
+        let dot = 256.0 * f64::from(high) + f64::from(low);
+        4.0 * dot - self.zero * (COARSE_ZERO / f64::from(ZERO_CODE))
+    }
+
+    /// What fine codes add to that.
+    #[inline(always)]
+    pub(super) fn fine_dot(&self, [high, low]: [i32; 2]) -> f64 {
+        let dot = 256.0 * f64::from(high) + f64::from(low);
+        dot - self.zero * ((f64::from(ZERO_CODE) - COARSE_ZERO) / f64::from(ZERO_CODE))
     }
 }
 

@@ -43,7 +43,9 @@ fn bounds(table: &DenseMatrix, x: &[f32]) -> Option<Vec<(f32, f32)>> {
         }
     };
     let tokens = 0..table.rows();
-    with_token!(isa, token => screen.bounds(token, tokens, &hidden, &planes, &mut store));
+    with_token!(isa, token => {
+        screen.bounds((token, Pass::Whole), tokens, &hidden, &planes, &mut [], &mut store);
+    });
     assert!(bounds.iter().all(|bounds| bounds.iter().all(|of| of == &bounds[0])));
     Some(bounds.into_iter().map(|bounds| bounds[0]).collect())
 }

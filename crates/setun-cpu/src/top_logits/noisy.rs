@@ -15,6 +15,7 @@ struct TopScores<'a> {
     ranked: &'a mut [Ranked],
     count: usize,
     last: Option<(u32, f64)>, // the last of them, once there is no room for more
+    limit: f64,               // what the best are known to reach
 }
 
 /// Lists the tokens that may be among the best of those that a request does not name, ascending;
@@ -23,13 +24,13 @@ struct TopScores<'a> {
 /// The noise is made once: what reaches the limit so far is listed, and what does not reach
 /// the last limit is taken out again.
 pub(super) fn candidates(
-    scores: NoisyScores,
+    (scores, limit): (NoisyScores, f64),
     request: &TopLogitsRequest,
     [lower, upper]: [&[f32]; 2],
     best: &mut [Ranked],
     places: &mut [u32],
 ) -> Option<usize> {
-    let (mut best, mut count) = (TopScores::new(scores, best), 0);
+    let (mut best, mut count) = (TopScores { limit, ..TopScores::new(scores, best) }, 0);
     let bounds = lower.iter().zip(upper);
     for (token, (&lower, &upper_bound)) in (0..=u32::MAX).zip(bounds) {
         if !best.may_reach(token, upper_bound)
@@ -66,18 +67,25 @@ pub(super) fn best(
 
 impl<'a> TopScores<'a> {
     fn new(scores: NoisyScores, ranked: &'a mut [Ranked]) -> Self {
-        Self { scores, ranked, count: 0, last: None }
+        Self { scores, ranked, count: 0, last: None, limit: f64::NEG_INFINITY }
     }
 
     /// False only of a token that has a lower score than the last. Cheap.
     #[inline]
     fn may_reach(&self, token: u32, logit: f32) -> bool {
-        self.last.is_none_or(|(_, score)| self.scores.score_bound(token, logit) >= score)
+        self.least().is_none_or(|least| self.scores.score_bound(token, logit) >= least)
     }
 
     /// Whether a token has the score of the last or more.
     fn reaches(&self, token: u32, logit: f32) -> bool {
-        self.last.is_none_or(|(_, score)| self.scores.score(token, logit) >= score)
+        self.least().is_none_or(|least| self.scores.score(token, logit) >= least)
+    }
+
+    /// What a token must reach, if anything.
+    #[inline]
+    fn least(&self) -> Option<f64> {
+        let least = self.last.map_or(self.limit, |(_, score)| score.max(self.limit));
+        (least > f64::NEG_INFINITY).then_some(least)
     }
 
     /// Takes out tokens whose logits do not reach the last; returns how many are left.

@@ -2,7 +2,7 @@
 
 use setun_ops::top_logits::{Ranked, TopLogitsRequest, can_rank};
 
-use super::{MAX_CANDIDATES, noisy};
+use super::{MAX_CANDIDATES, limit::Limit, noisy};
 
 /// Values of tokens that are compared together.
 const SCANNED: usize = 64;
@@ -11,6 +11,7 @@ const SCANNED: usize = 64;
 /// if they are too many. `out` is memory to work in, `[capacity]`.
 pub(super) fn candidates(
     request: &TopLogitsRequest,
+    limit: Limit,
     [lower, upper]: [&[f32]; 2],
     out: &mut [Ranked],
     tokens: &mut [u32],
@@ -21,14 +22,17 @@ pub(super) fn candidates(
     let places = &mut tokens[touched..][..MAX_CANDIDATES];
     let (best, top) = best.split_at_mut(request.k);
     let (by_score, best) = match request.noise {
-        Some(scores) => (noisy::candidates(scores, request, [lower, upper], best, places)?, top),
+        Some(scores) => ({
+            let limit = limit.score.map_or(f64::NEG_INFINITY, |(_, least)| least);
+            noisy::candidates((scores, limit), request, [lower, upper], best, places)?
+        }, top),
         None => (0, best),
     };
     let mut count = by_score;
     if let Some(last) = best.len().checked_sub(1) {
         TopK::of_untouched(best, request, lower);
         // Nothing that is requested lies below either: lower bounds say less than their logits.
-        let threshold = best[last].logit.max(request.least(best[0].logit));
+        let threshold = best[last].logit.max(request.least(best[0].logit)).max(limit.logit);
         untouched(request, upper, threshold, |token, _| {
             if places[..by_score].binary_search(&token).is_err() {
                 if let Some(place) = places.get_mut(count) {
@@ -46,6 +50,18 @@ pub(super) fn candidates(
     Some(touched + count)
 }
 
+/// The tokens with the best lower bounds: as many as a request wants by score or logit, and by logit.
+/// `out` is memory to work in, `[capacity]`.
+pub(super) fn best_by_bounds<'a>(
+    request: &TopLogitsRequest,
+    lower: &[f32],
+    out: &'a mut [Ranked],
+) -> &'a mut [Ranked] {
+    let (_, ranked) = start(request, out);
+    best_of(request, lower, ranked);
+    ranked
+}
+
 /// The row of the definition from all logits.
 pub(super) fn rank_all(request: &TopLogitsRequest, logits: &[f32], out: &mut [Ranked]) {
     let (touched, best) = start(request, out);
@@ -55,7 +71,16 @@ pub(super) fn rank_all(request: &TopLogitsRequest, logits: &[f32], out: &mut [Ra
     for (out, &token) in touched.iter_mut().zip(&request.touched) {
         *out = Ranked { token, logit: logits[token as usize] };
     }
-    let (best, top) = best.split_at_mut(request.k);
+    best_of(request, logits, best);
+    if request.noise.is_none() {
+        cut(request, best);
+    }
+}
+
+/// The best of all tokens that a request does not name: as many as it wants by score or logit, and by
+/// logit.
+fn best_of(request: &TopLogitsRequest, logits: &[f32], ranked: &mut [Ranked]) {
+    let (best, top) = ranked.split_at_mut(request.k);
     if let Some(scores) = request.noise {
         let is_other = |&(token, _): &(u32, f32)| request.touched.binary_search(&token).is_err();
         let all = (0..=u32::MAX).zip(logits.iter().copied());
@@ -65,7 +90,6 @@ pub(super) fn rank_all(request: &TopLogitsRequest, logits: &[f32], out: &mut [Ra
         }
     } else {
         TopK::of_untouched(best, request, logits);
-        cut(request, best);
     }
 }
 

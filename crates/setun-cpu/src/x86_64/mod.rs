@@ -5,6 +5,7 @@
 pub(crate) mod avx2;
 pub(crate) mod avx512;
 pub(crate) mod avx_vnni;
+mod coarse_kernels;
 pub(crate) mod f16;
 mod screen_kernels;
 

@@ -5,16 +5,20 @@
 //! and one of a plane.
 
 use std::arch::x86_64::{
-    __m256i, __m512i, _mm512_dpbusd_epi32, _mm512_setzero_si512, _mm512_zextsi256_si512,
+    __m256i, __m512i, _mm512_add_epi32, _mm512_and_si512, _mm512_dpbusd_epi32, _mm512_or_si512,
+    _mm512_set1_epi8, _mm512_setzero_si512, _mm512_srli_epi16, _mm512_zextsi256_si512,
 };
 
 use fearless_simd::{i8x32, i8x64, prelude::*, u8x32, u8x64, x86::Avx512};
-use setun_ops::screen_dot::SCREEN_COLUMNS;
+use setun_ops::{
+    screen_dot::SCREEN_COLUMNS,
+    screen_planes::{COARSE_BYTES, LINES, PLANE_BLOCK, UNIT},
+};
 
 use super::ternary_dot::add_lanes;
 use crate::{
     screen_dot::{Dots, MAX_TILE_HIDDEN, ScreenDot, TILE_TOKENS},
-    x86_64::prefetch_blocks,
+    x86_64::{coarse_kernels::coarse_units, prefetch, prefetch_blocks},
 };
 
 /// Columns of a vector.
@@ -36,6 +40,19 @@ impl ScreenDot for Avx512 {
             [a, b] => with_two(self, codes, ahead, [a, b], dots),
             [a, b, c, ..] => with_three(self, codes, ahead, [a, b, c], dots),
         }
+    }
+
+    fn coarse_dots(
+        self,
+        coarse: [&[u8]; TILE_TOKENS],
+        ahead: [&[u8]; TILE_TOKENS],
+        planes: [&[i8]; 2],
+    ) -> Dots {
+        coarse_rows(self, coarse, ahead, planes)
+    }
+
+    fn request(self, ahead: &[u8]) {
+        prefetch(ahead);
     }
 }
 
@@ -106,6 +123,76 @@ macro_rules! with_hidden {
 with_hidden!(with_one, 1);
 with_hidden!(with_two, 2);
 with_hidden!(with_three, 3);
+
+fearless_simd::kernel!(
+    /// The sums of four rows of coarse codes, one after another.
+    #[inline]
+    fn coarse_rows(
+        avx512: Avx512,
+        rows: [&[u8]; 4],
+        ahead: [&[u8]; 4],
+        planes: [&[i8]; 2],
+    ) -> Dots {
+        let mut sums = [[_mm512_setzero_si512(); 4]; 2];
+        for row in 0..4 {
+            let [high, low] = coarse_row(avx512, rows[row], ahead[row], planes);
+            sums[0][row] = high;
+            sums[1][row] = low;
+        }
+        [add_lanes(avx512, sums[0]), add_lanes(avx512, sums[1])]
+    }
+);
+
+fearless_simd::kernel!(
+    /// The sums of a row with both planes.
+    #[inline]
+    fn coarse_row(
+        avx512: Avx512,
+        row: &[u8],
+        ahead: &[u8],
+        planes: [&[i8]; 2],
+    ) -> [__m512i; 2] {
+        let blocks = row.as_chunks::<COARSE_BYTES>().0;
+        let ahead = &ahead.as_chunks::<COARSE_BYTES>().0[..blocks.len()];
+        let high = &planes[0].as_chunks::<PLANE_BLOCK>().0[..blocks.len()];
+        let low = &planes[1].as_chunks::<PLANE_BLOCK>().0[..blocks.len()];
+        let [mut high_sums, mut low_sums] = [[_mm512_setzero_si512(); 4]; 2];
+        for block in 0..blocks.len() {
+            prefetch(&ahead[block]);
+            let lines = blocks[block].as_chunks::<UNIT>().0;
+            let lines: [__m512i; LINES] = [
+                u8x64::simd_from(avx512, lines[0]).into(),
+                u8x64::simd_from(avx512, lines[1]).into(),
+                u8x64::simd_from(avx512, lines[2]).into(),
+                u8x64::simd_from(avx512, lines[3]).into(),
+                u8x64::simd_from(avx512, lines[4]).into(),
+            ];
+            let codes = coarse_units!(
+                lines,
+                _mm512_set1_epi8,
+                _mm512_and_si512,
+                _mm512_or_si512,
+                _mm512_srli_epi16
+            );
+            let (high, low) = (high[block].as_chunks::<UNIT>().0, low[block].as_chunks::<UNIT>().0);
+            for part in 0..2 {
+                for unit in 0..4 {
+                    let codes = codes[part][unit];
+                    let x = i8x64::simd_from(avx512, high[4 * part + unit]).into();
+                    high_sums[unit] = _mm512_dpbusd_epi32(high_sums[unit], codes, x);
+                    let x = i8x64::simd_from(avx512, low[4 * part + unit]).into();
+                    low_sums[unit] = _mm512_dpbusd_epi32(low_sums[unit], codes, x);
+                }
+            }
+        }
+        let [a, b, c, d] = high_sums;
+        let [e, f, g, h] = low_sums;
+        [
+            _mm512_add_epi32(_mm512_add_epi32(a, b), _mm512_add_epi32(c, d)),
+            _mm512_add_epi32(_mm512_add_epi32(e, f), _mm512_add_epi32(g, h)),
+        ]
+    }
+);
 
 fearless_simd::kernel!(
     /// Adds the products of four rows' codes with a plane.
