@@ -23,12 +23,7 @@ pub(crate) use hidden::Hidden;
 use std::ops::Range;
 
 use fearless_simd::prelude::*;
-use setun_ops::{
-    DenseMatrix,
-    aligned::Aligned,
-    dense::DenseValues,
-    ternary::MAX_COLUMNS,
-};
+use setun_ops::{DenseMatrix, aligned::Aligned, dense::DenseValues, ternary::MAX_COLUMNS};
 
 use self::{
     block_bounds::{BlockBounds, BlockDots},
@@ -42,6 +37,9 @@ use crate::{
     team::Crew,
     ternary_dot::TernaryDot,
 };
+
+/// Rows of coarse codes that memory is asked for beforehand: one takes less time than memory.
+const COARSE_AHEAD: usize = 3;
 
 /// Most hidden rows that meet a row of codes together.
 pub(crate) const MAX_HIDDEN_ROWS: usize = 16;
@@ -181,11 +179,12 @@ impl Screen {
                 tile_dots(isa, codes, index, planes, blocks_dots);
                 continue;
             }
-            let ahead = next.map(|token| self.codes.coarse(token));
             if let (Pass::Coarse, [planes]) = (pass, planes) {
+                let ahead = tokens.map(|token| self.codes.coarse(token + COARSE_AHEAD));
                 let codes = tokens.map(|token| self.codes.coarse(token));
                 put(&mut blocks_dots[0], index, isa.coarse_dots(codes, ahead, *planes));
             } else {
+                let ahead = next.map(|token| self.codes.coarse(token));
                 let codes = self.codes.unpack((isa, pass), tokens, unpacked);
                 tile_dots(isa, [codes, ahead], index, planes, blocks_dots);
             }

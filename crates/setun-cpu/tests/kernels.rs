@@ -45,6 +45,7 @@ tests!(
     ternary_panel,
     column_sums,
     screen_dot,
+    coarse_dot,
     widen,
     round_to_f16,
     greatest,

@@ -233,3 +233,54 @@ fn cases_of_parity_are_screened() {
     let all: usize = screened.iter().map(|&candidates| candidates as usize).sum();
     assert!(all > 10 * screened.len(), "{all} of {}", screened.len());
 }
+
+/// Heads that are large enough for planes of codes: one row begins with the coarse ones, several with
+/// all. Whatever is hard to rank, the answer is that of the stored head.
+#[test]
+fn planes_change_no_answer() {
+    const COLUMNS: usize = 1024;
+    const ROWS: usize = 4099;
+    if cfg!(target_arch = "aarch64") {
+        return; // no planes, and mostly emulated
+    }
+    for kind in 0..6 {
+        let random = &mut Random::new(kind);
+        let x: Vec<f32> = (0..3 * COLUMNS).map(|_| bell(random)).collect();
+        let mut table: Vec<f32> = (0..ROWS * COLUMNS).map(|_| bell(random)).collect();
+        let common = table[..COLUMNS].to_vec();
+        for (token, row) in table.chunks_exact_mut(COLUMNS).enumerate() {
+            match kind {
+                // The first stands out for a row; or all are equal, in twos, or zero but a few.
+                1 if token == 2048 => {
+                    row.iter_mut().zip(&x).for_each(|(w, x)| *w += 9.0 / 32.0 * x);
+                }
+                2 => row.copy_from_slice(&common),
+                3 if token % 2 == 1 => row.copy_from_slice(&common),
+                4 if token % 1000 > 2 => row.fill(0.0),
+                5 => row[token % COLUMNS] *= if token == 77 { 1e4 } else { 40.0 },
+                _ => {}
+            }
+        }
+        let noise = |temperature| Some(NoisyScores { noise: Noise::new(kind), temperature });
+        let requests = [
+            TopLogitsRequest { k: 1, ..<_>::default() },
+            TopLogitsRequest { k: 40, within: Some(20.0), ..<_>::default() },
+            TopLogitsRequest { k: 3, touched: vec![0, 77, 2048], ..<_>::default() },
+            TopLogitsRequest { k: 1, noise: noise(10.0), ..<_>::default() },
+            TopLogitsRequest { k: 2, top: 3, noise: noise(1.0), ..<_>::default() },
+        ];
+        let mut cases: Vec<_> =
+            requests.iter().map(|request| (x[..COLUMNS].to_vec(), vec![request.clone()])).collect();
+        let mut bad = x.clone();
+        bad[COLUMNS] = f32::NAN;
+        cases.push((bad, requests[..3].to_vec()));
+        for (x, requests) in cases {
+            let case = case_of(x, table.clone(), COLUMNS, requests);
+            for level in tested_levels() {
+                let options = CpuOptions { level: Some(level), threads: Some(2) };
+                let mut backend = CpuBackend::new(options).unwrap();
+                block_on(case.compare(&mut backend)).unwrap();
+            }
+        }
+    }
+}

@@ -55,6 +55,11 @@ impl Codes {
         self.bytes.len()
     }
 
+    #[cfg(test)]
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// Padded columns of a row.
     pub(super) fn columns(&self) -> usize {
         self.columns

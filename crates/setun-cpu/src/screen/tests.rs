@@ -29,25 +29,58 @@ fn screen(table: &DenseMatrix, isa: Isa) -> Option<Screen> {
 /// it is not proven.
 fn bounds(table: &DenseMatrix, x: &[f32]) -> Option<Vec<(f32, f32)>> {
     let isa = Level::ALL.into_iter().find_map(Isa::detect)?;
+    passes(table, x, isa).map(|[whole, ..]| whole)
+}
+
+/// The bounds of all tokens: from whole codes, from coarse ones, and those that are made closer by
+/// fine ones. The last two are the first where there are no planes.
+fn passes(table: &DenseMatrix, x: &[f32], isa: Isa) -> Option<[Vec<(f32, f32)>; 3]> {
     let screen = screen(table, isa)?;
     let mut planes = vec![1; 2 * screen.columns()];
     let hidden = Hidden::new(&screen, x, &mut planes)?;
     let planes = planes.split_at(screen.columns()).into();
+    let of = |pass, rows| bounds_of(&screen, isa, pass, (&hidden, planes), rows);
     // Some hidden rows alike, however many of them meet together.
-    let hidden = [hidden; ROWS];
+    let whole = of(Pass::Whole, ROWS);
+    assert_eq!(whole, of(Pass::Whole, 1));
+    if !screen.has_planes() {
+        return Some([whole.clone(), whole.clone(), whole]);
+    }
+    let coarse = of(Pass::Coarse, 1);
+    assert_eq!(coarse, of(Pass::Coarse, ROWS));
+    let (mut lower, mut upper): (Vec<f32>, Vec<f32>) = coarse.iter().copied().unzip();
+    let tokens = 0..table.rows();
+    let left = |token: usize, _| !token.is_multiple_of(5);
+    with_token!(isa, token => {
+        screen.closer_bounds(token, tokens, (&hidden, planes), [&mut lower, &mut upper], left)
+    });
+    Some([whole, coarse, lower.into_iter().zip(upper).collect()])
+}
+
+/// The bounds of a pass, where this many hidden rows alike meet the screen.
+fn bounds_of(
+    screen: &Screen,
+    isa: Isa,
+    pass: Pass,
+    (hidden, planes): (&Hidden, [&[i8]; 2]),
+    rows: usize,
+) -> Vec<(f32, f32)> {
+    let hidden = [*hidden; ROWS];
     let planes = [planes; ROWS];
-    let mut bounds = vec![[(0.0, 0.0); ROWS]; table.rows()];
+    let tokens = 0..screen.codes.rows();
+    let mut bounds = vec![[(0.0, 0.0); ROWS]; tokens.len()];
     let mut store = |row: usize, block: Range<usize>, [lower, upper]: &Bounds| {
         for (index, bounds) in bounds[block].iter_mut().enumerate() {
             bounds[row] = (lower[index], upper[index]);
         }
     };
-    let tokens = 0..table.rows();
+    let (hidden, planes) = (&hidden[..rows], &planes[..rows]);
+    let mut unpacked = vec![0; TILE_TOKENS * screen.columns()];
     with_token!(isa, token => {
-        screen.bounds((token, Pass::Whole), tokens, &hidden, &planes, &mut [], &mut store);
+        screen.bounds((token, pass), tokens, hidden, planes, &mut unpacked, &mut store);
     });
-    assert!(bounds.iter().all(|bounds| bounds.iter().all(|of| of == &bounds[0])));
-    Some(bounds.into_iter().map(|bounds| bounds[0]).collect())
+    assert!(bounds.iter().all(|bounds| bounds[..rows].iter().all(|of| of == &bounds[0])));
+    bounds.into_iter().map(|bounds| bounds[0]).collect()
 }
 
 /// Rows of all magnitudes, some with one element that stands out.
@@ -83,6 +116,35 @@ proptest! {
 }
 
 #[test]
+fn logits_lie_between_the_bounds_of_every_pass() {
+    if cfg!(miri) {
+        return;
+    }
+    let random = &mut Random::new(11);
+    for (rows, columns) in [(1643, 2560), (8203, 512), (4099, 1024)] {
+        let table = DenseValues::F32(finite(random, rows, columns).into());
+        let table = DenseMatrix::new(rows, columns, table).expect("sizes agree");
+        let x = finite(random, 1, columns);
+        let (mut scratch, mut expected) = (vec![0.0; columns], None);
+        for isa in Level::ALL.into_iter().filter_map(Isa::detect) {
+            let found = passes(&table, &x, isa).expect("a screen");
+            let [whole, coarse, closer] = &found;
+            for token in (0..rows).step_by(7).chain(rows - 9..rows) {
+                let logit = head_logit(&table, token, &x, &mut scratch);
+                for (lower, upper) in [whole[token], coarse[token], closer[token]] {
+                    assert!(lower <= logit && logit <= upper, "{lower} {logit} {upper}");
+                }
+                let width = |(lower, upper): (f32, f32)| upper - lower;
+                let near = if token % 5 == 0 { coarse[token] } else { whole[token] };
+                let (found, expected) = (width(closer[token]), width(near));
+                assert!((found - expected).abs() <= expected / 1000.0, "{found} {expected}");
+            }
+            assert_eq!(*expected.get_or_insert(found.clone()), found, "of all levels");
+        }
+    }
+}
+
+#[test]
 fn bounds_are_close_for_plain_rows() {
     if Level::available().is_empty() {
         return;
@@ -98,13 +160,14 @@ fn bounds_are_close_for_plain_rows() {
 #[test]
 fn screens_of_all_levels_are_equal() {
     let random = &mut Random::new(3);
-    for (rows, columns) in [(1, 1), (9, 100), (70, 2560)] {
+    for (rows, columns) in [(1, 1), (9, 100), (70, 2560), (4097, 1024)] {
         let table = DenseValues::F32(finite(random, rows, columns).into());
         let table = DenseMatrix::new(rows, columns, table).expect("sizes agree");
         let levels = Level::ALL.into_iter().filter_map(Isa::detect);
         let screens: Vec<_> = levels.map(|isa| screen(&table, isa).expect("a screen")).collect();
         for pair in screens.windows(2) {
-            assert_eq!(format!("{:?}", pair[0]), format!("{:?}", pair[1]));
+            let equal = format!("{:?}", pair[0]) == format!("{:?}", pair[1]);
+            assert!(equal, "{rows} rows of {columns}");
         }
     }
 }

@@ -10,6 +10,7 @@ use setun_ops::{
     quantize::quantize_row as exact_quantize_row,
     random::Random,
     screen_dot::{SCREEN_COLUMNS, screen_dot},
+    screen_planes::{COARSE_BYTES, FINE_BYTES, PLANE_BLOCK, pack_planes, plane_columns},
     ternary::BLOCK_COLUMNS,
     ternary_dot::ternary_dot,
 };
@@ -27,11 +28,12 @@ use crate::{
 };
 
 /// The kernels that [`check_kernel`] knows.
-pub const KERNELS: [&str; 10] = [
+pub const KERNELS: [&str; 11] = [
     "ternary_dot",
     "ternary_panel",
     "column_sums",
     "screen_dot",
+    "coarse_dot",
     "widen",
     "round_to_f16",
     "greatest",
@@ -63,6 +65,7 @@ fn check<D: ScreenDot>(isa: D, kernel: &str, random: &mut Random) -> Result<(), 
         "ternary_panel" => check_ternary_panel(isa, random),
         "column_sums" => check_column_sums(isa.columns(), random),
         "screen_dot" => check_screen_dot(isa, random),
+        "coarse_dot" => check_coarse_dot(isa, random),
         "widen" => check_widen(isa, random),
         "round_to_f16" => check_round_to_f16(isa, random),
         "greatest" => check_greatest(isa, random),
@@ -152,6 +155,38 @@ fn check_screen_dot<D: ScreenDot>(isa: D, random: &mut Random) -> Result<(), Str
         }
     }
     Ok(())
+}
+
+/// Of coarse codes, and of the fine ones beside them, which go up to 3.
+fn check_coarse_dot<D: ScreenDot>(isa: D, random: &mut Random) -> Result<(), String> {
+    let columns = plane_columns(random.pick(&COLUMNS));
+    let blocks = columns / PLANE_BLOCK;
+    let [mut coarse, mut fine] =
+        [COARSE_BYTES, FINE_BYTES].map(|bytes| [(); TILE_TOKENS].map(|()| vec![0; blocks * bytes]));
+    let codes: [Vec<u8>; TILE_TOKENS] = std::array::from_fn(|row| {
+        let only = if random.chance(0.4) { Some(random.pick(&[1, 127])) } else { None };
+        let code = |_| only.unwrap_or_else(|| random.i8().cast_unsigned() >> 1);
+        let codes: Vec<u8> = (0..columns).map(code).collect();
+        pack_planes(&codes, &mut coarse[row], &mut fine[row]);
+        codes
+    });
+    let hidden: [Vec<i8>; 2] = std::array::from_fn(|_| {
+        let only = if random.chance(0.4) { Some(random.pick(&[-128, 127])) } else { None };
+        (0..columns).map(|_| only.unwrap_or_else(|| random.i8())).collect()
+    });
+    let planes = hidden.each_ref().map(Vec::as_slice);
+    let expected = |part: fn(u8) -> u8| {
+        let parts = codes.each_ref().map(|row| row.iter().map(|&code| part(code)).collect());
+        planes.map(|plane| parts.each_ref().map(|row: &Vec<u8>| screen_dot(row, plane)))
+    };
+    let (coarse, fine) = (coarse.each_ref().map(Vec::as_slice), fine.each_ref().map(Vec::as_slice));
+    let found = isa.coarse_dots(coarse, coarse, planes);
+    let others = planes.map(|plane| isa.code_dots(fine, fine, plane));
+    let expected = [expected(|code| code >> 2), expected(|code| code & 3)];
+    if [found, others] == expected {
+        return Ok(());
+    }
+    Err(format!("{columns} columns: expected {expected:?}, found {found:?} and {others:?}"))
 }
 
 /// All halves and bytes: 4096 seeds would still give the same answer.

@@ -14,7 +14,7 @@ use crate::{screen::Screen, screen_dot::ScreenDot, split::Grid, walk::Walk};
 /// Least values of a row's best tokens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limit {
-    pub(super) logit: f32,                      // of those that are ranked by logit
+    pub(super) logit: f32, // of those that are ranked by logit
     pub(super) score: Option<(NoisyScores, f64)>, // of those that are ranked by score
 }
 

@@ -22,10 +22,13 @@ pub(super) fn candidates(
     let places = &mut tokens[touched..][..MAX_CANDIDATES];
     let (best, top) = best.split_at_mut(request.k);
     let (by_score, best) = match request.noise {
-        Some(scores) => ({
-            let limit = limit.score.map_or(f64::NEG_INFINITY, |(_, least)| least);
-            noisy::candidates((scores, limit), request, [lower, upper], best, places)?
-        }, top),
+        Some(scores) => (
+            {
+                let limit = limit.score.map_or(f64::NEG_INFINITY, |(_, least)| least);
+                noisy::candidates((scores, limit), request, [lower, upper], best, places)?
+            },
+            top,
+        ),
         None => (0, best),
     };
     let mut count = by_score;

@@ -6,21 +6,12 @@ macro_rules! coarse_units {
     ($lines:expr, $set:ident, $and:ident, $or:ident, $shift:ident) => {{
         let lines = $lines;
         let (five, high, low) = ($set(0x1f), $set(0x1c), $set(0x03));
-        let six = $or(
-            $and($shift::<3>(lines[1]), high),
-            $and($shift::<6>(lines[4]), low),
-        );
+        let six = $or($and($shift::<3>(lines[1]), high), $and($shift::<6>(lines[4]), low));
         let seven = $or(
             $and($shift::<3>(lines[2]), high),
-            $or(
-                $and($shift::<4>(lines[3]), $set(0x02)),
-                $and($shift::<5>(lines[4]), $set(0x01)),
-            ),
+            $or($and($shift::<4>(lines[3]), $set(0x02)), $and($shift::<5>(lines[4]), $set(0x01))),
         );
-        let upper = $or(
-            $and($shift::<3>(lines[0]), high),
-            $and($shift::<6>(lines[3]), low),
-        );
+        let upper = $or($and($shift::<3>(lines[0]), high), $and($shift::<6>(lines[3]), low));
         [
             [
                 $and(lines[0], five),
@@ -56,12 +47,7 @@ macro_rules! coarse_kernel {
 
         #[target_feature(enable = $features)]
         #[inline]
-        fn coarse_row(
-            avx2: Avx2,
-            row: &[u8],
-            ahead: &[u8],
-            planes: [&[i8]; 2],
-        ) -> [__m256i; 2] {
+        fn coarse_row(avx2: Avx2, row: &[u8], ahead: &[u8], planes: [&[i8]; 2]) -> [__m256i; 2] {
             use std::arch::x86_64::{
                 _mm256_add_epi32, _mm256_and_si256, _mm256_or_si256, _mm256_set1_epi8,
                 _mm256_srli_epi16,
@@ -70,8 +56,7 @@ macro_rules! coarse_kernel {
             let ahead = &ahead.as_chunks::<COARSE_BYTES>().0[..blocks.len()];
             let high = &planes[0].as_chunks::<PLANE_BLOCK>().0[..blocks.len()];
             let low = &planes[1].as_chunks::<PLANE_BLOCK>().0[..blocks.len()];
-            let [mut high_sums, mut low_sums] =
-                [[std::arch::x86_64::_mm256_setzero_si256(); 4]; 2];
+            let [mut high_sums, mut low_sums] = [[std::arch::x86_64::_mm256_setzero_si256(); 4]; 2];
             for block in 0..blocks.len() {
                 prefetch(&ahead[block]);
                 for half in [0, SCREEN_COLUMNS] {
@@ -81,7 +66,11 @@ macro_rules! coarse_kernel {
                     };
                     let lines = [line(0), line(1), line(2), line(3), line(4)];
                     let codes = crate::x86_64::coarse_kernels::coarse_units!(
-                        lines, _mm256_set1_epi8, _mm256_and_si256, _mm256_or_si256, _mm256_srli_epi16
+                        lines,
+                        _mm256_set1_epi8,
+                        _mm256_and_si256,
+                        _mm256_or_si256,
+                        _mm256_srli_epi16
                     );
                     for part in 0..2 {
                         let x = |plane: &[i8; PLANE_BLOCK], unit: usize| -> __m256i {

@@ -146,12 +146,7 @@ fearless_simd::kernel!(
 fearless_simd::kernel!(
     /// The sums of a row with both planes.
     #[inline]
-    fn coarse_row(
-        avx512: Avx512,
-        row: &[u8],
-        ahead: &[u8],
-        planes: [&[i8]; 2],
-    ) -> [__m512i; 2] {
+    fn coarse_row(avx512: Avx512, row: &[u8], ahead: &[u8], planes: [&[i8]; 2]) -> [__m512i; 2] {
         let blocks = row.as_chunks::<COARSE_BYTES>().0;
         let ahead = &ahead.as_chunks::<COARSE_BYTES>().0[..blocks.len()];
         let high = &planes[0].as_chunks::<PLANE_BLOCK>().0[..blocks.len()];
