@@ -10,6 +10,7 @@
 //! Where a table has no screen, a row none that is proven, or more candidates than are worth
 //! picking out, the head runs in full.
 
+mod closer;
 mod limit;
 mod noisy;
 mod rank;

@@ -21,10 +21,7 @@
 //! So five units are unpacked by a mask, and the three others by a few shifts. Fine codes are
 //! packed as the codes of [ternary](crate::ternary) weights are, of which 3 is one more.
 
-use crate::{
-    screen_dot::screen_dot,
-    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS},
-};
+use crate::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
 /// Columns of a block; rows are padded to whole ones.
 pub const PLANE_BLOCK: usize = 512;
@@ -45,13 +42,13 @@ pub const FINE_BYTES: usize = PLANE_BLOCK / 4;
 pub const ANY_PLANES: bool = cfg!(target_arch = "x86_64");
 
 /// Elements from which on a table's screen has planes: a smaller one stays in a cache.
-const LEAST_ELEMENTS: usize = 4 << 20;
+const MIN_ELEMENTS: usize = 4 << 20;
 
 /// Whether the screen of a table has planes. Padding must not make them larger than bytes.
 #[must_use]
 pub fn has_planes(rows: usize, columns: usize) -> bool {
     let bytes = plane_columns(columns) / 8 * 7;
-    ANY_PLANES && rows.saturating_mul(columns) >= LEAST_ELEMENTS && bytes <= columns
+    ANY_PLANES && rows.saturating_mul(columns) >= MIN_ELEMENTS && bytes <= columns
 }
 
 /// Columns of a row with its padding.
@@ -127,7 +124,7 @@ pub fn coarse_dot(coarse: &[u8], plane: &[i8]) -> i32 {
     let blocks = coarse.as_chunks::<COARSE_BYTES>().0.iter();
     let dot = |(lines, plane): (_, &[i8; PLANE_BLOCK])| {
         unpack_coarse(lines, &mut codes);
-        screen_dot(&codes, plane)
+        codes.iter().zip(plane).map(|(&code, &x)| i32::from(code) * i32::from(x)).sum::<i32>()
     };
     blocks.zip(plane.as_chunks().0).map(dot).sum()
 }

@@ -1,4 +1,4 @@
-//! What the levels share of sums over coarse codes; the layout is in
+//! Sums over coarse codes, as far as levels share them; the layout is that of
 //! [`setun_ops::screen_planes`].
 
 /// The codes of the eight units of a block, or of the same part of each, from its five lines.
