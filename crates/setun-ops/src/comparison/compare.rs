@@ -69,8 +69,8 @@ impl Case {
         let mut expected = Running::start(self, &mut scalar)?;
         let mut found = Running::start(self, backend)?;
         for (step, inputs) in self.steps.iter().enumerate() {
-            expected.run(inputs)?;
-            found.run(inputs)?;
+            expected.run(inputs).await?;
+            found.run(inputs).await?;
             for (id, ..) in self.plan.each_buffer() {
                 let (a, b) = (expected.buffer(self, id).await?, found.buffer(self, id).await?);
                 self.compare_buffer(step, id, &a, &b)?;
@@ -127,7 +127,7 @@ impl Case {
         let mut running = Running::start(self, backend)?;
         let mut outputs = vec![];
         for (step, inputs) in self.steps.iter().take(steps).enumerate() {
-            running.run(inputs)?;
+            running.run(inputs).await?;
             for (buffer, spec, _) in self.plan.each_buffer() {
                 let rows = match spec.rows {
                     RowSet::Batch => inputs.rows(),
@@ -192,8 +192,9 @@ impl<'a, B: Backend> Running<'a, B> {
         Ok(Self { backend, step, cache })
     }
 
-    pub(super) fn run(&mut self, inputs: &BatchInputs) -> Result<(), OpsError> {
-        self.backend.run(&mut self.step, &mut self.cache, inputs)
+    pub(super) async fn run(&mut self, inputs: &BatchInputs) -> Result<(), OpsError> {
+        self.backend.run(&mut self.step, &mut self.cache, inputs)?;
+        self.backend.finish(&mut self.step, &mut self.cache, inputs).await
     }
 
     pub(super) async fn buffer(&mut self, case: &Case, id: BufferId) -> Result<Vec<u8>, OpsError> {
