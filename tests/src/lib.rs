@@ -10,6 +10,13 @@ pub mod trial;
 
 use std::path::PathBuf;
 
+/// The larger of two numbers in the long run, which has the variable `SETUN_LONG`, and else the smaller: how much of
+/// the same a test does.
+#[must_use]
+pub fn long_or<Number>(long: Number, short: Number) -> Number {
+    if std::env::var_os("SETUN_LONG").is_some() { long } else { short }
+}
+
 /// A file or folder of `tests/fixtures`. Who runs a test says at run time where `tests` is: what was
 /// said at compile time is wrong on another machine.
 #[must_use]

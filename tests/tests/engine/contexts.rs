@@ -9,7 +9,8 @@ use setun::{
 
 use super::{engine, greedy};
 
-const TOKENS: usize = 1200;
+/// The context is full twice, however much of it is kept.
+const TOKENS: usize = 920;
 
 fn shared(strategy: impl ContextStrategy + 'static) -> SharedContextStrategy {
     SharedContextStrategy::new(strategy)

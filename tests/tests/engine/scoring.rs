@@ -168,15 +168,16 @@ fn what_cannot_be_scored_is_refused() {
 #[test]
 fn lists_give_what_each_gives_alone() {
     let engine = engine();
+    let options = || sampled(9).max_tokens(8);
     let prompts: Vec<Prompt> = (0..70)
         .map(|at| match at {
             30 => Prompt::Tokens(vec![u32::MAX]),
             _ => Prompt::Tokens((0..=at).map(|token| token * 17 % 500).collect()),
         })
         .collect();
-    let found = block_on(engine.text_completion(prompts.clone(), &sampled(9)));
+    let found = block_on(engine.text_completion(prompts.clone(), &options()));
     for (at, (found, prompt)) in found.into_iter().zip(prompts).enumerate() {
-        match engine.complete(prompt, sampled(9)) {
+        match engine.complete(prompt, options()) {
             Ok(alone) => assert_eq!(found.expect("a story").tokens, alone.tokens, "{at}"),
             Err(error) => assert_eq!(found.expect_err("refused").code(), error.code(), "{at}"),
         }

@@ -5,10 +5,12 @@ use proptest::prelude::*;
 use setun::{CacheType, Device, DeviceOptions, HeadType, Model};
 use setun_tests::{
     golden::{Golden, MODELS},
+    long_or,
     run::{Bits, Runner, bits, devices},
 };
 
 const CACHES: [CacheType; 3] = [CacheType::F32, CacheType::F16, CacheType::Int8];
+const HEADS: [HeadType; 3] = [HeadType::Stored, HeadType::Screened, HeadType::Int8];
 
 fn runner(model: &str, options: DeviceOptions) -> Runner {
     Runner::new(Model::open(Golden::read(model).folder).expect("a golden model"), options)
@@ -20,36 +22,42 @@ fn scalar(cache: CacheType, head: HeadType) -> DeviceOptions {
 
 #[test]
 fn every_device_thread_count_and_chunk() {
-    for model in MODELS {
+    for (index, model) in MODELS.into_iter().enumerate() {
         let ids = Golden::read(model).ids("p130.ids");
-        for cache in CACHES {
-            for head in [HeadType::Stored, HeadType::Screened, HeadType::Int8] {
-                let expected = bits(&runner(model, scalar(cache, head)).logits(&ids, ids.len()));
-                for device in devices() {
-                    // The definitions have one thread, and take their time.
-                    let ways: &[(usize, usize)] = match device {
-                        Device::Scalar => &[(1, 7)],
-                        _ => &[(1, 1), (2, 7), (3, 64), (7, 130)],
+        for (cache, head) in cached(index) {
+            let expected = bits(&runner(model, scalar(cache, head)).logits(&ids, ids.len()));
+            for device in devices() {
+                // The definitions have one thread, and take their time.
+                let ways: &[(usize, usize)] = match device {
+                    Device::Scalar => &[(1, 7)],
+                    _ => &[(1, 1), (2, 7), (3, 64), (7, 130)],
+                };
+                for &(threads, chunk) in ways {
+                    let threads = Some(threads);
+                    let options = DeviceOptions {
+                        device: device.clone(),
+                        threads,
+                        cache,
+                        head,
+                        ..DeviceOptions::default()
                     };
-                    for &(threads, chunk) in ways {
-                        let threads = Some(threads);
-                        let options = DeviceOptions {
-                            device: device.clone(),
-                            threads,
-                            cache,
-                            head,
-                            ..DeviceOptions::default()
-                        };
-                        let found = bits(&runner(model, options).logits(&ids, chunk));
-                        assert!(
-                            found == expected,
-                            "{model} on {device}, {threads:?} threads, chunks of {chunk}, {cache:?}, {head:?}"
-                        );
-                    }
+                    let found = bits(&runner(model, options).logits(&ids, chunk));
+                    assert!(
+                        found == expected,
+                        "{model} on {device}, {threads:?} threads, chunks of {chunk}, {cache:?}, {head:?}"
+                    );
                 }
             }
         }
     }
+}
+
+/// Every cache with every head in the long run; else three of these nine pairs for each model, in which are all
+/// caches and all heads, and others for the next model.
+fn cached(index: usize) -> Vec<(CacheType, HeadType)> {
+    let pair = |(cache, shift)| (CACHES[cache], HEADS[(cache + shift) % HEADS.len()]);
+    let shifts = long_or(0, index)..long_or(HEADS.len(), index + 1);
+    shifts.flat_map(|shift| (0..CACHES.len()).map(move |cache| (cache, shift))).map(pair).collect()
 }
 
 /// Decodes several texts at once, with prompts cut anywhere, next to forks and truncations.

@@ -66,7 +66,7 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
             let mut command = cargo();
             command.args(["test", "--locked", "--no-fail-fast", "--release"]);
             command.args(OPTIMISED.iter().flat_map(|name| ["--package", name]));
-            command.args(["--features", "setun/config"]);
+            command.args(["--features", "setun/config"]).env("SETUN_LONG", "1");
             count(command.args(["--", "--include-ignored"]), totals)
         }));
         stages.push(Stage::new("processes", |totals| {

@@ -58,6 +58,15 @@ pub enum Disagreement {
     },
 }
 
+/// What a case computes by the definitions: with it several backends are compared.
+pub struct Expected(Vec<Memory>);
+
+/// All buffers in their order, and the cache, after a step.
+struct Memory {
+    buffers: Vec<Vec<u8>>,
+    cache: Vec<u8>,
+}
+
 impl Case {
     /// Runs the case on `backend` and compares all buffers and the cache after every step.
     ///
@@ -65,18 +74,47 @@ impl Case {
     ///
     /// The first difference, or the first call that failed.
     pub async fn compare<B: Backend>(&self, backend: &mut B) -> Result<(), Disagreement> {
+        self.compare_with(&self.expected().await?, backend).await
+    }
+
+    /// What the definitions compute.
+    ///
+    /// # Errors
+    ///
+    /// If a call fails.
+    pub async fn expected(&self) -> Result<Expected, OpsError> {
         let mut scalar = ScalarBackend;
-        let mut expected = Running::start(self, &mut scalar)?;
-        let mut found = Running::start(self, backend)?;
-        for (step, inputs) in self.steps.iter().enumerate() {
-            expected.run(inputs)?;
-            found.run(inputs)?;
+        let mut running = Running::start(self, &mut scalar)?;
+        let mut steps = vec![];
+        for inputs in &self.steps {
+            running.run(inputs)?;
+            let mut buffers = vec![];
             for (id, ..) in self.plan.each_buffer() {
-                let (a, b) = (expected.buffer(self, id).await?, found.buffer(self, id).await?);
-                self.compare_buffer(step, id, &a, &b)?;
+                buffers.push(running.buffer(self, id).await?);
             }
-            let (a, b) = (expected.cache(self).await?, found.cache(self).await?);
-            compare_cache(step, self.plan.cache(), &a, &b)?;
+            steps.push(Memory { buffers, cache: running.cache(self).await? });
+        }
+        Ok(Expected(steps))
+    }
+
+    /// [`compare`](Self::compare) with what [`expected`](Self::expected) gave.
+    ///
+    /// # Errors
+    ///
+    /// The first difference, or the first call that failed.
+    pub async fn compare_with<B: Backend>(
+        &self,
+        expected: &Expected,
+        backend: &mut B,
+    ) -> Result<(), Disagreement> {
+        let mut found = Running::start(self, backend)?;
+        for (step, (inputs, expected)) in self.steps.iter().zip(&expected.0).enumerate() {
+            found.run(inputs)?;
+            for ((id, ..), expected) in self.plan.each_buffer().zip(&expected.buffers) {
+                self.compare_buffer(step, id, expected, &found.buffer(self, id).await?)?;
+            }
+            let cache = found.cache(self).await?;
+            compare_cache(step, self.plan.cache(), &expected.cache, &cache)?;
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 //! A [`Case`] is a plan with weights and several steps. [`Case::compare`] runs it on
 //! [`ScalarBackend`](crate::ScalarBackend) and on the backend under test, reads every buffer and
 //! the cache after every step, and expects the same bits (any NaN for a NaN).
+//! [`Case::compare_with`] does so with several backends for one run of the definitions.
 //! [`Case::compare_by_op`] compares each operation by itself, within the bounds that its
 //! [`Agreement`](crate::op::Agreement) allows a GPU: this is the self-test of a device.
 
@@ -11,7 +12,7 @@ mod compare;
 mod multi_step;
 
 pub use by_op::OpByOp;
-pub use compare::{Disagreement, Output, block_on};
+pub use compare::{Disagreement, Expected, Output, block_on};
 
 use crate::{Backend, BatchInputs, OpsError, Plan, Usage, WeightData};
 
