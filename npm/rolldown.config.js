@@ -146,6 +146,23 @@ const adapter = (name) => ({
   },
 });
 
+/** The entry point for isolation, apart from the core as well. */
+const isolation = {
+  ...base,
+  input: { isolate: "src/entrypoints/isolate.ts" },
+  output: {
+    ...output,
+    minify: { compress: true, mangle: { keepNames: { function: false, class: true } } },
+  },
+};
+
+/** Its service worker: a script that every browser takes, which pages copy without its source map. */
+const isolationWorker = {
+  ...base,
+  input: { "isolate-worker": "src/entrypoints/isolate-worker.ts" },
+  output: { ...output, format: /** @type {const} */ ("iife"), sourcemap: false, minify: true },
+};
+
 const adapters = ["ai-sdk", "langchain", "openai", "prompt-api", "react"].map(adapter);
 
-export default defineConfig([pages, node, nodeWithoutModel, ...adapters]);
+export default defineConfig([pages, node, nodeWithoutModel, isolation, isolationWorker, ...adapters]);

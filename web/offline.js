@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { build } from "vite";
 
 /** Files beside the built ones that the page needs. */
 const OWN = ["index.html", "manifest.webmanifest", "icon-192.png", "icon-512.png"];
@@ -45,11 +46,11 @@ export function offline() {
 }
 
 /** @param {string} root @param {string} folder */
-function writeServiceWorker(root, folder) {
+async function writeServiceWorker(root, folder) {
   if (!existsSync(join(folder, "index.html"))) return;
   const assets = readdirSync(join(folder, "assets")).filter((name) => !/\.(br|map)$/.test(name));
   const files = [...OWN, ...assets.sort().map((name) => `assets/${name}`)];
-  const source = readFileSync(join(root, "service-worker.js"), "utf8");
+  const source = await bundledWorker(root);
   const hash = createHash("sha256").update(source);
   // Names of assets hold a hash of their contents.
   for (const name of OWN) hash.update(readFileSync(join(folder, name)));
@@ -60,4 +61,15 @@ function writeServiceWorker(root, folder) {
     later: files.filter((name) => LATER.test(name)),
   };
   writeFileSync(join(folder, "service-worker.js"), `const SETUN_FILES = ${JSON.stringify(list)};\n${source}`);
+}
+
+/** A classic script, which every browser takes. @param {string} root */
+async function bundledWorker(root) {
+  const entry = join(root, "service-worker.js");
+  const result = await build({
+    ...{ root, configFile: false, logLevel: "warn", publicDir: false },
+    build: { target: "es2022", write: false, lib: { entry, formats: ["iife"], name: "setunPage" } },
+  });
+  const [{ output }] = /** @type {import("vite").Rollup.RollupOutput[]} */ ([result].flat());
+  return output[0].code;
 }

@@ -6,17 +6,13 @@
  * first fetched, because a browser needs one WebAssembly build of several.
  */
 
+import { addIsolationHeaders } from "setun/isolate";
+
 const SCOPE = new URL("./", self.location.href);
 
 /** Other pages may share the origin. */
 const PREFIX = `setun-page ${SCOPE.pathname} `;
 const CACHE = PREFIX + SETUN_FILES.version;
-
-const ISOLATION = {
-  "Cross-Origin-Opener-Policy": "same-origin",
-  "Cross-Origin-Embedder-Policy": "require-corp",
-  "Cross-Origin-Resource-Policy": "same-origin",
-};
 
 self.addEventListener("install", (event) => event.waitUntil(keepFirst()));
 self.addEventListener("activate", (event) => event.waitUntil(takeOver()));
@@ -69,15 +65,7 @@ async function answer(event, name) {
   return isolated(response);
 }
 
-/** The response with the headers of isolation. Redirections and errors have none. */
+/** Models come from servers that allow it, so nothing needs a laxer policy. */
 function isolated(response) {
-  if (response.status === 0) return response;
-  const headers = new Headers(response.headers);
-  for (const [name, value] of Object.entries(ISOLATION)) headers.set(name, value);
-  const { status, statusText } = response;
-  return new Response(status === 204 || status === 304 ? null : response.body, {
-    status,
-    statusText,
-    headers,
-  });
+  return addIsolationHeaders(response, "require-corp");
 }

@@ -23,6 +23,7 @@ const ANYWHERE = `
   import { load as loadForCpu } from "setun/cpu";
   import { load as loadFrom } from "setun/no-model";
   import { load as loadInServiceWorker } from "setun/service-worker";
+  import { addIsolationHeaders, isolate, type Isolation, type IsolationPolicy } from "setun/isolate";
   import { createClient } from "setun/openai";
   import { LanguageModel, provideModel } from "setun/prompt-api";
   import { useGeneration, useModel } from "setun/react";
@@ -53,6 +54,11 @@ const ANYWHERE = `
   export const bytes: Uint8Array = await model.session().save();
   for (const { name } of await models.list()) name.at(0);
   for (const load of [loadForCpu, loadInServiceWorker]) await (await load()).dispose();
+  const isolation: Isolation = await isolate({ policy: "document", mayReload: () => true });
+  if (isolation.status === "unsupported") isolation.message.at(0);
+  export const policy: IsolationPolicy = "credentialless";
+  // @ts-expect-error there is no such policy
+  await isolate({ policy: "coep" });
   await loadFrom("hf:owner/name");
   // @ts-expect-error it needs a source
   await loadFrom();
@@ -79,6 +85,8 @@ const ON_A_PAGE = `${ANYWHERE}
   await load(input.files ?? [], { signal });
   for (const source of [event.dataTransfer?.items ?? [], file, folder, new URL("https://example.org/")]) await load(source, { signal });
   export const stream: ReadableStream<string> = model.generate("a", { signal }).textStream();
+  await isolate({ serviceWorker: await navigator.serviceWorker.register("./own.js") });
+  export const headed: Response = addIsolationHeaders(new Response(""), policy);
   export const response = new Response(model.generate("a").textStream().pipeThrough(new TextEncoderStream()));
   export const blob = new Blob([await model.session().save(), embedding]);
   session.addEventListener("contextoverflow", (event) => event.preventDefault());

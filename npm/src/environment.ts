@@ -42,7 +42,7 @@ const ON_GPU = 'backend: "webgpu"';
 const REMEDIES = {
   /** No shared memory, and so no threads. */
   isolation: {
-    page: `the page is not cross-origin isolated: serve it with ${ISOLATION}`,
+    page: `the page is not cross-origin isolated: serve it with ${ISOLATION}, or call isolate of setun/isolate`,
     worker: `the page is not cross-origin isolated: serve it, and the file of this worker, with ${ISOLATION}`,
     "service-worker": "a service worker has no threads: load the model in a page",
     node: "it runs one thread",

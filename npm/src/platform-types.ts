@@ -60,6 +60,7 @@ export type Blob = Instance<"Blob", OwnBlob>;
 export type DOMException = Instance<"DOMException", Error & { readonly code: number }>;
 export type Event = Instance<"Event", OwnEvent>;
 export type EventTarget = Instance<"EventTarget", OwnEventTarget>;
+export type Response = Instance<"Response", { readonly status: number }>;
 export type URL = Instance<"URL", { readonly href: string; toString(): string }>;
 
 export type DataTransferItem = Instance<"DataTransferItem", never>;
@@ -69,6 +70,7 @@ export type FileSystemDirectoryHandle = Instance<"FileSystemDirectoryHandle", ne
 export type FileSystemEntry = Instance<"FileSystemEntry", never>;
 export type FileSystemFileHandle = Instance<"FileSystemFileHandle", never>;
 export type MessageEvent = Instance<"MessageEvent", never>;
+export type ServiceWorkerRegistration = Instance<"ServiceWorkerRegistration", never>;
 
 /** Those of WebAssembly, which is a namespace. */
 type InstanceOfWasm<Name extends string> = typeof globalThis extends {

@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
+import manifest from "../package.json" with { type: "json" };
 import { LOAD } from "../src/check-options.js";
 import { GENERATE, SPECULATIVE } from "../src/generate-rules.js";
 import { connectLocal } from "../src/host-links.js";
@@ -43,6 +44,10 @@ it("has only names that are there", async () => {
   for (const name of NAMES) {
     const [owner = "", member] = name.split(".");
     if (name === "load") continue;
+    if (name.startsWith("setun/")) {
+      expect(Object.keys(manifest.exports), name).toContain(name.replace("setun", "."));
+      continue;
+    }
     if (member === undefined) expect(Object.keys(GENERATE), name).toContain(name);
     else if (owner === "speculative") expect(Object.keys(SPECULATIVE), name).toContain(member);
     else if (owner === "load") expect(Object.keys(LOAD), name).toContain(member);

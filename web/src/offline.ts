@@ -1,7 +1,6 @@
 /** The service worker, which keeps the page's files and isolates the page where its server does not. */
 
-/** Says that the page was loaded again for isolation, so that it is not a second time. */
-const RELOADED = "setun-reloaded";
+import { isolate } from "setun/isolate";
 
 let registered: Promise<ServiceWorkerRegistration | undefined> | undefined;
 
@@ -12,12 +11,9 @@ export async function registerServiceWorker(mayReload: () => boolean): Promise<v
     console.warn("setun: the page does not work offline", error);
     return undefined;
   });
+  const serviceWorker = await registered;
   await filesAreKept();
-  const isControlled = navigator.serviceWorker.controller !== null;
-  if (crossOriginIsolated || !isControlled || sessionStorage.getItem(RELOADED) !== null || !mayReload())
-    return;
-  sessionStorage.setItem(RELOADED, "yes");
-  location.reload();
+  if (serviceWorker !== undefined) await isolate({ serviceWorker, mayReload });
 }
 
 /** Waits until what the page fetches is kept: on the first visit until the service worker is there. */

@@ -117,8 +117,9 @@ fn wasm_of(name: &str) -> String {
 /// What a page downloads when it is first used, beside the modules.
 const ON_DEMAND: [&str; 2] = ["load-tabs.js", "webnn.js"];
 
-/// Entry points that a page takes in place of the main one, and that of service workers.
-const OTHER_ENTRIES: [&str; 3] = ["cpu.js", "no-model.js", "service-worker.js"];
+/// Entry points that a page takes in place of the main one, that of service workers, and those of isolation.
+const OTHER_ENTRIES: [&str; 5] =
+    ["cpu.js", "no-model.js", "service-worker.js", "isolate.js", "isolate-worker.js"];
 
 /// A page downloads what is named after its build, and what is named after no build, but for what it
 /// downloads on demand, and adapters. Scripts for Node and other entry points are no part of it.
@@ -222,6 +223,8 @@ mod tests {
             ("index.js", Variant::Relaxed, true),
             ("node.js", Variant::Relaxed, false),
             ("service-worker.js", Variant::Relaxed, false),
+            ("isolate.js", Variant::Relaxed, false),
+            ("isolate-worker.js", Variant::Relaxed, false),
             ("cpu.js", Variant::Relaxed, false),
             ("no-model.js", Variant::Relaxed, false),
             ("node-no-model.js", Variant::Relaxed, false),
