@@ -3,6 +3,8 @@
 //! The one test of this binary counts what is allocated; a second would count along with it, and so would a harness
 //! beside it.
 
+#![expect(clippy::print_stdout, reason = "a test says that it passed")]
+
 #[path = "../../../tests/support/memory.rs"]
 mod memory;
 
