@@ -1,26 +1,32 @@
 //! AVX2 version of [`setun_ops::ternary_dot()`].
 //!
-//! A load brings 128 codes of a row; a shift and a mask unpack each plane of 32. `vpmaddubsw`
-//! multiplies them with activations and adds pairs in 16 bits, where it saturates: a pair is at
-//! most `2 × 2 × 128 = 512`, so 16-bit sums are widened every [`BLOCKS`] blocks, before 63 pairs
-//! have come together.
+//! A load brings 128 codes of a row. `vpmaddubsw` multiplies them with activations and adds pairs
+//! in 16 bits, where it saturates: a pair lies within `−2 × 2 × 128` and `2 × 2 × 127`.
+//! For one row of activations, two planes are masked where they are and the two others after one
+//! shift. Products of the upper ones are 4 times too large, and their sums are kept apart. Sums
+//! are widened every [`BLOCKS`] blocks, whose `8 × 2` pairs just lie within 16 bits, and those of
+//! the upper planes are divided exactly.
 
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_add_epi32, _mm256_add_epi16, _mm256_add_epi32, _mm256_and_si256,
     _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_hadd_epi32, _mm256_madd_epi16,
     _mm256_maddubs_epi16, _mm256_set1_epi8, _mm256_set1_epi16, _mm256_setzero_si256,
-    _mm256_srli_epi16,
+    _mm256_srai_epi16, _mm256_srli_epi16,
 };
 
 use fearless_simd::{i8x32, i32x4, prelude::*, u8x32, x86::Avx2};
-use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
+use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use crate::{
-    ternary_dot::{CodeDots, CodeRows, TernaryDot, WideDots, WideRows},
+    ternary_dot::{
+        ActivationBlock, CodeBlock, CodeDots, CodeRows, TernaryDot, WideDots, WideRows,
+        activation_blocks, code_blocks,
+    },
     x86_64::prefetch_blocks,
 };
 
-/// Blocks whose 16-bit sums cannot saturate: `8 × 4 × 512 = 16,384`.
+/// Blocks whose 16-bit sums cannot overflow: those of the upper planes are at most
+/// `8 × 2 × 4 × 512 = 32,768` below zero, and `8 × 2 × 4 × 508` above.
 const BLOCKS: usize = 8;
 
 impl TernaryDot for Avx2 {
@@ -50,37 +56,61 @@ impl TernaryDot for Avx2 {
 fearless_simd::kernel!(
     #[inline]
     fn four_rows(avx2: Avx2, weights: [&[u8]; 4], ahead: [&[u8]; 4], x: &[i8]) -> [i32; 4] {
-        let low_bits = _mm256_set1_epi8(0b11);
-        let ones = _mm256_set1_epi16(1);
-        let weights = weights.map(|row| &row[..x.len() / 4]);
+        let (x, _) = x.as_chunks();
+        let weights = code_blocks(weights, x.len());
         let mut sums = [_mm256_setzero_si256(); 4];
-        for (run, x) in x.chunks(BLOCKS * BLOCK_COLUMNS).enumerate() {
-            let mut run_sums = [_mm256_setzero_si256(); 4];
-            for (block, x) in x.chunks_exact(BLOCK_COLUMNS).enumerate() {
-                prefetch_blocks(ahead, run * BLOCKS + block);
-                let at = (run * BLOCKS + block) * BLOCK_BYTES;
-                let x: [__m256i; 4] = std::array::from_fn(|plane| {
-                    i8x32::from_slice(avx2, &x[plane * PLANE_COLUMNS..][..PLANE_COLUMNS]).into()
-                });
-                for (sum, row) in run_sums.iter_mut().zip(&weights) {
-                    let packed: __m256i = u8x32::from_slice(avx2, &row[at..][..BLOCK_BYTES]).into();
-                    let planes = [
-                        packed,
-                        _mm256_srli_epi16::<2>(packed),
-                        _mm256_srli_epi16::<4>(packed),
-                        _mm256_srli_epi16::<6>(packed),
-                    ];
-                    for (plane, x) in planes.into_iter().zip(x) {
-                        let codes = _mm256_and_si256(plane, low_bits);
-                        *sum = _mm256_add_epi16(*sum, _mm256_maddubs_epi16(codes, x));
-                    }
-                }
+        for run in (0..x.len()).step_by(BLOCKS) {
+            let [mut a, mut b, mut c, mut d] = [[_mm256_setzero_si256(); 2]; 4];
+            for block in run..x.len().min(run + BLOCKS) {
+                prefetch_blocks(ahead, block);
+                let x = &x[block];
+                a = add_planes(avx2, a, &weights[0][block], x);
+                b = add_planes(avx2, b, &weights[1][block], x);
+                c = add_planes(avx2, c, &weights[2][block], x);
+                d = add_planes(avx2, d, &weights[3][block], x);
             }
-            for (sum, run_sum) in sums.iter_mut().zip(run_sums) {
-                *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(run_sum, ones));
-            }
+            sums = [
+                _mm256_add_epi32(sums[0], widened(avx2, a)),
+                _mm256_add_epi32(sums[1], widened(avx2, b)),
+                _mm256_add_epi32(sums[2], widened(avx2, c)),
+                _mm256_add_epi32(sums[3], widened(avx2, d)),
+            ];
         }
         add_lanes(avx2, sums)
+    }
+);
+
+fearless_simd::kernel!(
+    /// Adds the products of a block of a row to its 16-bit sums, which are 1 and 4 times too large.
+    #[inline]
+    fn add_planes(
+        avx2: Avx2,
+        sums: [__m256i; 2],
+        codes: &CodeBlock,
+        x: &ActivationBlock,
+    ) -> [__m256i; 2] {
+        let masks = [_mm256_set1_epi8(0x03), _mm256_set1_epi8(0x0c)];
+        let packed: __m256i = u8x32::from_slice(avx2, codes).into();
+        let shifted = _mm256_srli_epi16::<4>(packed);
+        let product = |codes: __m256i, mask: usize, plane: usize| {
+            _mm256_maddubs_epi16(_mm256_and_si256(codes, masks[mask]), activations(avx2, x, plane))
+        };
+        let by_1 = _mm256_add_epi16(sums[0], product(packed, 0, 0));
+        let by_4 = _mm256_add_epi16(sums[1], product(packed, 1, 1));
+        [
+            _mm256_add_epi16(by_1, product(shifted, 0, 2)),
+            _mm256_add_epi16(by_4, product(shifted, 1, 3)),
+        ]
+    }
+);
+
+fearless_simd::kernel!(
+    /// A row's sum in 32 bits from those of its planes, which are 1 and 4 times too large.
+    #[inline]
+    fn widened(_avx2: Avx2, sums: [__m256i; 2]) -> __m256i {
+        let [by_1, by_4] = sums;
+        let sums = _mm256_add_epi16(by_1, _mm256_srai_epi16::<2>(by_4));
+        _mm256_madd_epi16(sums, _mm256_set1_epi16(1))
     }
 );
 
@@ -88,38 +118,72 @@ fearless_simd::kernel!(
     #[inline]
     fn two_rows_wide(avx2: Avx2, weights: [&[u8]; 2], x: [&[i8]; 4]) -> [[i32; 4]; 2] {
         let low_bits = _mm256_set1_epi8(0b11);
-        let ones = _mm256_set1_epi16(1);
-        let columns = x[0].len();
-        let x = x.map(|x| &x[..columns]);
-        let weights = weights.map(|row| &row[..columns / 4]);
-        let blocks = columns / BLOCK_COLUMNS;
-        let mut sums = [[_mm256_setzero_si256(); 4]; 2];
+        let blocks = x[0].len() / BLOCK_COLUMNS;
+        let x = activation_blocks(x, blocks);
+        let weights = code_blocks(weights, blocks);
+        let [mut upper, mut lower] = [[_mm256_setzero_si256(); 4]; 2]; // a row of weights each
         for run in (0..blocks).step_by(BLOCKS) {
-            let mut run_sums = [[_mm256_setzero_si256(); 4]; 2];
+            let [mut a, mut b] = [[_mm256_setzero_si256(); 4]; 2];
             for block in run..blocks.min(run + BLOCKS) {
-                let mut packed: [__m256i; 2] = weights.map(|row| {
-                    u8x32::from_slice(avx2, &row[block * BLOCK_BYTES..][..BLOCK_BYTES]).into()
-                });
+                let mut packed: [__m256i; 2] = [
+                    u8x32::from_slice(avx2, &weights[0][block]).into(),
+                    u8x32::from_slice(avx2, &weights[1][block]).into(),
+                ];
                 for plane in 0..4 {
-                    let at = block * BLOCK_COLUMNS + plane * PLANE_COLUMNS;
-                    let codes = packed.map(|row| _mm256_and_si256(row, low_bits));
-                    packed = packed.map(|row| _mm256_srli_epi16::<2>(row));
-                    for (column, x) in x.iter().enumerate() {
-                        let x: __m256i = i8x32::from_slice(avx2, &x[at..][..PLANE_COLUMNS]).into();
-                        for (sums, codes) in run_sums.iter_mut().zip(codes) {
-                            let products = _mm256_maddubs_epi16(codes, x);
-                            sums[column] = _mm256_add_epi16(sums[column], products);
-                        }
-                    }
+                    let x = [
+                        activations(avx2, &x[0][block], plane),
+                        activations(avx2, &x[1][block], plane),
+                        activations(avx2, &x[2][block], plane),
+                        activations(avx2, &x[3][block], plane),
+                    ];
+                    a = add_columns(avx2, a, _mm256_and_si256(packed[0], low_bits), x);
+                    b = add_columns(avx2, b, _mm256_and_si256(packed[1], low_bits), x);
+                    packed = [_mm256_srli_epi16::<2>(packed[0]), _mm256_srli_epi16::<2>(packed[1])];
                 }
             }
-            for (sums, run_sums) in sums.iter_mut().zip(run_sums) {
-                for (sum, run_sum) in sums.iter_mut().zip(run_sums) {
-                    *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(run_sum, ones));
-                }
-            }
+            upper = add_widened(avx2, upper, a);
+            lower = add_widened(avx2, lower, b);
         }
-        sums.map(|sums| add_lanes(avx2, sums))
+        [add_lanes(avx2, upper), add_lanes(avx2, lower)]
+    }
+);
+
+fearless_simd::kernel!(
+    /// Adds the products of a plane of a row with four rows of activations.
+    #[inline]
+    fn add_columns(
+        _avx2: Avx2,
+        sums: [__m256i; 4],
+        codes: __m256i,
+        x: [__m256i; 4],
+    ) -> [__m256i; 4] {
+        [
+            _mm256_add_epi16(sums[0], _mm256_maddubs_epi16(codes, x[0])),
+            _mm256_add_epi16(sums[1], _mm256_maddubs_epi16(codes, x[1])),
+            _mm256_add_epi16(sums[2], _mm256_maddubs_epi16(codes, x[2])),
+            _mm256_add_epi16(sums[3], _mm256_maddubs_epi16(codes, x[3])),
+        ]
+    }
+);
+
+fearless_simd::kernel!(
+    #[inline]
+    fn add_widened(_avx2: Avx2, sums: [__m256i; 4], run: [__m256i; 4]) -> [__m256i; 4] {
+        let ones = _mm256_set1_epi16(1);
+        [
+            _mm256_add_epi32(sums[0], _mm256_madd_epi16(run[0], ones)),
+            _mm256_add_epi32(sums[1], _mm256_madd_epi16(run[1], ones)),
+            _mm256_add_epi32(sums[2], _mm256_madd_epi16(run[2], ones)),
+            _mm256_add_epi32(sums[3], _mm256_madd_epi16(run[3], ones)),
+        ]
+    }
+);
+
+fearless_simd::kernel!(
+    /// The activations of a plane.
+    #[inline]
+    fn activations(avx2: Avx2, block: &ActivationBlock, plane: usize) -> __m256i {
+        i8x32::from_slice(avx2, &block.as_chunks::<PLANE_COLUMNS>().0[plane]).into()
     }
 );
 

@@ -1,6 +1,6 @@
 //! AVX2 version of [`ternary_panel`](crate::ternary_panel).
 //!
-//! Two vectors of eight outputs meet up to four rows. `vpmaddubsw` multiplies codes with
+//! Two vectors of eight outputs meet up to six rows. `vpmaddubsw` multiplies codes with
 //! activations and adds pairs in 16 bits, of which each output has two lanes. A pair lies within
 //! `−2 × 2 × 128` and `2 × 2 × 127`, so that those of 64 quads lie within 16 bits, −32,768
 //! included. A panel is as long, and then in the first-level cache while all rows pass.
@@ -13,9 +13,12 @@ use std::arch::x86_64::{
 };
 
 use fearless_simd::{i32x8, prelude::*, u8x32, x86::Avx2};
-use setun_ops::ternary::{BLOCK_BYTES, PLANE_COLUMNS};
+use setun_ops::ternary::PLANE_COLUMNS;
 
-use crate::ternary_panel::{BLOCK_QUADS, Four, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS};
+use crate::{
+    ternary_dot::code_blocks,
+    ternary_panel::{BLOCK_QUADS, Four, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS, as_long},
+};
 
 /// Outputs of a vector.
 const LANES: usize = 8;
@@ -32,7 +35,7 @@ const QUADS: usize = 64;
 impl TernaryPanel for Avx2 {
     const FEWEST_ROWS: usize = 5;
     const BLOCKS: usize = QUADS / BLOCK_QUADS;
-    const ROWS: usize = 4;
+    const ROWS: usize = 6;
 
     fn unpack_rows(self, rows: [&[u8]; UNPACKED_ROWS], first: usize, panel: &mut [Quad]) {
         let (upper, lower) = rows.split_at(VECTORS);
@@ -47,7 +50,9 @@ impl TernaryPanel for Avx2 {
             [a] => one_row(self, panel, [a], sums),
             [a, b] => two_rows(self, panel, [a, b], sums),
             [a, b, c] => three_rows(self, panel, [a, b, c], sums),
-            [a, b, c, d, ..] => four_rows(self, panel, [a, b, c, d], sums),
+            [a, b, c, d] => four_rows(self, panel, [a, b, c, d], sums),
+            [a, b, c, d, e] => five_rows(self, panel, [a, b, c, d, e], sums),
+            [a, b, c, d, e, f, ..] => six_rows(self, panel, [a, b, c, d, e, f], sums),
         }
     }
 }
@@ -64,7 +69,7 @@ macro_rules! rows {
                 panel_sums: &mut [PanelSums],
             ) {
                 let panel = &panel[..panel.len().min(QUADS)];
-                let x = x.map(|row| &row[..panel.len()]);
+                let x = as_long(x, panel.len());
                 for pair in 0..VECTORS / 2 {
                     let mut sums = [[_mm256_setzero_si256(); 2]; $rows];
                     for index in 0..panel.len() {
@@ -93,6 +98,8 @@ rows!(one_row, 1);
 rows!(two_rows, 2);
 rows!(three_rows, 3);
 rows!(four_rows, 4);
+rows!(five_rows, 5);
+rows!(six_rows, 6);
 
 fearless_simd::kernel!(
     #[inline]
@@ -124,15 +131,18 @@ fearless_simd::kernel!(
 fearless_simd::kernel!(
     #[inline]
     fn eight_rows(avx2: Avx2, rows: &[&[u8]; 8], first: usize, panel: &mut [Quad]) {
-        for (block, panel) in panel.chunks_exact_mut(BLOCK_QUADS).enumerate() {
+        let vector = first / LANES % VECTORS;
+        let (panel, _) = panel.as_chunks_mut::<BLOCK_QUADS>();
+        let rows = code_blocks(*rows, panel.len());
+        for (block, panel) in panel.iter_mut().enumerate() {
             let mut vectors = [_mm256_setzero_si256(); 8];
             for (row, vector) in rows.iter().zip(&mut vectors) {
-                *vector = u8x32::from_slice(avx2, &row[block * BLOCK_BYTES..][..VECTOR]).into();
+                *vector = u8x32::from_slice(avx2, &row[block]).into();
             }
             for (at, mut packed) in transpose(avx2, vectors).into_iter().enumerate() {
                 for plane in 0..4 {
                     let quad = &mut panel[plane * (PLANE_COLUMNS / 4) + at];
-                    store_codes(avx2, packed, &mut quad.0[4 * first..][..VECTOR]);
+                    store_codes(avx2, packed, &mut quad.0.as_chunks_mut().0[vector]);
                     packed = _mm256_srli_epi16::<2>(packed);
                 }
             }
@@ -142,7 +152,7 @@ fearless_simd::kernel!(
 
 fearless_simd::kernel!(
     #[inline]
-    fn store_codes(avx2: Avx2, packed: __m256i, place: &mut [u8]) {
+    fn store_codes(avx2: Avx2, packed: __m256i, place: &mut [u8; VECTOR]) {
         let codes = _mm256_and_si256(packed, _mm256_set1_epi8(0b11));
         u8x32::simd_from(avx2, codes).store_slice(place);
     }

@@ -17,6 +17,7 @@ use setun_ops::ternary::{BLOCK_BYTES, PLANE_COLUMNS};
 
 use crate::ternary_panel::{
     BLOCK_QUADS, FEWEST_PANEL_ROWS, Four, MAX_BLOCKS, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS,
+    as_long,
 };
 
 /// Outputs of a vector.
@@ -58,7 +59,7 @@ macro_rules! rows {
                 x: [&[Four]; $rows],
                 panel_sums: &mut [PanelSums],
             ) {
-                let x = x.map(|row| &row[..panel.len()]);
+                let x = as_long(x, panel.len());
                 let mut sums = [[_mm512_setzero_si512(); 4]; $rows];
                 for index in 0..panel.len() {
                     let codes = codes(avx512, &panel[index]);

@@ -12,7 +12,7 @@ use std::arch::x86_64::{
 use fearless_simd::{i32x8, prelude::*, u8x32, x86::Avx2};
 
 use super::AvxVnni;
-use crate::ternary_panel::{Four, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS};
+use crate::ternary_panel::{Four, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS, as_long};
 
 /// Outputs of a vector.
 const LANES: usize = 8;
@@ -56,7 +56,7 @@ fn add<const ROWS: usize>(
     x: [&[Four]; ROWS],
     panel_sums: &mut [PanelSums],
 ) {
-    let x = x.map(|row| &row[..panel.len()]);
+    let x = as_long(x, panel.len());
     for pair in 0..VECTORS / 2 {
         let mut sums = [[_mm256_setzero_si256(); 2]; ROWS];
         for index in 0..panel.len() {
