@@ -24,7 +24,6 @@ mod package;
 mod parallel;
 mod reproduce;
 mod rivals;
-mod rustc_wrapper;
 mod sbom;
 mod shell;
 mod sizes;
@@ -119,9 +118,6 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    if let Some(compiled) = rustc_wrapper::compile() {
-        return compiled;
-    }
     let result = match Arguments::parse().command {
         Command::Tidy => tidy::run(),
         Command::Options => options::run(),

@@ -11,9 +11,8 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::machine::{has_packages, install_packages, installing, may_install};
-use crate::rustc_wrapper;
 use crate::shell::{cargo, find_program, output, program, say, succeeds, target};
-use crate::variant::Variant;
+use crate::variant::{KERNELS, Variant};
 
 /// The target of every WebAssembly build.
 pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
@@ -153,8 +152,12 @@ impl Toolchain {
         if self == Self::Debian {
             command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", "wasm-ld-19");
         }
-        if let Some(features) = variant.workspace_features() {
-            rustc_wrapper::wrap(&mut command, features)?;
+        if let Some(features) = variant.kernel_features() {
+            command.arg("-Zprofile-rustflags");
+            for package in KERNELS {
+                let flags = format!("rustflags=['-Ctarget-feature={features}']");
+                command.args(["--config", &format!("profile.wasm.package.{package}.{flags}")]);
+            }
         }
         Ok(command)
     }

@@ -2,6 +2,9 @@
 
 use clap::ValueEnum;
 
+/// The crates that depend on a variant's instructions: that of the kernels, and that which says what it is.
+pub(crate) const KERNELS: [&str; 2] = ["setun-cpu", "setun-wasm"];
+
 /// One build of `setun-wasm`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Variant {
@@ -46,7 +49,7 @@ impl Variant {
 
     /// The cargo features of `setun-wasm`.
     pub(crate) fn features(self) -> &'static [&'static str] {
-        if self.gpu() { &["--features", "webgpu"] } else { &[] }
+        if self.gpu() { &["--features", "setun-wasm/webgpu"] } else { &[] }
     }
 
     /// True if it may hold instructions whose result differs between processors.
@@ -54,9 +57,9 @@ impl Variant {
         matches!(self, Self::Relaxed | Self::RelaxedThreads)
     }
 
-    /// Target features of this project's crates alone: the others have no use for them, and
-    /// variants that differ in nothing else share those.
-    pub(crate) fn workspace_features(self) -> Option<&'static str> {
+    /// Target features of [`KERNELS`] alone: the other crates have no use for them, and variants that
+    /// differ in nothing else share those.
+    pub(crate) fn kernel_features(self) -> Option<&'static str> {
         self.relaxed().then_some("+relaxed-simd")
     }
 

@@ -51,6 +51,12 @@ const UNREACHABLE: [&str; 3] =
 const UNREACHABLE_IN_MODULES: [&str; 3] =
     ["14rustc_demangle8demangle", "14rustc_demangle12try_demangle", "DemangleStyle"];
 
+/// What is chosen beside a build without threads, so that all of them have the same features of the crates below them,
+/// each of which is then compiled once. Alone `hashbrown` would have others with WebGPU, and `log` in the module of
+/// grammars.
+const BESIDE: [&str; 6] =
+    ["--package", "setun-grammar-wasm", "--package", "setun-gpu", "--features", "setun-gpu/webgpu"];
+
 /// Builds `variants`, or all that can be built here if there are none named.
 pub(crate) fn build_variants(variants: &[Variant], require_threads: bool) -> Result<Vec<Variant>> {
     let chosen = choose(variants, require_threads)?;
@@ -58,13 +64,14 @@ pub(crate) fn build_variants(variants: &[Variant], require_threads: bool) -> Res
     let plain = plain.map_or_else(Toolchain::plain, |(_, toolchain)| Ok(*toolchain))?;
     node::install("npm")?;
     let bindgen = Bindgen::ready()?;
+    // A demo has one build, and no use for what reaches a GPU.
+    let with: &[&str] = if chosen.iter().any(|(it, _)| it.gpu()) { &BESIDE } else { &[] };
     let built = by_folder(&chosen, |variant, toolchain| {
-        build(variant, toolchain, &bindgen)?;
+        build(variant, toolchain, &bindgen, if variant.threads() { &[] } else { with })?;
         Ok(variant)
     })?;
-    for module in Module::ALL {
-        build_module(module, plain, &bindgen)?;
-    }
+    build_module(Module::Grammar, plain, &bindgen, with)?;
+    build_module(Module::Onnx, plain, &bindgen, &[])?;
     write_list()?;
     Ok(built)
 }
@@ -86,8 +93,11 @@ fn build_example(
     variants: &[Variant],
     require_threads: bool,
 ) -> Result<Vec<(Variant, PathBuf)>> {
-    let what = ["--package", "setun-cpu", "--example", example];
+    let what = ["--package", "setun-cpu", "--example", example, "--package", "setun-wasm"];
     let compile = |variant: Variant, toolchain: Toolchain| {
+        // With the features of the builds.
+        let beside: &[&str] = if variant.threads() { &[] } else { &BESIDE };
+        let what = [&what, beside].concat();
         let name = format!("{}-{}", example.replace('_', "-"), variant.name());
         Ok((
             variant,
@@ -124,7 +134,7 @@ pub(crate) fn lints() -> Result<()> {
     let plain = choose(&[Variant::Simd128, Variant::Relaxed, Variant::WebGpu], false)?;
     for (variant, toolchain) in plain.into_iter().filter(|(_, it)| *it == Toolchain::Own) {
         let mut command = toolchain.cargo("clippy", TARGET, "std,panic_abort");
-        let of_own = variant.workspace_features().map(|it| format!(" -C target-feature={it}"));
+        let of_own = variant.kernel_features().map(|it| format!(" -C target-feature={it}"));
         let of_own = of_own.unwrap_or_default();
         if variant.gpu() {
             command.args(["--quiet", "--package", "setun-gpu", "--package", "setun-wasm"]);
@@ -249,16 +259,31 @@ pub(crate) fn first_and_built() -> Vec<Variant> {
         .collect()
 }
 
-fn build(variant: Variant, toolchain: Toolchain, bindgen: &Bindgen) -> Result<()> {
-    let what = [&["--package", "setun-wasm"], variant.features()].concat();
+fn build(
+    variant: Variant,
+    toolchain: Toolchain,
+    bindgen: &Bindgen,
+    with: &[&'static str],
+) -> Result<()> {
+    let what = [&["--package", "setun-wasm"], variant.features(), with].concat();
     let module = compile(variant.name(), variant, toolchain, &what, "setun_wasm.wasm")?;
     ship(variant.name(), variant, &module, &folder(variant), bindgen)
 }
 
-fn build_module(module: Module, toolchain: Toolchain, bindgen: &Bindgen) -> Result<()> {
+fn build_module(
+    module: Module,
+    toolchain: Toolchain,
+    bindgen: &Bindgen,
+    with: &[&'static str],
+) -> Result<()> {
     let (variant, package) = (Variant::Simd128, module.package());
     let file = format!("{}.wasm", package.replace('-', "_"));
-    let compiled = compile(module.name(), variant, toolchain, &["--package", package], &file)?;
+    let what = match with {
+        [] => vec!["--package", package],
+        // Compiled with the first variant.
+        with => [&["--package", "setun-wasm"], with].concat(),
+    };
+    let compiled = compile(module.name(), variant, toolchain, &what, &file)?;
     ship(module.name(), variant, &compiled, &module.folder(), bindgen)
 }
 
@@ -313,7 +338,7 @@ fn compile(
         .word(toolchain.describe())
         .word(variant.rustflags())
         .word(SMALLER)
-        .word(variant.workspace_features())
+        .word(variant.kernel_features())
         .word(what)
         .files(sources()?)?;
     if_changed(&format!("module-{name}"), &[&kept], &inputs, || {
