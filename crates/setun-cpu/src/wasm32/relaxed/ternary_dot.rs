@@ -17,7 +17,7 @@ use std::arch::wasm32::{
 };
 
 use fearless_simd::{i8x16, prelude::*, u8x16, wasm32::WasmSimd128};
-use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
+use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use super::{Products, Relaxed};
 use crate::{
@@ -113,11 +113,11 @@ fn add_half<const AT: usize>(
     add: impl Fn(v128, v128, v128) -> v128,
 ) {
     let masks = [u8x16_splat(0x03), u8x16_splat(0x0c)];
-    let [first, second, third, fourth] = activations::<AT>(simd, x);
+    let x: [v128; 4] = std::array::from_fn(|plane| activations::<AT>(simd, x, plane));
     for (sums, row) in sums.iter_mut().zip(weights) {
         let lower = codes::<AT>(simd, row);
         let upper = u16x8_shr(lower, 4);
-        for (packed, x) in [(lower, [first, second]), (upper, [third, fourth])] {
+        for (packed, x) in [(lower, [x[0], x[1]]), (upper, [x[2], x[3]])] {
             for ((sum, mask), x) in sums.iter_mut().zip(masks).zip(x) {
                 *sum = add(x, v128_and(packed, mask), *sum);
             }
@@ -127,44 +127,46 @@ fn add_half<const AT: usize>(
 
 #[inline(always)]
 fn two_rows_wide(simd: WasmSimd128, weights: [&[u8]; 2], x: [&[i8]; 4]) -> [[i32; 4]; 2] {
-    let low_bits = u8x16_splat(0b11);
-    let columns = x[0].len();
-    let x = x.map(|x| &x[..columns]);
-    let weights = weights.map(|row| &row[..columns / 4]);
+    let blocks = x[0].len() / BLOCK_COLUMNS;
+    let (weights, x) = (code_blocks(weights, blocks), activation_blocks(x, blocks));
     let mut sums = [[i32x4_splat(0); 4]; 2];
-    for block in 0..columns / BLOCK_COLUMNS {
-        for half in [0, BYTES] {
-            let mut packed = weights.map(|row| bytes(simd, &row[block * BLOCK_BYTES + half..]));
-            for plane in 0..4 {
-                let at = block * BLOCK_COLUMNS + plane * PLANE_COLUMNS + half;
-                let codes = packed.map(|row| v128_and(row, low_bits));
-                packed = packed.map(|row| u16x8_shr(row, 2));
-                for (column, x) in x.iter().enumerate() {
-                    let x: v128 = i8x16::from_slice(simd, &x[at..][..BYTES]).into();
-                    for (sums, codes) in sums.iter_mut().zip(codes) {
-                        sums[column] = i32x4_relaxed_dot_i8x16_i7x16_add(x, codes, sums[column]);
-                    }
-                }
-            }
-        }
+    for block in 0..blocks {
+        let (weights, x) = (weights.map(|row| &row[block]), x.map(|x| &x[block]));
+        add_half_wide::<0>(simd, weights, x, &mut sums);
+        add_half_wide::<BYTES>(simd, weights, x, &mut sums);
     }
     sums.map(|sums| sums.map(|sum| add_lanes(simd, sum)))
 }
 
-/// 16 activations of each plane of a block, from byte `AT` on.
+/// Adds the products of half a block with four rows of activations.
 #[inline(always)]
-fn activations<const AT: usize>(simd: WasmSimd128, block: &ActivationBlock) -> [v128; 4] {
-    std::array::from_fn(|plane| {
-        i8x16::from_slice(simd, &block[plane * PLANE_COLUMNS + AT..][..BYTES]).into()
-    })
+fn add_half_wide<const AT: usize>(
+    simd: WasmSimd128,
+    weights: [&CodeBlock; 2],
+    x: [&ActivationBlock; 4],
+    sums: &mut [[v128; 4]; 2],
+) {
+    let low_bits = u8x16_splat(0b11);
+    let mut packed = weights.map(|row| codes::<AT>(simd, row));
+    for plane in 0..BLOCK_COLUMNS / PLANE_COLUMNS {
+        let codes = packed.map(|row| v128_and(row, low_bits));
+        packed = packed.map(|row| u16x8_shr(row, 2));
+        for (column, x) in x.iter().enumerate() {
+            let x = activations::<AT>(simd, x, plane);
+            for (sums, codes) in sums.iter_mut().zip(codes) {
+                sums[column] = i32x4_relaxed_dot_i8x16_i7x16_add(x, codes, sums[column]);
+            }
+        }
+    }
+}
+
+/// 16 activations of a plane of a block, from byte `AT` of the plane on.
+#[inline(always)]
+fn activations<const AT: usize>(simd: WasmSimd128, block: &ActivationBlock, plane: usize) -> v128 {
+    i8x16::from_slice(simd, &block[plane * PLANE_COLUMNS + AT..][..BYTES]).into()
 }
 
 #[inline(always)]
 fn codes<const AT: usize>(simd: WasmSimd128, block: &CodeBlock) -> v128 {
-    bytes(simd, &block[AT..])
-}
-
-#[inline(always)]
-fn bytes(simd: WasmSimd128, bytes: &[u8]) -> v128 {
-    u8x16::from_slice(simd, &bytes[..BYTES]).into()
+    u8x16::from_slice(simd, &block[AT..][..BYTES]).into()
 }
