@@ -97,7 +97,7 @@ pub(crate) trait TernaryPanel: Copy + Send + Sync + 'static {
 /// The first `quads` quads of rows of activations: an inner loop of as many needs no check of bounds.
 ///
 /// Not by `map`, whose closure would be called, with its result in memory.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "wasm32"))]
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn as_long<const ROWS: usize>(mut x: [&[Four]; ROWS], quads: usize) -> [&[Four]; ROWS] {
     for row in &mut x {
