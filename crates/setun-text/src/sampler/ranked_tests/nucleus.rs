@@ -33,6 +33,11 @@ proptest! {
             prop_assert!(!is_listed || sum(place) >= limit, "place {}, {} of {}", place, sum(place), limit);
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// A mask of many tokens, which is known when logits are requested or not before the choice.
     #[test]
     fn draws_under_a_mask_are_the_same(
