@@ -162,15 +162,18 @@ fn measure(options: &Options, model: &Path, story: Option<&Story>) -> Result<Vec
         .chain(story.map(|story| &story.gguf))
         .map(|path| path.canonicalize().with_context(|| format!("no model at {}", path.display())))
         .collect();
-    let request = json!({
+    let mut request = json!({
         "model": model,
         "peers": peers?,
         "threads": options.threads,
         "prompt": options.prompt,
         "generate": options.generate,
         "repeat": options.repeat,
-        "text": story.map(|_| rivals::PROMPT),
     });
+    // Absent for models that have no tokenizer.
+    if story.is_some() {
+        request["text"] = rivals::PROMPT.into();
+    }
     let mut command = bench("bench.mjs")?;
     let reported = output(command.arg(request.to_string()).stderr(Stdio::inherit()))?;
     serde_json::from_str(&reported).context("bench.mjs reports no results")

@@ -16,7 +16,9 @@ use crate::dtype::Dtype;
 use setun_ops::{
     TernaryMatrix,
     aligned::Aligned,
-    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, ZERO_WEIGHTS, row_bytes},
+    ternary::{
+        BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, ZERO_WEIGHTS, first_three, row_bytes, threes,
+    },
 };
 
 use crate::{
@@ -79,10 +81,12 @@ fn transpose_run(bytes: &[u8], columns: usize, quarters: [&mut [u8]; FIELDS]) {
     let mut quarters = quarters.map(|quarter| quarter.chunks_exact_mut(row_bytes));
     for row in bytes.chunks_exact(columns.max(1)) {
         let mut quarters = quarters.each_mut().map(|rows| rows.next().unwrap_or_default());
-        for (block, columns) in row.chunks(BLOCK_COLUMNS).enumerate() {
-            let mut padded = [ZERO_WEIGHTS; BLOCK_COLUMNS];
-            padded[..columns.len()].copy_from_slice(columns);
-            let transposed = transpose_block(&padded);
+        let (blocks, rest) = row.as_chunks();
+        let mut padded = [ZERO_WEIGHTS; BLOCK_COLUMNS];
+        padded[..rest.len()].copy_from_slice(rest);
+        let last = (!rest.is_empty()).then_some(&padded);
+        for (block, columns) in blocks.iter().chain(last).enumerate() {
+            let transposed = transpose_block(columns);
             for (row, block_of_row) in quarters.iter_mut().zip(transposed.chunks_exact(BLOCK_BYTES))
             {
                 row[block * BLOCK_BYTES..][..BLOCK_BYTES].copy_from_slice(block_of_row);
@@ -146,13 +150,8 @@ fn check_codes(
     quarter: usize,
     columns: usize,
 ) -> Result<(), CheckpointError> {
-    let threes = |byte: u8| byte & byte >> 1 & ZERO_WEIGHTS;
     for (r, row) in bytes.chunks_exact(columns.max(1)).enumerate() {
-        // Without an early end the scan runs in vectors.
-        if row.iter().fold(0, |seen, &byte| seen | threes(byte)) == 0 {
-            continue;
-        }
-        if let Some(column) = row.iter().position(|&byte| threes(byte) != 0) {
+        if let Some(column) = first_three(row) {
             let field = threes(row[column]).trailing_zeros() as usize / 2;
             return Err(tensor.info.not_ternary(field * quarter + r, column));
         }

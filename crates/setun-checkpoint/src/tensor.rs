@@ -8,6 +8,7 @@ use half::{bf16, f16};
 use setun_ops::{
     OpsError,
     aligned::{Aligned, NoMemory},
+    numeric::not_all_finite,
 };
 
 use crate::{
@@ -181,10 +182,17 @@ impl Tensor {
 /// If the tensor has no floats, or one is not a finite number.
 pub fn check_finite(tensor: &Tensor) -> Result<(), CheckpointError> {
     let bad = match &tensor.data {
-        TensorData::F32(values) => first_bad(values, f32::is_finite, |x| x),
-        TensorData::F16(values) => first_bad(values, f16::is_finite, f16::to_f32),
-        TensorData::Bf16(values) => first_bad(values, bf16::is_finite, bf16::to_f32),
+        TensorData::F32(values) if not_all_finite(values, 0x7f80_0000_7f80_0000) => {
+            first_bad(values, f32::is_finite, |x| x)
+        }
+        TensorData::F16(values) if not_all_finite(values, 0x7c00_7c00_7c00_7c00) => {
+            first_bad(values, f16::is_finite, f16::to_f32)
+        }
+        TensorData::Bf16(values) if not_all_finite(values, 0x7f80_7f80_7f80_7f80) => {
+            first_bad(values, bf16::is_finite, bf16::to_f32)
+        }
         TensorData::Bytes(_) => return Err(tensor.info.not_float()),
+        _ => None,
     };
     match bad {
         None => Ok(()),
@@ -199,13 +207,7 @@ fn first_bad<T: Copy>(
     is_finite: impl Fn(T) -> bool,
     widen: impl Fn(T) -> f32,
 ) -> Option<(usize, f32)> {
-    // Without an early end the scan of a large table runs in vectors.
-    const CHUNK: usize = 4096;
-    let bad = values
-        .chunks(CHUNK)
-        .position(|chunk| chunk.iter().fold(false, |bad, &value| bad | !is_finite(value)))?;
-    let within = values[bad * CHUNK..].iter().position(|&value| !is_finite(value))?;
-    let index = bad * CHUNK + within;
+    let index = values.iter().position(|&value| !is_finite(value))?;
     Some((index, widen(values[index])))
 }
 

@@ -20,8 +20,8 @@
 mod packing;
 
 pub use packing::{
-    BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, ZERO_WEIGHTS, code_at, pack_row, padded_columns,
-    row_bytes,
+    BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, ZERO_WEIGHTS, code_at, first_three, pack_row,
+    padded_columns, row_bytes, threes,
 };
 
 use crate::{
@@ -217,13 +217,8 @@ impl TernaryMatrix {
 
     fn check_codes(&self) -> Result<(), OpsError> {
         let full = self.columns / BLOCK_COLUMNS * BLOCK_BYTES;
-        // A code is 3 where both of its bits are set.
-        let threes = |byte: &u8| byte & (byte >> 1) & ZERO_WEIGHTS;
         for (row, bytes) in self.codes.chunks_exact(row_bytes(self.columns)).enumerate() {
-            // Without an early end the scan runs in vectors.
-            if bytes.iter().fold(0, |seen, byte| seen | threes(byte)) != 0
-                && let Some(byte) = bytes.iter().position(|byte| threes(byte) != 0)
-            {
+            if let Some(byte) = first_three(bytes) {
                 return Err(OpsError::Code { row, byte });
             }
             let padding = self.columns..(bytes.len() * 4);

@@ -36,6 +36,29 @@ pub fn code_at(row: &[u8], column: usize) -> u8 {
     byte >> (2 * (within / PLANE_COLUMNS)) & 0b11
 }
 
+/// The codes of a byte that are 3, which is none: their lower bits.
+#[must_use]
+pub const fn threes(byte: u8) -> u8 {
+    byte & byte >> 1 & ZERO_WEIGHTS
+}
+
+/// The first byte that has a code 3.
+#[must_use]
+pub fn first_three(bytes: &[u8]) -> Option<usize> {
+    const WORD: usize = size_of::<u64>();
+    const LOW_BITS: u64 = u64::from_ne_bytes([ZERO_WEIGHTS; WORD]);
+    let (words, rest) = bytes.as_chunks::<WORD>();
+    // Without an early end the scan runs in vectors, and in words where there are none.
+    let seen = words.iter().fold(0, |seen, word| {
+        let word = u64::from_ne_bytes(*word);
+        seen | word & word >> 1 & LOW_BITS
+    });
+    if seen == 0 && rest.iter().all(|&byte| threes(byte) == 0) {
+        return None;
+    }
+    bytes.iter().position(|&byte| threes(byte) != 0)
+}
+
 /// Packs one row of codes 0..=2 into `packed`, and pads it.
 ///
 /// # Panics
@@ -57,6 +80,21 @@ pub fn pack_row(codes: &[u8], packed: &mut [u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_code_of_3_is_found_wherever_it_is() {
+        for len in [0_usize, 1, 7, 8, 9, 32, 61] {
+            let clean: Vec<u8> =
+                (0..len).map(|index| [0b10_01_00_10, 0b01_10_10_01][index % 2]).collect();
+            assert_eq!(first_three(&clean), None);
+            for place in 0..len * 4 {
+                let mut bytes = clean.clone();
+                bytes[place / 4] |= 0b11 << (2 * (place % 4));
+                assert_eq!(first_three(&bytes), Some(place / 4));
+                assert_eq!(threes(bytes[place / 4]), 1 << (2 * (place % 4)));
+            }
+        }
+    }
 
     #[test]
     fn a_block_has_four_planes() {
