@@ -81,6 +81,15 @@ impl<B: Backend> Backend for Hooked<B> {
         self.backend.run(step, cache, inputs)
     }
 
+    async fn finish(
+        &mut self,
+        step: &mut B::Prepared,
+        cache: &mut B::Cache,
+        inputs: &BatchInputs,
+    ) -> Result<(), OpsError> {
+        self.backend.finish(step, cache, inputs).await
+    }
+
     fn takes_noise(&self) -> bool {
         self.backend.takes_noise()
     }

@@ -56,7 +56,8 @@ impl<D: TernaryDot> Walk<'_, D> {
             for (group, (out, requests)) in groups.enumerate() {
                 let (first, rows, vocab) = (group * GROUP, requests.len(), table.rows());
                 let logits = &mut scratch.0[..rows * vocab];
-                self.logits(table, buffers.floats(x), first..first + rows, logits);
+                let grid = Grid::new(&mut *logits, vocab);
+                self.logits(table, buffers.floats(x), first..first + rows, grid);
                 let parts = (
                     Grid::new(&mut out[..rows], 1).tiles(1, 1),
                     Grid::new(logits, vocab).tiles(1, vocab),

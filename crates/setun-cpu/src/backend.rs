@@ -15,13 +15,14 @@ use setun_ops::{
 use crate::{
     argmax::ArgmaxScratch,
     attention::SpanScratch,
-    dispatch::{Resources, run_plan},
+    dispatch::{Resources, run_ops},
     error::CpuError,
     float_mode,
     isa::{Isa, with_token},
     level::Level,
     member_sums::MemberSums,
     scratch::{Scratch, ScratchSize},
+    shards::{ShardLink, Shards},
     step::{CpuStep, CpuWeight, Times},
     team::{self, Team},
     ternary_columns::TernaryColumns,
@@ -54,6 +55,7 @@ pub struct CpuBackend {
     top_logits: TopLogitsScratch,
     argmax: ArgmaxScratch,
     spans: SpanScratch,
+    pub(crate) shards: Option<Shards>,
 }
 
 impl CpuBackend {
@@ -84,7 +86,15 @@ impl CpuBackend {
             top_logits: TopLogitsScratch::default(),
             argmax: ArgmaxScratch::default(),
             spans: SpanScratch::default(),
+            shards: None,
         })
+    }
+
+    /// Shares the weights that are uploaded from now on with workers: see [`ShardLink`].
+    #[must_use]
+    pub fn with_workers(self, link: Box<dyn ShardLink>) -> Self {
+        let shards = (link.workers() > 0).then(|| Shards::new(link));
+        Self { shards, ..self }
     }
 
     /// The level in use.
@@ -97,6 +107,33 @@ impl CpuBackend {
     #[must_use]
     pub fn threads(&self) -> usize {
         self.team.threads()
+    }
+
+    /// Runs some operations of a step whose inputs are checked.
+    pub(crate) fn run_ops(
+        &mut self,
+        step: &mut CpuStep,
+        cache: &mut HostCache,
+        inputs: &BatchInputs,
+        ops: Range<usize>,
+    ) {
+        let (isa, scratch, sums) = (self.isa, self.scratch.as_slice(), self.sums.as_slice());
+        let (top_logits, argmax, spans) = (&mut self.top_logits, &mut self.argmax, &mut self.spans);
+        self.team.step(|crew| {
+            let resources = Resources {
+                step,
+                cache,
+                inputs,
+                crew,
+                scratch,
+                sums,
+                top_logits,
+                argmax,
+                spans,
+                ops,
+            };
+            with_token!(isa, token => run_ops(token, resources));
+        });
     }
 
     fn each_scratch(
@@ -127,7 +164,17 @@ impl Backend for CpuBackend {
     type Cache = HostCache;
 
     fn upload(&mut self, weight: WeightData, usage: Usage) -> Result<CpuWeight, OpsError> {
-        Ok(match weight {
+        let shared = match &mut self.shards {
+            Some(shards) => shards.upload(&weight, usage)?,
+            None => None,
+        };
+        let weight = match (weight, shared) {
+            (WeightData::Ternary(matrix), Some(shared)) => {
+                WeightData::Ternary(matrix.shard(0..shared.own)?)
+            }
+            (weight, _) => weight,
+        };
+        let kept = match weight {
             WeightData::Ternary(matrix)
                 if usage == Usage::SparseInput && TernaryColumns::can_hold(&matrix) =>
             {
@@ -139,7 +186,8 @@ impl Backend for CpuBackend {
                 }
                 CpuWeight::plain(weight)
             }
-        })
+        };
+        Ok(kept.shared(shared))
     }
 
     fn bytes_beside(&self, weight: &CpuWeight) -> usize {
@@ -147,7 +195,10 @@ impl Backend for CpuBackend {
     }
 
     fn prepare(&mut self, plan: &Plan, weights: &[CpuWeight]) -> Result<CpuStep, OpsError> {
-        let step = CpuStep::new(plan, weights)?;
+        let mut step = CpuStep::new(plan, weights)?;
+        if let Some(shards) = &mut self.shards {
+            step.sharded = shards.prepare(plan, &step.weights)?;
+        }
         let size = ScratchSize::of(plan, &step.weights);
         self.each_scratch(|scratch| scratch.grow(size))?;
         for sums in &mut self.sums {
@@ -196,19 +247,25 @@ impl Backend for CpuBackend {
             return Err(OpsError::FloatMode);
         }
         self.grow_scores(&step.plan, inputs)?;
-        let (isa, scratch, sums) = (self.isa, self.scratch.as_slice(), self.sums.as_slice());
-        let (top_logits, argmax, spans) = (&mut self.top_logits, &mut self.argmax, &mut self.spans);
-        self.team.step(|crew| {
-            let resources =
-                Resources { step, cache, inputs, crew, scratch, sums, top_logits, argmax, spans };
-            with_token!(isa, token => run_plan(token, resources));
-        });
+        if step.sharded.is_none() {
+            let ops = 0..step.plan.ops().len();
+            self.run_ops(step, cache, inputs, ops);
+        }
         Ok(())
+    }
+
+    async fn finish(
+        &mut self,
+        step: &mut CpuStep,
+        cache: &mut HostCache,
+        inputs: &BatchInputs,
+    ) -> Result<(), OpsError> {
+        self.run_sharded(step, cache, inputs).await
     }
 
     /// Nothing is timed in WebAssembly, which has no clock without its host.
     fn time(&mut self, step: &mut CpuStep, is_timed: bool) -> bool {
-        let is_timed = is_timed && !cfg!(target_family = "wasm");
+        let is_timed = is_timed && !cfg!(target_family = "wasm") && step.sharded.is_none();
         let times = || Times::new(&step.plan);
         step.times = is_timed.then(times);
         is_timed

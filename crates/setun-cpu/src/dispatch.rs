@@ -1,6 +1,7 @@
 //! Dispatch of a plan's operations, one after another, by the leader of the team.
 
 use std::{
+    ops::Range,
     sync::{Mutex, RwLock, atomic::Ordering},
     time::Instant,
 };
@@ -30,16 +31,18 @@ pub(crate) struct Resources<'a> {
     pub(crate) top_logits: &'a mut TopLogitsScratch,
     pub(crate) argmax: &'a mut ArgmaxScratch,
     pub(crate) spans: &'a mut SpanScratch,
+    /// Which operations run.
+    pub(crate) ops: Range<usize>,
 }
 
-/// Runs all ops of a plan.
-pub(crate) fn run_plan<D: ScreenDot>(isa: D, resources: Resources<'_>) {
-    let Resources { step, cache, inputs, crew, scratch, sums, top_logits, argmax, spans } =
+/// Runs operations of a plan.
+pub(crate) fn run_ops<D: ScreenDot>(isa: D, resources: Resources<'_>) {
+    let Resources { step, cache, inputs, crew, scratch, sums, top_logits, argmax, spans, ops } =
         resources;
-    let CpuStep { plan, weights, buffers, times } = step;
+    let CpuStep { plan, weights, buffers, times, .. } = step;
     let counts = times.is_some().then(Counts::default);
     let walk = Walk { isa, plan, weights, inputs, crew, scratch, sums, counts };
-    for (index, op) in plan.ops().iter().enumerate() {
+    for (index, op) in ops.clone().zip(&plan.ops()[ops]) {
         let begun = times.is_some().then(Instant::now);
         match op {
             Op::Embed { table, out } => walk.embed(buffers, *table, *out),

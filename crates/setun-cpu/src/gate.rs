@@ -40,7 +40,9 @@ impl<D: TernaryDot> Walk<'_, D> {
             let (gate, up) = (self.linear(buffers, gate), self.linear(buffers, up));
             let run = self.run_of_outputs(gate.matrix).next_multiple_of(LANES).min(RUN);
             let width = out.width;
-            let out = Grid::new(&mut out.values[..rows * width], width).tiles(rows.max(1), run);
+            let out = Grid::new(&mut out.values[..rows * width], width)
+                .columns(0..gate.matrix.rows())
+                .tiles(rows.max(1), run);
             self.each(out, |_, _, mut tile| {
                 let columns = tile.columns();
                 let mut opened = [false; RUN];

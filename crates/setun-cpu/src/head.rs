@@ -28,9 +28,11 @@ const TILE_TOKENS: usize = 4;
 
 impl<D: TernaryDot> Walk<'_, D> {
     pub(crate) fn head(&self, buffers: &mut Buffers, x: BufferId, table: WeightId, out: BufferId) {
-        let (rows, table) = (self.rows(out), self.weights.dense(table));
+        let (rows, table) = (self.rows(out), self.weights.head(table));
         buffers.write_floats(out, |buffers, out| {
-            self.logits(table, buffers.floats(x), 0..rows, &mut out.values[..rows * out.width]);
+            let width = out.width;
+            let out = Grid::new(&mut out.values[..rows * width], width);
+            self.logits(&table, buffers.floats(x), 0..rows, out.columns(0..table.rows()));
         });
     }
 
@@ -40,11 +42,11 @@ impl<D: TernaryDot> Walk<'_, D> {
         table: &DenseMatrix,
         x: &Floats,
         rows: Range<usize>,
-        out: &mut [f32],
+        out: Grid<'_, f32>,
     ) {
         let simd = self.isa.lanes();
         let x = Rows { x, first: rows.start };
-        let out = Grid::new(out, table.rows()).tiles(rows.len().max(1), RUN);
+        let out = out.tiles(rows.len().max(1), RUN);
         self.each(out, |scratch, _, mut tile| match table.values() {
             DenseValues::F32(values) => logits(simd, x, values, None, &mut tile),
             DenseValues::F16(values) => logits(simd, x, values, None, &mut tile),

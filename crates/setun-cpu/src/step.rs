@@ -19,7 +19,12 @@ use setun_ops::{
 };
 
 use crate::{
-    isa::Isa, memory::zeroed, screen::Screen, team::Crew, ternary_columns::TernaryColumns,
+    isa::Isa,
+    memory::zeroed,
+    screen::Screen,
+    shards::{ShardedStep, SharedWeight},
+    team::Crew,
+    ternary_columns::TernaryColumns,
 };
 
 /// A plan with its weights and buffers, made by [`CpuBackend`](crate::CpuBackend).
@@ -29,6 +34,8 @@ pub struct CpuStep {
     pub(crate) weights: Weights,
     pub(crate) buffers: Buffers,
     pub(crate) times: Option<Times>,
+    /// Where workers have some of the weights.
+    pub(crate) sharded: Option<Arc<ShardedStep>>,
 }
 
 /// What the last run of a step took, where it is timed.
@@ -78,7 +85,7 @@ impl CpuStep {
             })
         });
         let buffers = Buffers(buffers.collect::<Result<_, OpsError>>()?);
-        Ok(Self { plan: plan.clone(), weights, buffers, times: None })
+        Ok(Self { plan: plan.clone(), weights, buffers, times: None, sharded: None })
     }
 
     /// Matrices that are kept by columns.
@@ -130,7 +137,10 @@ impl CpuStep {
 /// A weight in the form in which it is kept, with its screen once a plan has requested one.
 /// Clones share both.
 #[derive(Clone, Debug)]
-pub struct CpuWeight(Arc<WeightStorage>);
+pub struct CpuWeight {
+    storage: Arc<WeightStorage>,
+    shared: Option<SharedWeight>,
+}
 
 #[derive(Debug)]
 enum WeightStorage {
@@ -144,23 +154,35 @@ enum WeightStorage {
 
 impl CpuWeight {
     pub(crate) fn plain(data: WeightData) -> Self {
-        Self(Arc::new(WeightStorage::Plain { data, screen: OnceLock::new() }))
+        WeightStorage::Plain { data, screen: OnceLock::new() }.into()
+    }
+
+    /// The same, of which workers have rows.
+    pub(crate) fn shared(self, shared: Option<SharedWeight>) -> Self {
+        Self { shared, ..self }
     }
 
     pub(crate) fn columns(matrix: TernaryColumns) -> Self {
-        Self(Arc::new(WeightStorage::Columns(matrix)))
+        WeightStorage::Columns(matrix).into()
     }
 
+    /// Of all rows.
     fn spec(&self) -> WeightSpec {
-        match &*self.0 {
+        let own = match &*self.storage {
             WeightStorage::Plain { data, .. } => data.spec(),
             WeightStorage::Columns(matrix) => matrix.spec(),
+        };
+        match (own, self.shared) {
+            (WeightSpec::Ternary { columns, grouped, .. }, Some(SharedWeight { rows, .. })) => {
+                WeightSpec::Ternary { rows, columns, grouped }
+            }
+            _ => own,
         }
     }
 
     /// Bytes of the screen, where there is one.
     pub(crate) fn screen_bytes(&self) -> usize {
-        match &*self.0 {
+        match &*self.storage {
             WeightStorage::Plain { screen, .. } => {
                 screen.get().map_or(0, |screen| screen.as_ref().map_or(0, Screen::bytes))
             }
@@ -168,11 +190,22 @@ impl CpuWeight {
         }
     }
 
+    /// The rows whose logits are computed here, in the same memory.
+    fn own_rows(&self, table: &DenseMatrix) -> DenseMatrix {
+        table.first_rows(self.shared.map_or(table.rows(), |shared| shared.own))
+    }
+
     /// Makes the screen of a table, if there is none yet and it can have one.
     pub(crate) fn make_screen(&self, isa: Isa, crew: &Crew<'_>) {
-        if let WeightStorage::Plain { data: WeightData::Dense(table), screen } = &*self.0 {
-            screen.get_or_init(|| Screen::new(table, isa, crew));
+        if let WeightStorage::Plain { data: WeightData::Dense(table), screen } = &*self.storage {
+            screen.get_or_init(|| Screen::new(&self.own_rows(table), isa, crew));
         }
+    }
+}
+
+impl From<WeightStorage> for CpuWeight {
+    fn from(storage: WeightStorage) -> Self {
+        Self { storage: Arc::new(storage), shared: None }
     }
 }
 
@@ -182,7 +215,17 @@ pub(crate) struct Weights(Vec<CpuWeight>);
 
 impl Weights {
     fn storage(&self, id: WeightId) -> &WeightStorage {
-        &self.0[id.0 as usize].0
+        &self.0[id.0 as usize].storage
+    }
+
+    /// Of a weight that workers have, or have other rows of.
+    pub(crate) fn shared(&self, id: WeightId) -> Option<SharedWeight> {
+        self.0[id.0 as usize].shared
+    }
+
+    /// A table as far as its logits are computed here.
+    pub(crate) fn head(&self, id: WeightId) -> DenseMatrix {
+        self.0[id.0 as usize].own_rows(self.dense(id))
     }
 
     /// A gate opens rows, so its matrices must be kept by rows.

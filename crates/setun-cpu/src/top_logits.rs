@@ -74,7 +74,7 @@ impl TopLogitsScratch {
         wanted: usize,
         capacity: usize,
     ) -> Result<(), OpsError> {
-        let vocab = weights.dense(table).rows();
+        let vocab = weights.head(table).rows();
         self.candidates.clear();
         let bytes = wanted * size_of::<Option<u32>>();
         let reserved = self.candidates.try_reserve_exact(wanted);
@@ -107,7 +107,7 @@ impl<D: ScreenDot> Walk<'_, D> {
         table: WeightId,
         out: BufferId,
     ) {
-        let (screen, table) = (self.weights.screen(table), self.weights.dense(table));
+        let (screen, table) = (self.weights.screen(table), &self.weights.head(table));
         buffers.write_ranked(out, |buffers, out| {
             let (x, capacity) = (buffers.floats(x), out.width);
             let groups =
@@ -257,7 +257,7 @@ impl<D: ScreenDot> Walk<'_, D> {
             if run > 0 {
                 let rows = work.first + row..work.first + row + run;
                 let out = &mut scratch.upper[row * vocab..(row + run) * vocab];
-                self.logits(work.table, work.x, rows, out);
+                self.logits(work.table, work.x, rows, Grid::new(out, vocab));
             }
             row += run + 1;
         }

@@ -135,6 +135,18 @@ impl<B: Backend> Stage<B> {
         Ok(key)
     }
 
+    /// Ends the step that was queued last.
+    pub(crate) async fn finish(
+        &mut self,
+        key: Key,
+        inputs: &BatchInputs,
+    ) -> Result<(), ModelError> {
+        if let Some(step) = self.steps.get_mut(&key) {
+            self.backend.finish(&mut step.prepared, &mut self.cache, inputs).await?;
+        }
+        Ok(())
+    }
+
     /// What the last step gave in this many rows.
     pub(crate) async fn read(
         &mut self,

@@ -101,6 +101,7 @@ impl<B: Backend> Transformer<B> {
         inputs.argmax.clear();
         let Stage { backend, cache, .. } = &mut self.stage;
         backend.run(&mut prepared, cache, inputs)?;
+        backend.finish(&mut prepared, cache, inputs).await?;
         let mut results = vec![];
         for &(buffer, rows) in reads {
             let spec = plan.buffer(buffer);
@@ -146,6 +147,7 @@ impl<B: Backend> Transformer<B> {
             _ => bytemuck::cast_slice_mut(outputs.logits_mut(wanted, vocab_size)?),
         };
         let step = self.stage.run(inputs, head, &[], 1)?;
+        self.stage.finish(step, inputs).await?;
         self.stage.read(step, wanted, out).await
     }
 }

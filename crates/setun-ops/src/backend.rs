@@ -66,6 +66,21 @@ pub trait Backend {
         inputs: &BatchInputs,
     ) -> Result<(), OpsError>;
 
+    /// Ends the step that was queued last, where it needs more than the device: the shards of other
+    /// workers. Awaited after each [`run`](Self::run), before the buffers are read.
+    ///
+    /// # Errors
+    ///
+    /// If a worker went away. The contents of the cache at the step's positions are then undefined.
+    fn finish(
+        &mut self,
+        _step: &mut Self::Prepared,
+        _cache: &mut Self::Cache,
+        _inputs: &BatchInputs,
+    ) -> impl Future<Output = Result<(), OpsError>> {
+        async { Ok(()) }
+    }
+
     /// Most steps that [`run_multi_step`](Self::run_multi_step) takes; 0 where greedy tokens are
     /// better chosen on the host, from logits.
     fn max_multi_steps(&self) -> usize {

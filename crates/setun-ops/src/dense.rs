@@ -1,5 +1,7 @@
 //! Dense tables of any element type: embeddings and heads.
 
+use std::sync::Arc;
+
 use half::{bf16, f16};
 
 use crate::{
@@ -13,7 +15,7 @@ use crate::{
 pub struct DenseMatrix {
     rows: usize,
     columns: usize,
-    values: DenseValues,
+    values: Arc<DenseValues>, // of these rows or more
 }
 
 /// The elements of a [`DenseMatrix`], row by row.
@@ -72,7 +74,7 @@ impl DenseMatrix {
         if found != expected {
             return Err(OpsError::Length { what: "elements of a dense matrix", expected, found });
         }
-        Ok(Self { rows, columns, values })
+        Ok(Self { rows, columns, values: Arc::new(values) })
     }
 
     /// The int8-row form of a table: per row `a = max(absmax, 1e-5)`, codes
@@ -102,6 +104,17 @@ impl DenseMatrix {
         Self::new(self.rows, self.columns, DenseValues::Int8Rows { codes, scales })
     }
 
+    /// The first rows, in the same memory.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer.
+    #[must_use]
+    pub fn first_rows(&self, rows: usize) -> Self {
+        assert!(rows <= self.rows, "{rows} rows of {}", self.rows);
+        Self { rows, columns: self.columns, values: Arc::clone(&self.values) }
+    }
+
     /// Rows.
     #[must_use]
     pub fn rows(&self) -> usize {
@@ -114,7 +127,7 @@ impl DenseMatrix {
         self.columns
     }
 
-    /// The stored elements.
+    /// The stored elements; those of [`first_rows`](Self::first_rows) are followed by others.
     #[must_use]
     pub fn values(&self) -> &DenseValues {
         &self.values
@@ -123,11 +136,11 @@ impl DenseMatrix {
     /// Bytes of the stored elements, scales included.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        match &self.values {
-            DenseValues::F32(values) => size_of_val(&**values),
-            DenseValues::F16(values) => size_of_val(&**values),
-            DenseValues::Bf16(values) => size_of_val(&**values),
-            DenseValues::Int8Rows { codes, scales } => codes.len() + size_of_val(scales.as_slice()),
+        let elements = self.rows * self.columns;
+        match &*self.values {
+            DenseValues::F32(_) => elements * size_of::<f32>(),
+            DenseValues::F16(_) | DenseValues::Bf16(_) => elements * size_of::<f16>(),
+            DenseValues::Int8Rows { .. } => elements + self.rows * size_of::<f32>(),
             DenseValues::Ternary(matrix) => matrix.bytes(),
         }
     }
@@ -140,7 +153,7 @@ impl DenseMatrix {
     pub fn widen_row(&self, row: usize, out: &mut [f32]) {
         assert_eq!(out.len(), self.columns, "a row of the table");
         let range = row * self.columns..(row + 1) * self.columns;
-        match &self.values {
+        match &*self.values {
             DenseValues::F32(values) => out.copy_from_slice(&values[range]),
             DenseValues::F16(values) => widen(&values[range], out, f16::to_f32),
             DenseValues::Bf16(values) => widen(&values[range], out, bf16::to_f32),

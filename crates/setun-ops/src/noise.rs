@@ -43,6 +43,18 @@ impl Noise {
         Self { key }
     }
 
+    /// What it was made from.
+    #[must_use]
+    pub fn key(self) -> u64 {
+        self.key
+    }
+
+    /// The noise of the tokens from `first` on, counted from there.
+    #[must_use]
+    pub fn starting_at(self, first: u32) -> Self {
+        Self { key: self.key.wrapping_add(u64::from(first).wrapping_mul(GOLDEN)) }
+    }
+
     /// The random bits of a token: output number `token` of a `SplitMix64` with the key as seed.
     #[must_use]
     #[inline]

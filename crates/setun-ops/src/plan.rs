@@ -248,6 +248,13 @@ impl PlanBuilder {
         id
     }
 
+    /// As [`input`](Self::input), for the requested rows.
+    pub fn wanted_input(&mut self, width: usize) -> BufferId {
+        let id = self.buffer(BufferKind::F32, width, RowSet::Wanted);
+        self.plan.inputs.push(id);
+        id
+    }
+
     /// Says that no later op reads the buffer.
     pub fn release(&mut self, buffer: BufferId) {
         let known = (buffer.0 as usize) < self.plan.buffers.len();

@@ -24,6 +24,8 @@ pub use packing::{
     row_bytes,
 };
 
+use std::ops::Range;
+
 use crate::{
     aligned::{Aligned, NoMemory},
     error::OpsError,
@@ -136,6 +138,33 @@ impl TernaryMatrix {
         self.codes.extend_from_slice(&other.codes).map_err(no_memory)?;
         self.rows += lower;
         Ok(self)
+    }
+
+    /// A copy of some rows with their scales.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory for them.
+    ///
+    /// # Panics
+    ///
+    /// If there are no such rows.
+    pub fn shard(&self, rows: Range<usize>) -> Result<Self, OpsError> {
+        let bytes = row_bytes(self.columns);
+        let mut codes = Aligned::new();
+        codes
+            .extend_from_slice(&self.codes[rows.start * bytes..rows.end * bytes])
+            .map_err(|NoMemory { bytes }| OpsError::OutOfMemory { what: "a shard", bytes })?;
+        let scales = match &self.scales {
+            Scales::Tensor(scale) => Scales::Tensor(*scale),
+            Scales::Rows(values) => Scales::Rows(values[rows.clone()].to_vec()),
+            Scales::ColumnGroups { columns, values } => {
+                let groups = self.columns.div_ceil(*columns);
+                let values = values[rows.start * groups..rows.end * groups].to_vec();
+                Scales::ColumnGroups { columns: *columns, values }
+            }
+        };
+        Ok(Self { rows: rows.len(), columns: self.columns, codes, scales })
     }
 
     /// Output rows.

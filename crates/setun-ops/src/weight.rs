@@ -164,6 +164,8 @@ pub enum Usage {
     /// A ternary matrix of [`Op::TernaryMatmul`](crate::Op::TernaryMatmul) most of whose
     /// activations are zero, as those are that pass a gate.
     SparseInput,
+    /// The table of the head, and perhaps of the embedding too.
+    Head,
 }
 
 /// The value of a weight, in host memory, on its way into a backend.

@@ -6,7 +6,7 @@ use crate::{
     to_u32,
 };
 use setun_ops::{
-    DenseMatrix, Op, WeightData,
+    DenseMatrix, Op,
     argmax::ArgmaxRequest,
     dense::DenseValues,
     op::ArgmaxCapacity,
@@ -23,7 +23,7 @@ pub(crate) fn argmax(random: &mut Random) -> Case {
     let x = draft.embedded(random, width);
     let x = draft.wanted(random, x, width);
     let table = table(random, vocab, width);
-    let table = draft.weight(WeightData::Dense(table));
+    let table = draft.head(table);
     let room = ArgmaxCapacity { touched: random.below(40), biases: random.below(6) };
     let out = draft.buffer(BufferKind::Tokens, 1, RowSet::Wanted);
     draft.push(Op::Argmax { x, table, room, out });

@@ -10,7 +10,7 @@ use crate::{
     top_logits::requests,
 };
 use setun_ops::{
-    Op, WeightData,
+    Op,
     op::ArgmaxCapacity,
     op::{Activation, BufferId},
     plan::{BufferKind, RowSet},
@@ -56,7 +56,7 @@ pub(crate) fn model(random: &mut Random) -> Case {
     }
     let normed = draft.wanted(random, x, hidden);
     let head = random.dense(VOCAB, hidden);
-    let table = draft.weight(WeightData::Dense(head));
+    let table = draft.head(head);
     let out = draft.buffer(BufferKind::F32, VOCAB, RowSet::Wanted);
     draft.push(Op::Head { x: normed, table, out });
     let capacity = random.between(1, VOCAB);

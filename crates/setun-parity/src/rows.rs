@@ -33,6 +33,13 @@ impl Draft {
         WeightId(crate::to_u32(self.weights.len() - 1))
     }
 
+    /// A table that logits are computed from.
+    pub(crate) fn head(&mut self, table: DenseMatrix) -> WeightId {
+        let id = self.weight(WeightData::Dense(table));
+        self.usages[id.0 as usize] = Usage::Head;
+        id
+    }
+
     /// Says of some matrices that their activations are mostly zero, whether it is so or not.
     pub(crate) fn maybe_sparse(&mut self, random: &mut Random, weight: WeightId) {
         if random.chance(0.6) {
@@ -159,7 +166,7 @@ pub(crate) fn head(random: &mut Random) -> Case {
     let x = draft.embedded(random, width);
     let wanted = draft.wanted(random, x, width);
     let table = random.dense(vocab, width);
-    let table = draft.weight(WeightData::Dense(table));
+    let table = draft.head(table);
     for (x, rows) in [(x, RowSet::Batch), (wanted, RowSet::Wanted)] {
         let out = draft.buffer(BufferKind::F32, vocab, rows);
         draft.push(Op::Head { x, table, out });

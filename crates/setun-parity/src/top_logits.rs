@@ -8,7 +8,7 @@ use crate::{
     to_u32,
 };
 use setun_ops::{
-    DenseMatrix, Op, WeightData,
+    DenseMatrix, Op,
     cache::round_f16,
     dense::DenseValues,
     noise::Noise,
@@ -59,7 +59,7 @@ fn ranked(
         draft.embedded_from(DenseMatrix::new(12, width, values).expect("sizes agree"))
     };
     let x = draft.wanted(random, x, width);
-    let table = draft.weight(WeightData::Dense(table(random, vocab, width)));
+    let table = draft.head(table(random, vocab, width));
     let capacity = random.between(1, 80);
     let out = draft.buffer(BufferKind::Ranked, capacity, RowSet::Wanted);
     draft.push(Op::TopLogits { x, table, out });

@@ -23,6 +23,7 @@ impl<D: TernaryDot> Walk<'_, D> {
             let (gate, up) = (self.linear(buffers, gate), self.linear(buffers, up));
             let width = out.width;
             let out = Grid::new(&mut out.values[..rows * width], width)
+                .columns(0..gate.matrix.rows())
                 .tiles(self.rows_of_panels(rows, gate.matrix), PANEL_OUTPUTS);
             self.each(out, |scratch, _, mut tile| {
                 let (panel, outputs, rows) = (&mut scratch.panel, tile.columns(), tile.rows());

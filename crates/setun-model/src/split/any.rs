@@ -149,12 +149,14 @@ impl<B: Backend> Stage<B> {
         let rows = piece.inputs.rows();
         if !self.part.has_head() {
             let step = self.run(&piece.inputs, HeadOutput::Hidden, &piece.hidden, 1)?;
+            self.finish(step, &piece.inputs).await?;
             piece.hidden.resize(rows * self.config.hidden_size, 0.0);
             return self.read(step, rows, bytemuck::cast_slice_mut(&mut piece.hidden)).await;
         }
         piece.inputs.wanted.append(&mut piece.wanted);
         piece.inputs.top_logits.append(&mut piece.top_logits);
         let step = self.run(&piece.inputs, piece.head, &piece.hidden, 1)?;
+        self.finish(step, &piece.inputs).await?;
         let wanted = piece.inputs.wanted.len();
         let out: &mut [u8] = if let HeadOutput::TopLogits { capacity } = piece.head {
             piece.ranked.resize(wanted * capacity, Ranked::PADDING);

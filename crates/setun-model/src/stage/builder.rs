@@ -57,6 +57,7 @@ impl<B: Backend> StageBuilder<B> {
                 usages[layer.down.weight.0 as usize] = Usage::SparseInput;
             }
         }
+        usages[layout.layout.head.0 as usize] = Usage::Head;
         let (weights, weight_bytes) = (vec![None; count], vec![0; count]);
         Ok(Self { backend, config, part, layout, options, usages, weights, weight_bytes })
     }

@@ -28,6 +28,7 @@ impl<B: Backend> Transformer<B> {
         let room = ArgmaxCapacity { touched: room(touched), biases };
         let inputs = &self.inputs.inputs;
         let step = self.stage.run(inputs, HeadOutput::Argmax { room }, &[], steps)?;
+        self.stage.finish(step, inputs).await?;
         tokens.clear();
         tokens.resize(steps * expected, NONE);
         self.stage.read(step, steps * expected, bytemuck::cast_slice_mut(tokens)).await

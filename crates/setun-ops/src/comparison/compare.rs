@@ -87,7 +87,7 @@ impl Case {
         let mut running = Running::start(self, &mut scalar)?;
         let mut steps = vec![];
         for inputs in &self.steps {
-            running.run(inputs)?;
+            running.run(inputs).await?;
             let mut buffers = vec![];
             for (id, ..) in self.plan.each_buffer() {
                 buffers.push(running.buffer(self, id).await?);
@@ -109,7 +109,7 @@ impl Case {
     ) -> Result<(), Disagreement> {
         let mut found = Running::start(self, backend)?;
         for (step, (inputs, expected)) in self.steps.iter().zip(&expected.0).enumerate() {
-            found.run(inputs)?;
+            found.run(inputs).await?;
             for ((id, ..), expected) in self.plan.each_buffer().zip(&expected.buffers) {
                 self.compare_buffer(step, id, expected, &found.buffer(self, id).await?)?;
             }
@@ -165,7 +165,7 @@ impl Case {
         let mut running = Running::start(self, backend)?;
         let mut outputs = vec![];
         for (step, inputs) in self.steps.iter().take(steps).enumerate() {
-            running.run(inputs)?;
+            running.run(inputs).await?;
             for (buffer, spec, _) in self.plan.each_buffer() {
                 let rows = match spec.rows {
                     RowSet::Batch => inputs.rows(),
@@ -230,8 +230,9 @@ impl<'a, B: Backend> Running<'a, B> {
         Ok(Self { backend, step, cache })
     }
 
-    pub(super) fn run(&mut self, inputs: &BatchInputs) -> Result<(), OpsError> {
-        self.backend.run(&mut self.step, &mut self.cache, inputs)
+    pub(super) async fn run(&mut self, inputs: &BatchInputs) -> Result<(), OpsError> {
+        self.backend.run(&mut self.step, &mut self.cache, inputs)?;
+        self.backend.finish(&mut self.step, &mut self.cache, inputs).await
     }
 
     pub(super) async fn buffer(&mut self, case: &Case, id: BufferId) -> Result<Vec<u8>, OpsError> {

@@ -27,7 +27,7 @@ impl Case {
         let mut apart = Running::start(self, backend)?;
         let mut expected = vec![];
         for _ in 0..steps {
-            apart.run(&inputs)?;
+            apart.run(&inputs).await?;
             let chosen = apart.tokens(*out, rows).await?;
             inputs.advance(&chosen);
             expected.extend(chosen);

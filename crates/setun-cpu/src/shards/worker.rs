@@ -1,0 +1,179 @@
+//! A worker: some rows of every matrix, and pieces of steps over them.
+
+use std::collections::BTreeMap;
+
+use setun_ops::{
+    Backend, BatchInputs, CacheSpec, OpsError, Usage, WeightData, WeightId, WeightSpec,
+    host_cache::HostCache, plan::RowSet,
+};
+
+use super::{
+    message::{DONE, FAILED, Message, PREPARE, RUN, WEIGHT},
+    pieces::{BLOCK_POSITIONS, WorkerPiece, WorkerPlan, WorkerWeights, worker_plan},
+    ranked::read_request,
+    weights::weight_of,
+};
+use crate::{
+    backend::{CpuBackend, CpuOptions},
+    error::CpuError,
+    step::{CpuStep, CpuWeight},
+};
+
+/// Computes the outputs of some rows of a model's matrices for a leader: the other end of a
+/// [`ShardLink`](super::ShardLink).
+#[derive(Debug)]
+pub struct ShardWorker {
+    backend: CpuBackend,
+    weights: Held,
+    steps: BTreeMap<u32, (CpuStep, Vec<WorkerPiece>)>,
+    failed: Option<String>, // with nobody asking
+}
+
+/// The weights, and where in their matrices they begin.
+#[derive(Debug, Default)]
+struct Held {
+    weights: Vec<(CpuWeight, WeightSpec, usize)>,
+    vectors: BTreeMap<u32, Vec<f32>>,
+    biases: Vec<Vec<f32>>, // of the plan that is being read
+}
+
+impl ShardWorker {
+    /// # Errors
+    ///
+    /// As [`CpuBackend::new`].
+    pub fn new(options: CpuOptions) -> Result<Self, CpuError> {
+        let backend = CpuBackend::new(options)?;
+        let (weights, steps) = (Held::default(), BTreeMap::new());
+        Ok(Self { backend, weights, steps, failed: None })
+    }
+
+    /// Why it can no longer serve; none while it can.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        self.failed.as_deref()
+    }
+
+    /// Takes a message of the leader, and gives the answer, if one is due. What fails meanwhile
+    /// is the answer to the next request.
+    pub fn handle(&mut self, message: &[u8]) -> Option<Vec<u8>> {
+        let mut message = match Message::new(message) {
+            Ok(message) => message,
+            Err(error) => return Some(answer(0, FAILED, error.to_string().as_bytes())),
+        };
+        if message.kind == RUN {
+            let serial = message.word().unwrap_or_default();
+            let done = match self.failed.take() {
+                None => self.run(&mut message).map_err(|error| error.to_string()),
+                Some(failure) => Err(failure),
+            };
+            return Some(match done {
+                Ok(values) => answer(serial, DONE, &values),
+                Err(failure) => {
+                    let answer = answer(serial, FAILED, failure.as_bytes());
+                    self.failed = Some(failure);
+                    answer
+                }
+            });
+        }
+        if self.failed.is_none() {
+            self.failed = self.take(&mut message).err().map(|error| error.to_string());
+        }
+        None
+    }
+
+    fn take(&mut self, message: &mut Message<'_>) -> Result<(), OpsError> {
+        match message.kind {
+            WEIGHT => self.weights.add(message, &mut self.backend),
+            PREPARE => self.prepare(message),
+            kind => {
+                let (what, found) = ("kind of a message to a worker", kind as usize);
+                Err(OpsError::Inputs { what, expected: RUN as usize, found })
+            }
+        }
+    }
+
+    fn prepare(&mut self, message: &mut Message<'_>) -> Result<(), OpsError> {
+        let (steps, weights) = (&mut self.steps, &mut self.weights);
+        weights.biases.clear();
+        let (id, WorkerPlan { plan, pieces }) =
+            worker_plan(message, weights, |dropped| drop(steps.remove(&dropped)))?;
+        let weights = weights.for_plan(&mut self.backend)?;
+        let step = self.backend.prepare(&plan, &weights)?;
+        steps.insert(id, (step, pieces));
+        Ok(())
+    }
+
+    /// The outputs of a piece.
+    fn run(&mut self, message: &mut Message<'_>) -> Result<Vec<u8>, OpsError> {
+        let (id, index) = (message.word()?, message.size()?);
+        let (rows, wanted) = (message.size()?, message.size()?);
+        let unknown = OpsError::Inputs { what: "piece of a step", expected: 0, found: index };
+        let (step, pieces) = self.steps.get_mut(&id).ok_or(unknown.clone())?;
+        let WorkerPiece { ops, input, out } = *pieces.get(index).ok_or(unknown)?;
+        let mut inputs = BatchInputs { tokens: vec![0; rows], ..<_>::default() };
+        inputs.wanted = vec![0; wanted];
+        while !message.is_empty() {
+            inputs.top_logits.push(read_request(message)?);
+        }
+        let is_wanted = step.plan.buffer(input).rows == RowSet::Wanted;
+        let count = if is_wanted { wanted } else { rows };
+        step.write(input, &(0..count), message.bytes)?;
+        let cache = &mut HostCache::new(CacheSpec::smallest(BLOCK_POSITIONS), 0)?; // unused
+        self.backend.run_ops(step, cache, &inputs, ops.0..ops.1);
+        let spec = step.plan.buffer(out);
+        let mut values = vec![0; count * spec.width * spec.kind.element_bytes()];
+        step.read(out, 0..count, &mut values)?;
+        Ok(values)
+    }
+}
+
+impl Held {
+    fn add(&mut self, message: &mut Message<'_>, backend: &mut CpuBackend) -> Result<(), OpsError> {
+        let (weight, usage, first) = weight_of(message)?;
+        if let WeightData::Vector(values) = &weight {
+            let id = u32::try_from(self.weights.len()).unwrap_or(u32::MAX);
+            self.vectors.insert(id, values.clone());
+        }
+        let spec = weight.spec();
+        self.weights.push((backend.upload(weight, usage)?, spec, first));
+        Ok(())
+    }
+
+    /// The weights, then the biases of the plan that was read last.
+    fn for_plan(&mut self, backend: &mut CpuBackend) -> Result<Vec<CpuWeight>, OpsError> {
+        let mut weights: Vec<_> = self.weights.iter().map(|(weight, ..)| weight.clone()).collect();
+        for bias in self.biases.drain(..) {
+            weights.push(backend.upload(WeightData::Vector(bias), Usage::General)?);
+        }
+        Ok(weights)
+    }
+}
+
+impl WorkerWeights for Held {
+    fn specs(&self) -> Vec<WeightSpec> {
+        let biases = self.biases.iter().map(|bias| WeightSpec::Vector { len: bias.len() });
+        self.weights.iter().map(|(_, spec, _)| *spec).chain(biases).collect()
+    }
+
+    fn bias(&mut self, bias: WeightId, matrix: WeightId) -> Result<WeightId, OpsError> {
+        let missing = || OpsError::Weight {
+            id: bias,
+            expected: "a bias of the rows of a matrix".to_owned(),
+            found: "none".to_owned(),
+        };
+        let (_, spec, first) = self.weights.get(matrix.0 as usize).ok_or_else(missing)?;
+        let WeightSpec::Ternary { rows, .. } = *spec else { return Err(missing()) };
+        let whole = self.vectors.get(&bias.0).ok_or_else(missing)?;
+        let part = whole.get(*first..first + rows).ok_or_else(missing)?;
+        self.biases.push(part.to_vec());
+        let id = self.weights.len() + self.biases.len() - 1;
+        Ok(WeightId(u32::try_from(id).unwrap_or(u32::MAX)))
+    }
+}
+
+fn answer(serial: u32, status: u32, values: &[u8]) -> Vec<u8> {
+    let mut answer = Vec::with_capacity(8 + values.len());
+    answer.extend_from_slice(bytemuck::cast_slice(&[serial, status]));
+    answer.extend_from_slice(values);
+    answer
+}
