@@ -24,6 +24,8 @@ mod processors;
 mod promise;
 mod score;
 mod session;
+#[cfg(not(any(target_feature = "atomics", feature = "webgpu")))]
+mod shards;
 #[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
 mod threads;
 
@@ -33,6 +35,8 @@ pub use files::Files;
 pub use generation::Generation;
 pub use loader::Loader;
 pub use model::Model;
+#[cfg(not(any(target_feature = "atomics", feature = "webgpu")))]
+pub use shards::{ShardWorker, Shards};
 #[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
 pub use threads::{serve_pool, set_pool_workers, thread_start};
 

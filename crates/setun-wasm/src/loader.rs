@@ -1,8 +1,12 @@
 //! `Loader`: reads a model and moves it to its device.
 
-use setun::{Device, DeviceOptions, Engine, GpuApi, ModelHeader, ModelReader, ModelSource, Source};
+use setun::{
+    Device, DeviceOptions, Engine, GpuApi, ModelHeader, ModelReader, ModelSource, Source, Workers,
+};
 use wasm_bindgen::prelude::*;
 
+#[cfg(not(any(target_feature = "atomics", feature = "webgpu")))]
+use crate::shards::{Link, Shards};
 use crate::{
     device_report::DeviceReport,
     error::{bad_option, to_js},
@@ -17,6 +21,7 @@ use crate::{
 pub struct Loader {
     header: ModelHeader,
     reader: Option<ModelReader>,
+    workers: Workers,
 }
 
 #[wasm_bindgen]
@@ -43,10 +48,11 @@ impl Loader {
         let source = ModelSource::new(source, name, Bytes(files));
         if headers_only.unwrap_or(false) {
             let header = ModelHeader::read(source).await.map_err(to_js)?;
-            return Ok(Self { header, reader: None });
+            return Ok(Self { header, reader: None, workers: Workers::default() });
         }
         let reader = ModelReader::new(source).await.map_err(to_js)?;
-        Ok(Self { header: reader.header().clone(), reader: Some(reader) })
+        let header = reader.header().clone();
+        Ok(Self { header, reader: Some(reader), workers: Workers::default() })
     }
 
     /// Bytes of all tensors.
@@ -58,6 +64,20 @@ impl Loader {
     )]
     pub fn total_bytes(&self) -> f64 {
         self.header.total_bytes() as f64
+    }
+
+    /// Whether several workers are faster than one.
+    #[wasm_bindgen(getter, js_name = gainsByWorkers)]
+    #[must_use]
+    pub fn gains_by_workers(&self) -> bool {
+        self.header.gains_by_workers()
+    }
+
+    /// Has workers share the weights with the processor.
+    #[cfg(not(any(target_feature = "atomics", feature = "webgpu")))]
+    #[wasm_bindgen(js_name = shareWith)]
+    pub fn share_with(&mut self, shards: Shards) {
+        self.workers = Workers::new(Box::new(Link(shards)));
     }
 
     /// Memory on a CPU or a GPU: tokens of a whole context, then bytes of the weights, the KV cache
@@ -104,7 +124,8 @@ impl Loader {
     /// If bytes are missing, the backend is unavailable, or the draft has another vocabulary.
     pub async fn finish(self, options: &JsValue, draft: Option<Loader>) -> Result<Model, JsValue> {
         let reader = self.reader.ok_or_else(headers_alone)?;
-        let mut builder = Engine::builder(reader).config(options::parse_config(options)?);
+        let mut builder =
+            Engine::builder(reader).config(options::parse_config(options)?).workers(self.workers);
         if let Some(draft) = draft {
             builder = builder.draft(draft.reader.ok_or_else(headers_alone)?);
         }

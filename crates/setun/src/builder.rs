@@ -18,7 +18,7 @@ use crate::system_memory::SystemMemory;
 use crate::{
     config::{DeviceConfig, EngineConfig, device_options},
     custom_model::CustomModel,
-    device::{CacheType, Device, DeviceOptions},
+    device::{CacheType, Device, DeviceOptions, Workers},
     error::Error,
     load::{EngineSource, ModelInput},
     model::Model,
@@ -38,6 +38,7 @@ pub struct EngineBuilder {
     draft: Option<EngineSource>,
     config: EngineConfig,
     software: bool,
+    workers: Workers,
     monitor: Option<(SharedMonitor, Duration)>,
 }
 
@@ -80,6 +81,7 @@ impl EngineBuilder {
             draft: None,
             config: EngineConfig::default(),
             software: false,
+            workers: Workers::default(),
             monitor: None,
         }
     }
@@ -108,6 +110,14 @@ impl EngineBuilder {
     #[must_use]
     pub fn software(mut self, software: bool) -> Self {
         self.software = software;
+        self
+    }
+
+    /// Who shares the weights with the processor, where threads cannot: each holds some rows of every matrix.
+    /// Default: nobody.
+    #[must_use]
+    pub fn workers(mut self, workers: Workers) -> Self {
+        self.workers = workers;
         self
     }
 
@@ -159,9 +169,9 @@ impl EngineBuilder {
     /// Loads the model, and a draft, onto their devices.
     async fn load(self) -> Result<(EngineParts, EngineOptions), Error> {
         let begun = Instant::now();
-        let Self { source, draft, config, software, monitor } = self;
+        let Self { source, draft, config, software, workers, monitor } = self;
         config.check()?;
-        let device = DeviceOptions { software, ..config.device_options() };
+        let device = DeviceOptions { software, workers, ..config.device_options() };
         let EngineConfig { engine: options, device: config, generation } = config;
         let DeviceConfig { backends, memory_fraction, prefetch_bytes, .. } = config;
         let fallbacks = backends.into_iter().skip(1).collect();

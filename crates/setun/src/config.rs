@@ -104,6 +104,7 @@ impl EngineConfig {
             cache: *cache_type,
             head: *head_type,
             software: false,
+            workers: Workers::default(),
         }
     }
 

@@ -21,6 +21,7 @@ mod opener;
 mod options;
 mod placement;
 mod self_test;
+mod workers;
 
 use std::{fmt, str::FromStr};
 
@@ -38,6 +39,7 @@ pub use {
     estimate::MemoryEstimate,
     opened::LoadedModel,
     options::{CacheType, DeviceOptions},
+    workers::Workers,
 };
 
 use crate::error::Error;

@@ -45,7 +45,7 @@ pub use custom_model::CustomModel;
 #[cfg(all(feature = "gpu", not(target_family = "wasm")))]
 pub use device::gpu_limits;
 pub use device::{
-    CacheType, Device, DeviceInfo, DeviceOptions, LoadedModel, MemoryEstimate, devices,
+    CacheType, Device, DeviceInfo, DeviceOptions, LoadedModel, MemoryEstimate, Workers, devices,
 };
 pub use error::{Error, ErrorCode};
 pub use header::ModelHeader;
@@ -53,7 +53,7 @@ pub use load::ModelInput;
 pub use model::Model;
 pub use reader::ModelReader;
 pub use setun_checkpoint::{self as checkpoint, ReadRequest, Source, Warning};
-pub use setun_cpu::Level;
+pub use setun_cpu::{CpuOptions, Level, Receiving, ShardLink, ShardWorker};
 pub use setun_engine::{
     BackPressure, Beam, BeamGeneration, BeamOptions, BeamText, BeamTexts, CancelHandle,
     ChatCompletion, Classification, Completion, Constraint, ConstraintState, ContextStrategy,

@@ -64,10 +64,11 @@ pub fn open_shared(path: impl AsRef<Path>, options: DeviceOptions) -> Result<Eng
 }
 
 fn start(model: ModelReader, options: DeviceOptions) -> Result<Engine, Error> {
-    let DeviceOptions { device, threads, cache, head, software } = options;
+    let DeviceOptions { device, threads, cache, head, software, workers } = options;
     let mut config = EngineConfig::default();
     config.device.threads = threads;
-    let builder = Engine::builder(model).config(config).device(device).software(software);
+    let builder =
+        Engine::builder(model).config(config).device(device).software(software).workers(workers);
     builder.cache_type(cache).head_type(head).build()
 }
 

@@ -27,7 +27,7 @@ const TERNARY_TABLE: u32 = 6;
 
 /// Columns that share a scale where a matrix has no column groups.
 const TENSOR: usize = 0;
-const ROWS: usize = usize::MAX >> 32;
+const ROWS: usize = u32::MAX as usize;
 
 impl Shards {
     /// Gives workers their rows of a weight, and says what is left for the leader; none of what stays whole

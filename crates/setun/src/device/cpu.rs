@@ -18,8 +18,12 @@ pub(super) fn open(header: &ModelHeader, placement: &Placement) -> Result<Opened
     let Some(level) = placement.options.device.level() else {
         return opened(ScalarBackend, (SCALAR, 1), header, placement);
     };
-    let backend = backend(level, placement.options.threads)?;
-    let threads = backend.threads();
+    let mut backend = backend(level, placement.options.threads)?;
+    let mut threads = backend.threads();
+    if let Some(link) = placement.options.workers.take() {
+        threads += link.workers();
+        backend = backend.with_workers(link);
+    }
     opened(backend, (level.name(), threads), header, placement)
 }
 

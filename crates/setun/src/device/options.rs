@@ -4,7 +4,7 @@ use setun_engine::HeadType;
 use setun_ops::CacheElement;
 use setun_text::named_options;
 
-use super::Device;
+use super::{Device, Workers};
 
 /// Element type of the KV cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub struct DeviceOptions {
     pub head: HeadType,
     /// Whether [`Device::Auto`] may choose a software adapter: for tests.
     pub software: bool,
+    /// Who shares the weights with a level of the processor: nobody by default.
+    pub workers: Workers,
 }
 
 impl DeviceOptions {
