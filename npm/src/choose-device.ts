@@ -85,9 +85,10 @@ export function reportCpu(
 export function explainThreads(
   report: DeviceReport,
   { host, cores, sharedMemoryPages }: Features,
+  runs: number,
   { inWorker, threads = cores }: { readonly inWorker: boolean; readonly threads: number | undefined },
 ): DeviceReport {
-  if (host === "node" || threads < 2 || sharedMemoryPages > 0) return report;
+  if (host === "node" || threads < 2 || runs > 1 || sharedMemoryPages > 0) return report;
   const why = inWorker || host === "service-worker" ? remedy("isolation", host) : "threads need a worker";
   const explained = (found: DeviceVerdict): DeviceVerdict =>
     found.verdict === "chosen" ? { ...found, reason: `${found.reason}; on one thread: ${why}` } : found;

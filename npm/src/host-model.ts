@@ -9,6 +9,7 @@ import { ModelBytes, type ReadOperation } from "./model-bytes.js";
 import { openLoader } from "./open-loader.js";
 import { mayUseGpu } from "./pick-build.js";
 import type { FromHost, ModelRequest, ToHost } from "./protocol.js";
+import type { Shards } from "./shards.js";
 import type { WasmLoader, WasmModel } from "./wasm.js";
 import { startWasm } from "./wasm-instance.js";
 
@@ -119,7 +120,25 @@ export class HostModel {
       loader.free();
       throw thrown;
     });
-    return loader.finish({ backend, threads, ...limits }, draftLoader);
+    const shards = await this.#startShards(message, loader);
+    if (shards !== undefined) loader.shareWith?.(shards);
+    const model = await loader.finish({ backend, threads, ...limits }, draftLoader);
+    await shards?.ready().catch((thrown: unknown) => {
+      model.free();
+      throw thrown;
+    });
+    return model;
+  }
+
+  /** Workers that share the weights, if they make the model faster and can be started. */
+  async #startShards({ workers }: Message<"open">, loader: WasmLoader): Promise<Shards | undefined> {
+    if (workers === 0 || !loader.gainsByWorkers) return undefined;
+    try {
+      return await this.#platform.startShards?.(workers);
+    } catch (thrown) {
+      console.warn(`setun: the model runs in one worker: ${(thrown as Error).message}`);
+      return undefined;
+    }
   }
 
   async #openDraft(

@@ -3,6 +3,7 @@
 import type { GrammarBuild } from "./grammar-cache.js";
 import type { OnnxBuild } from "./onnx-files.js";
 import type { OpenSource } from "./open-model.js";
+import type { Shards } from "./shards.js";
 import type { WasmBuild } from "./wasm-instance.js";
 
 /** What differs between a browser and Node. */
@@ -11,6 +12,8 @@ export interface HostPlatform {
   readonly openModel: OpenSource;
   /** The grammar module. */
   readonly grammars?: () => Promise<GrammarBuild>;
+  /** Starts workers that share the weights of a model with this one. */
+  readonly startShards?: (count: number) => Promise<Shards>;
   /** The module that reads ONNX files. */
   readonly onnx?: () => Promise<OnnxBuild>;
 }

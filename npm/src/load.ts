@@ -187,13 +187,15 @@ class LoadOperation {
   async run(): Promise<Opened> {
     const choices = await this.#selectFiles();
     const { choice, memory, features } = choices;
-    const explain = (report: DeviceReport) =>
-      explainThreads(report, features, { inWorker: this.#inWorker, threads: this.#options.threads });
+    const explain = (report: DeviceReport, runs: number) =>
+      explainThreads(report, features, runs, { inWorker: this.#inWorker, threads: this.#options.threads });
     if (choice.build === "webgpu") return this.#open(choice, memory, (report) => report);
     if (!this.#comparesGpu) return this.#open(choice, memory, explain);
     const gpu = gpuUnavailable(features) ?? (await this.#tryGpu(choices));
     if ("connection" in gpu) return gpu;
-    const opened = await this.#open(choice, memory, (report) => explain(reportCpu(report, gpu, choice)));
+    const opened = await this.#open(choice, memory, (report, runs) =>
+      explain(reportCpu(report, gpu, choice), runs),
+    );
     if (gpu.gpu.verdict === "failed") console.warn(`setun: the GPU is not used: ${gpu.gpu.reason}`);
     return opened;
   }
@@ -214,7 +216,7 @@ class LoadOperation {
   /** The model on the GPU if that is faster, else the decision against it. A failing GPU does not fail `load`. */
   async #tryGpu({ features, choice: cpu }: Choices): Promise<Opened | DeviceDecision> {
     const { signal } = this.#options;
-    const choice = { build: "webgpu", backend: "webgpu", threads: 1 } as const;
+    const choice = { build: "webgpu", backend: "webgpu", threads: 1, workers: 0 } as const;
     let connection: Connection | undefined;
     let opened: Opened | undefined;
     let wasProbed = false;
@@ -238,7 +240,7 @@ class LoadOperation {
   async #open(
     choice: BuildChoice,
     memory: SharedMemory | undefined,
-    report: (report: DeviceReport) => DeviceReport,
+    report: (report: DeviceReport, threads: number) => DeviceReport,
   ): Promise<Opened> {
     const connection = await this.#connect(choice);
     try {
@@ -251,17 +253,17 @@ class LoadOperation {
 
   async #openIn(
     connection: Connection,
-    { build, backend, threads }: BuildChoice,
+    { build, backend, threads, workers }: BuildChoice,
     memory: SharedMemory | undefined,
-    report: (report: DeviceReport) => DeviceReport,
+    report: (report: DeviceReport, threads: number) => DeviceReport,
   ): Promise<Opened> {
-    const device = { backend, threads, limits: engineLimits(this.#options) };
+    const device = { backend, threads, workers, limits: engineLimits(this.#options) };
     const shared = memory && { memory: memory.memory, memoryPages: memory.maximumPages };
     const draft = this.#draft && { draft: this.#draft };
     const request = { type: "open", ...this.#model, ...draft, ...device, ...shared } as const;
     const opened = await requestWithProgress(connection, request, "opened", this.#options);
     const info = { ...opened.info, build, worker: this.#inWorker };
-    return { connection, info, report: report(opened.report) };
+    return { connection, info, report: report(opened.report, info.threads) };
   }
 
   async #connect({ build }: BuildChoice): Promise<Connection> {

@@ -50,6 +50,8 @@ export interface BuildChoice {
   /** The engine's backend: `auto`, `cpu`, `scalar`, `webgpu` or an instruction level. */
   readonly backend: string;
   readonly threads: number;
+  /** Workers that may share the weights with the model's own, where there is no shared memory. */
+  readonly workers: number;
 }
 
 /** Beyond this, the barrier between operations costs more than further threads gain. */
@@ -88,7 +90,7 @@ export function pickBuild(features: Features, { backend, threads }: BuildRequest
   const levels = availableLevels(features);
   const isThere = features.gpu === "ready" || features.gpu === "software";
   const hasGpu = isThere && features.simd128 && features.builds.includes("webgpu");
-  if (backend === "webgpu" && hasGpu) return { build: "webgpu", backend, threads: 1 };
+  if (backend === "webgpu" && hasGpu) return { build: "webgpu", backend, threads: 1, workers: 0 };
   const gpu = hasGpu ? ["webgpu"] : [];
   const names = levels.length === 0 ? [] : ["auto", "cpu", "wasm", ...levels, "scalar", ...gpu];
   const level = names.includes(backend)
@@ -107,7 +109,8 @@ export function pickBuild(features: Features, { backend, threads }: BuildRequest
   const requested = threads ?? Math.min(features.cores, DEFAULT_MAX_THREADS);
   const canShare = features.sharedMemoryPages > 0 && features.builds.includes(threaded);
   const build = requested > 1 && canShare ? threaded : level;
-  return { build, backend: engineName(backend), threads: build === threaded ? requested : 1 };
+  const [own, workers] = build === threaded ? [requested, 0] : [1, requested - 1];
+  return { build, backend: engineName(backend), threads: own, workers };
 }
 
 /** The available instruction levels, the slowest first. */

@@ -85,6 +85,8 @@ export type ToHost = { readonly id: number } & (
       readonly draft?: ModelRequest;
       readonly backend: string;
       readonly threads: number;
+      /** Maximum number of other workers that share the weights. */
+      readonly workers: number;
       readonly limits: EngineLimits;
       /** Shared memory for a threaded build, and how many pages it may grow to. */
       readonly memory?: WebAssembly.Memory;

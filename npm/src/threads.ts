@@ -1,5 +1,5 @@
 /**
- * Thread workers of a threaded build, which the page starts for its worker.
+ * Thread workers of a threaded build, or workers that share weights, which the page starts for its worker.
  *
  * Firefox 153 sometimes stops workers that start workers.
  */
@@ -10,7 +10,9 @@ export interface ThreadsWanted {
   readonly count: number;
   /** Data of the generated code. */
   readonly thread: unknown;
-  /** Port for a {@link ThreadsStarted}. */
+  /** A port for each worker, which it gets with `thread`. */
+  readonly ports?: readonly MessagePort[];
+  /** Port for a {@link ThreadsStarted}, and for another once a worker with a port has failed. */
   readonly reply: MessagePort;
 }
 
@@ -25,14 +27,17 @@ type ThreadAnswer =
 
 /** Starts the workers of a pool and answers. After a failure none is left. */
 export async function startThreads(
-  { count, thread, reply }: ThreadsWanted,
+  { count, thread, ports, reply }: ThreadsWanted,
   startWorker: () => Worker,
   threads: Worker[],
 ): Promise<void> {
-  const started = Array.from({ length: count }, () => {
+  const started = Array.from({ length: count }, (_, index) => {
     const worker = startWorker();
     threads.push(worker);
-    return startThread(worker, thread);
+    const port = ports?.[index];
+    if (port !== undefined)
+      worker.addEventListener("error", ({ message: failure }) => reply.postMessage({ failure }));
+    return startThread(worker, thread, port);
   });
   let answer: ThreadsStarted = {};
   try {
@@ -44,7 +49,7 @@ export async function startThreads(
   reply.postMessage(answer);
 }
 
-function startThread(worker: Worker, thread: unknown): Promise<void> {
+function startThread(worker: Worker, thread: unknown, port?: MessagePort): Promise<void> {
   return new Promise((resolve, reject) => {
     worker.addEventListener("error", ({ message }) =>
       reject(new Error(message || "no thread could be started")),
@@ -53,6 +58,7 @@ function startThread(worker: Worker, thread: unknown): Promise<void> {
       if (data.type === "setun-thread-ready") resolve();
       else reject(new Error(data.message));
     });
-    worker.postMessage(thread);
+    if (port === undefined) worker.postMessage(thread);
+    else worker.postMessage({ ...(thread as object), port }, [port]);
   });
 }

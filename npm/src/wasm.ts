@@ -41,6 +41,10 @@ export interface WasmLoader {
   estimate(onGpu: boolean): Float64Array;
   /** The device that would run, and the reason. */
   probe(options: WasmDeviceOptions): Promise<DeviceReport>;
+  /** Whether several workers are faster than one. */
+  readonly gainsByWorkers: boolean;
+  /** Has workers share the weights; in builds without threads and WebGPU. */
+  shareWith?(shards: WasmShards): void;
   /** Reads the weights onto their device, and then those of a draft model. Consumes the loaders. */
   finish(options: WasmDeviceOptions, draft?: WasmLoader | null): Promise<WasmModel>;
   free(): void;
@@ -373,8 +377,27 @@ export interface DoneEvent {
   readonly model: string;
 }
 
+/** The way to the workers that share a model's weights. */
+export interface WasmShards {
+  readonly workers: number;
+  send(worker: number, message: Uint8Array<ArrayBuffer>): void;
+  /** The next answer of a worker. */
+  receive(worker: number): Promise<Uint8Array>;
+}
+
+/** A worker's part of the weights. */
+export interface WasmShardWorker {
+  /** Takes a message of the engine, and gives the answer, if one is due. */
+  handle(message: Uint8Array): Uint8Array | undefined;
+  /** Why it can no longer serve. */
+  failure(): string | undefined;
+  free(): void;
+}
+
 /** The generated module of one build. */
 export interface WasmModule {
+  /** In builds without threads and WebGPU. */
+  ShardWorker?: new () => WasmShardWorker;
   default(input: { module_or_path: WebAssembly.Module; memory?: WebAssembly.Memory }): Promise<unknown>;
   Loader: {
     /** Reads all but the weights. Fails with the code `network` and the message of what `files` throws. */

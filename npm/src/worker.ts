@@ -6,13 +6,14 @@ import { grammarBuild } from "./grammar-build.js";
 import { Host } from "./host.js";
 import { onnxBuild } from "./onnx-build.js";
 import type { FromHost, ToHost } from "./protocol.js";
+import { type ShardMessage, serveShard, startShards } from "./shards.js";
 import type { WasmModule } from "./wasm.js";
 import { compileFrom } from "./wasm-instance.js";
 import { type HoldLock, holdLock } from "./worker-end.js";
 
 /** The used part of a worker's global scope. TypeScript's own types conflict with the page's. */
 interface WorkerScope {
-  postMessage(message: unknown): void;
+  postMessage(message: unknown, transfer?: readonly MessagePort[]): void;
   addEventListener(type: "message", listener: (event: MessageEvent) => void): void;
 }
 
@@ -35,9 +36,14 @@ export function serve(glue: WasmModule, code: URL, threaded?: ThreadedBuild): vo
   const send = (message: FromHost) => post(scope, message);
   const startThreads = threaded && ((count: number) => threaded.startThreads(count));
   const build = { glue, compile: () => compileFrom(code), ...(startThreads && { startThreads }) };
-  const host = new Host({ build, openModel, grammars: grammarBuild, onnx: onnxBuild }, send);
-  scope.addEventListener("message", ({ data }: MessageEvent<ToHost | ThreadMessage | HoldLock>) => {
+  // Threads need no other memory.
+  const shards = threaded
+    ? {}
+    : { startShards: (count: number) => startShards(count, (...asked) => scope.postMessage(...asked)) };
+  const host = new Host({ build, openModel, grammars: grammarBuild, onnx: onnxBuild, ...shards }, send);
+  scope.addEventListener("message", ({ data }: MessageEvent<ToHost | ThreadMessage | ShardMessage | HoldLock>) => {
     if (data.type === "setun-thread") void threaded?.joinPool(data);
+    else if (data.type === "setun-shard") void serveShard(build, data, (answer) => scope.postMessage(answer));
     else if (data.type === "setun-hold") holdLock(data, (held) => scope.postMessage(held));
     else void host.receive(data);
   });

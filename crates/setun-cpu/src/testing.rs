@@ -3,9 +3,13 @@
 mod kernels;
 mod panels;
 mod products;
+#[cfg(not(target_family = "wasm"))]
+mod shard_threads;
 
 pub use kernels::{KERNELS, check_kernel};
 pub use products::{Products, Shape};
+#[cfg(not(target_family = "wasm"))]
+pub use shard_threads::ShardThreads;
 
 use setun_ops::{
     random::Random,

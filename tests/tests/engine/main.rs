@@ -13,6 +13,7 @@ mod salts;
 mod schemas;
 mod scoring;
 mod screened_head;
+mod shards;
 mod streams;
 mod tools;
 

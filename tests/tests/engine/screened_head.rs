@@ -40,12 +40,16 @@ fn screened_on(devices: Vec<Device>, open: impl Fn() -> Model) -> Vec<(Device, E
     devices.into_iter().map(screened).collect()
 }
 
-fn stories() -> Model {
+pub(super) fn stories() -> Model {
     Model::open(fixture(STORIES)).expect("the story model")
 }
 
 /// The tokens or the error of a generation, with its log-probabilities.
-fn outcome(engine: &Engine, prompt: &[u32], options: GenerateOptions) -> Result<Vec<u32>, String> {
+pub(super) fn outcome(
+    engine: &Engine,
+    prompt: &[u32],
+    options: GenerateOptions,
+) -> Result<Vec<u32>, String> {
     let done = engine.complete(Prompt::Tokens(prompt.to_vec()), options);
     done.map(|done| done.tokens).map_err(|error| error.to_string())
 }
@@ -54,7 +58,7 @@ fn outcome(engine: &Engine, prompt: &[u32], options: GenerateOptions) -> Result<
 /// that are allowed, with `min_p` alone, which often leaves more tokens than are ranked, with a
 /// temperature alone, also where it is high or penalties come before or after it, and with `top_p`
 /// alone: hundreds of steps each.
-fn sampling(seed: u64) -> [GenerateOptions; 18] {
+pub(super) fn sampling(seed: u64) -> [GenerateOptions; 18] {
     let options = GenerateOptions::new().max_tokens(250).seed(seed);
     [
         options.clone().temperature(0.0),
