@@ -41,12 +41,16 @@ export function serve(glue: WasmModule, code: URL, threaded?: ThreadedBuild): vo
     ? {}
     : { startShards: (count: number) => startShards(count, (...asked) => scope.postMessage(...asked)) };
   const host = new Host({ build, openModel, grammars: grammarBuild, onnx: onnxBuild, ...shards }, send);
-  scope.addEventListener("message", ({ data }: MessageEvent<ToHost | ThreadMessage | ShardMessage | HoldLock>) => {
-    if (data.type === "setun-thread") void threaded?.joinPool(data);
-    else if (data.type === "setun-shard") void serveShard(build, data, (answer) => scope.postMessage(answer));
-    else if (data.type === "setun-hold") holdLock(data, (held) => scope.postMessage(held));
-    else void host.receive(data);
-  });
+  scope.addEventListener(
+    "message",
+    ({ data }: MessageEvent<ToHost | ThreadMessage | ShardMessage | HoldLock>) => {
+      if (data.type === "setun-thread") void threaded?.joinPool(data);
+      else if (data.type === "setun-shard")
+        void serveShard(build, data, (answer) => scope.postMessage(answer));
+      else if (data.type === "setun-hold") holdLock(data, (held) => scope.postMessage(held));
+      else void host.receive(data);
+    },
+  );
 }
 
 /** A message that cannot be cloned would be lost, and its receiver would wait forever. */

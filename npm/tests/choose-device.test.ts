@@ -10,7 +10,7 @@ import { countedModel, emptyLog, type FakeOptions, fakeBuild, type Log } from ".
 
 const files = { "a.safetensors": new Uint8Array(16) };
 
-const cpu = (build: Build, threads: number): BuildChoice => ({ build, backend: "auto", threads });
+const cpu = (build: Build, threads: number): BuildChoice => ({ build, backend: "auto", threads, workers: 0 });
 
 /** What the GPU's build measures: microseconds of a layer on the GPU, and on one thread of SIMD128. */
 function measured(gpu: number, processor: number): DeviceReport {
@@ -115,17 +115,17 @@ describe("explainThreads", () => {
     ["service-worker", false, /; on one thread: a service worker has no threads/],
     ["node", false, /^alone$/],
   ] as const)("names the remedy: %s, in a worker: %s", (host, inWorker, words) => {
-    const told = explainThreads(report, { ...features, host }, { inWorker, threads: undefined });
+    const told = explainThreads(report, { ...features, host }, 1, { inWorker, threads: undefined });
     expect(told.devices[0]?.reason).toMatch(words);
   });
 
   it("says nothing about one thread that was asked for, or about several", () => {
     const several = { ...features, host: "page", sharedMemoryPages: 9 } as const;
     const wanted = { inWorker: true, threads: 4 };
-    expect(explainThreads(report, several, wanted)).toBe(report);
-    expect(explainThreads(report, { ...several, sharedMemoryPages: 0 }, { ...wanted, threads: 1 })).toBe(
-      report,
-    );
+    expect(explainThreads(report, several, 1, wanted)).toBe(report);
+    const alone = { ...several, sharedMemoryPages: 0 };
+    expect(explainThreads(report, alone, 1, { ...wanted, threads: 1 })).toBe(report);
+    expect(explainThreads(report, alone, 4, wanted), "workers share the weights").toBe(report);
   });
 });
 

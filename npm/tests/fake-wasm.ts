@@ -136,6 +136,7 @@ export function fakeBuild(
     };
     return {
       totalBytes: 16,
+      gainsByWorkers: false,
       estimate: (onGpu) =>
         Float64Array.from([512, 1000, 200, 100, 400, 300, 1400], (n) => (onGpu ? 2 * n : n)),
       probe: async () => {

@@ -23,7 +23,7 @@ describe("pickBuild", () => {
     ["a package without threads", { builds: ["simd128", "relaxed"] }, "relaxed", 1],
     ["a package with simd128 alone", { builds: ["simd128"] }, "simd128", 1],
   ] as const)("picks the best available build: %s", (_, less, build, threads) => {
-    expect(pickBuild({ ...everything, ...less }, auto)).toEqual({ build, backend: "auto", threads });
+    expect(pickBuild({ ...everything, ...less }, auto)).toMatchObject({ build, backend: "auto", threads });
   });
 
   it.each([
@@ -37,6 +37,7 @@ describe("pickBuild", () => {
       build,
       backend: told,
       threads: 4,
+      workers: 0,
     });
   });
 
@@ -49,7 +50,18 @@ describe("pickBuild", () => {
       build,
       backend: "auto",
       threads: used,
+      workers: 0,
     });
+  });
+
+  it.each([
+    [undefined, 3],
+    [1, 0],
+    [2, 1],
+    [16, 15],
+  ])("has workers where memory cannot be shared: %s threads", (threads, workers) => {
+    const choice = pickBuild({ ...everything, sharedMemoryPages: 0 }, { backend: "auto", threads });
+    expect(choice).toEqual({ build: "relaxed", backend: "auto", threads: 1, workers });
   });
 
   it.each([
@@ -69,7 +81,7 @@ describe("pickBuild", () => {
 
   it.each(["ready", "software"] as const)("picks WebGPU if it is requested and available: %s", (gpu) => {
     const features: Features = { ...everything, gpu };
-    const choice = { build: "webgpu", backend: "webgpu", threads: 1 };
+    const choice = { build: "webgpu", backend: "webgpu", threads: 1, workers: 0 };
     expect(pickBuild(features, { backend: "webgpu", threads: 4 })).toEqual(choice);
     expect(pickBuild(features, auto).build).toBe("relaxed-threads");
   });
