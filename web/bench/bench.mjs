@@ -4,7 +4,7 @@
  *
  *     node bench.mjs '{"model": FOLDER, "peers": [FILE.gguf, …], "threads": [1, 2], "prompt": N, "generate": N, "repeat": R}'
  *
- * With `"text"`, a prompt for models with one tokenizer, transformers.js has the folder's model as ONNX, and of WebLLM the
+ * With `"plain"` pages are not cross-origin isolated, so workers share weights instead of memory. With `"text"`, a prompt for models with one tokenizer, transformers.js has the folder's model as ONNX, and of WebLLM the
  * scripts are measured. Prints a JSON array: for each engine its name, build and threads, of each round the tokens a second,
  * of each start the milliseconds to the first token, and the bytes of its scripts and WebAssembly after brotli. Browser in $CHROME.
  */
@@ -26,7 +26,7 @@ const WEB_LLM = "/bench/node_modules/@mlc-ai/web-llm/lib/index.js";
 const compressed = new Map();
 
 /**
- * @typedef {{ model: string, peers: string[], threads: number[], prompt: number, generate: number, repeat: number, text?: string }} Options
+ * @typedef {{ model: string, peers: string[], threads: number[], prompt: number, generate: number, repeat: number, text?: string, plain?: boolean }} Options
  */
 
 try {
@@ -39,7 +39,7 @@ try {
 
 /** @param {Options} options */
 async function bench(options) {
-  const server = await serve(options.model, options.peers, options.text !== undefined);
+  const server = await serve(options.model, options.peers, options.text !== undefined, !options.plain);
   const browser = await launch();
   try {
     const results = [];

@@ -1,4 +1,4 @@
-/** Serves the pages of the bench, isolated, with the models beside them. */
+/** Serves the pages of the bench, with the models beside them. */
 
 import { createReadStream, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -20,13 +20,13 @@ export const fileOf = (path) => join(WEB, path);
 /**
  * Serves a model for setun, a folder or a .safetensors file, and those of a peer.
  * With `isOnnx` the folder is served as ONNX, too.
- * @param {string} model @param {string[]} peers @param {boolean} isOnnx
+ * @param {string} model @param {string[]} peers @param {boolean} isOnnx @param {boolean} isolated
  */
-export async function serve(model, peers, isOnnx) {
+export async function serve(model, peers, isOnnx, isolated) {
   const files = statSync(model).isDirectory() ? folder(model) : { [`/${basename(model)}`]: send(model) };
   const answers = { ...files, ...(isOnnx && onnxFiles(model)) };
   for (const [index, peer] of peers.entries()) answers[peerAddress(index)] = send(peer);
-  const server = await startServer({ root: WEB, isolated: true, answers });
+  const server = await startServer({ root: WEB, isolated, answers });
   const source = Object.keys(files).length === 1 ? Object.keys(files)[0] : "/model/";
   return { page: `${server.url}/bench/index.html`, source, stop: server.stop };
 }

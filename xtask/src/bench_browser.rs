@@ -46,6 +46,9 @@ pub(crate) struct Options {
     /// Rounds, after a warm-up.
     #[arg(long, value_name = "R", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
+    /// Pages are not cross-origin isolated: workers share weights instead of memory.
+    #[arg(long)]
+    plain: bool,
     /// Measure the story model beside wllama, transformers.js and web-llm: downloads, first token, speed.
     #[arg(long, conflicts_with_all = ["peer_model", "model", "shape", "prompt"])]
     rivals: bool,
@@ -169,6 +172,7 @@ fn measure(options: &Options, model: &Path, story: Option<&Story>) -> Result<Vec
         "prompt": options.prompt,
         "generate": options.generate,
         "repeat": options.repeat,
+        "plain": options.plain,
         "text": story.map(|_| rivals::PROMPT),
     });
     let mut command = bench("bench.mjs")?;

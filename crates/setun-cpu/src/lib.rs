@@ -8,7 +8,7 @@
 //!
 //! - Every function returns the same bits as its namesake in `setun-ops`, on every machine, for
 //!   any number of threads and any batch. There is no fast mode.
-//! - A step allocates nothing: scratch memory is sized by `prepare`.
+//! - A step allocates nothing: scratch memory is sized by `prepare`. (Messages to workers are.)
 //! - `unsafe` is confined to `split` (disjoint parts of one buffer), `team::rendezvous` (one
 //!   pointer to the current job), prefetches, and the three levels whose feature no token of a
 //!   dependency proves: `neon_dotprod`, `neon_i8mm` and `avx_vnni`.

@@ -11,7 +11,7 @@ use setun_ops::WeightSpec;
 use crate::header::ModelHeader;
 
 /// Least bytes of weights between two exchanges that are worth an exchange: a tenth of a millisecond
-/// against what reading them takes in a browser (`docs/lab/2026-11-26-workers.md`).
+/// against what reading them takes in a browser (`docs/lab/2026-11-27-workers.md`).
 const BYTES_WORTH_AN_EXCHANGE: u64 = 2 << 20;
 
 /// Exchanges in a layer: after queries, keys and values, attention, the gate, and `down`.
