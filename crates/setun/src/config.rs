@@ -10,7 +10,7 @@ use setun_engine::{EngineOptions, GenerateOptions, HeadType};
 use setun_text::{OptionError, OptionSpec, OptionValue, option_table};
 
 use crate::{
-    device::{CacheType, Device, DeviceOptions},
+    device::{CacheType, Device, DeviceOptions, Workers},
     error::Error,
 };
 
