@@ -15,10 +15,11 @@ mod pieces;
 mod ranked;
 mod weights;
 mod worker;
+mod worker_plan;
 
 use std::{fmt, future::Future, ops::Range, pin::Pin, sync::Weak};
 
-use setun_ops::OpsError;
+use setun_ops::{MaybeSend, OpsError};
 
 pub(crate) use pieces::ShardedStep;
 pub use worker::ShardWorker;
@@ -30,18 +31,6 @@ const MIN_ROWS: usize = TILE_OUTPUTS;
 
 /// Bytes that arrive later.
 pub type Receiving<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, OpsError>> + 'a>>;
-
-/// `Send` where there are threads.
-#[cfg(not(target_family = "wasm"))]
-pub trait MaybeSend: Send {}
-#[cfg(not(target_family = "wasm"))]
-impl<T: Send + ?Sized> MaybeSend for T {}
-
-/// `Send` where there are threads.
-#[cfg(target_family = "wasm")]
-pub trait MaybeSend {}
-#[cfg(target_family = "wasm")]
-impl<T: ?Sized> MaybeSend for T {}
 
 /// The way to the workers, each of which has a [`ShardWorker`]. Messages of one worker stay in
 /// order.

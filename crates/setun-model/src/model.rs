@@ -1,23 +1,12 @@
 //! The `Model` trait: a model as an engine sees it.
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
+pub use setun_ops::MaybeSend;
 use setun_ops::{Backend, BlockId, OpsError};
 
 use crate::{
     batch::Batch, cache::PagedCache, error::ModelError, outputs::Outputs, profile::Profile,
 };
-
-/// `Send` where there are threads; nothing in WebAssembly, where a GPU's handles are not.
-#[cfg(not(target_family = "wasm"))]
-pub trait MaybeSend: Send {}
-#[cfg(not(target_family = "wasm"))]
-impl<T: Send + ?Sized> MaybeSend for T {}
-
-/// `Send` where there are threads; nothing in WebAssembly, where a GPU's handles are not.
-#[cfg(target_family = "wasm")]
-pub trait MaybeSend {}
-#[cfg(target_family = "wasm")]
-impl<T: ?Sized> MaybeSend for T {}
 
 /// A backend whose values are `Send` where there are threads.
 pub trait MaybeSendBackend:

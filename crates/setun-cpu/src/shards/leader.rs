@@ -3,7 +3,8 @@
 use std::{ops::Range, sync::Arc};
 
 use setun_ops::{
-    BatchInputs, BufferId, Op, OpsError, host_cache::HostCache, plan::RowSet, top_logits::Ranked,
+    BatchInputs, BufferId, Op, OpsError, host_cache::HostCache, numeric::to_u32, plan::RowSet,
+    top_logits::Ranked,
 };
 
 use super::{
@@ -25,7 +26,7 @@ impl CpuBackend {
         inputs: &BatchInputs,
     ) -> Result<(), OpsError> {
         let Some(sharded) = step.sharded.as_ref().map(Arc::clone) else { return Ok(()) };
-        let own = self.own_inputs(step, inputs);
+        let own = own_inputs(step, inputs);
         let mut next = 0;
         for (index, piece) in sharded.pieces.iter().enumerate() {
             let ready = piece.ready.max(next);
@@ -41,21 +42,21 @@ impl CpuBackend {
         self.run_ops(step, cache, &own, next..step.plan.ops().len());
         Ok(())
     }
+}
 
-    /// The inputs with what the leader's own part of the vocabulary is asked.
-    fn own_inputs(&self, step: &CpuStep, inputs: &BatchInputs) -> BatchInputs {
-        let mut own = inputs.clone();
-        let mut tables = step.plan.ops().iter().filter_map(|op| match op {
-            Op::TopLogits { table, .. } => step.weights.shared(*table),
-            _ => None,
-        });
-        if let Some(shared) = tables.next() {
-            for request in &mut own.top_logits {
-                *request = request_of(request, &tokens(&(0..shared.own)));
-            }
+/// The inputs with what the leader's own part of the vocabulary is asked.
+fn own_inputs(step: &CpuStep, inputs: &BatchInputs) -> BatchInputs {
+    let mut own = inputs.clone();
+    let mut tables = step.plan.ops().iter().filter_map(|op| match op {
+        Op::TopLogits { table, .. } => step.weights.shared(*table),
+        _ => None,
+    });
+    if let Some(shared) = tables.next() {
+        for request in &mut own.top_logits {
+            *request = request_of(request, &tokens(&(0..shared.own)));
         }
-        own
     }
+    own
 }
 
 /// A piece on its way to the workers and back.
@@ -227,6 +228,5 @@ fn lost(worker: usize, reason: &str) -> OpsError {
 
 /// Rows of a table as tokens, whose numbers fit.
 fn tokens(rows: &Range<usize>) -> Range<u32> {
-    let token = |row: usize| u32::try_from(row).unwrap_or(u32::MAX);
-    token(rows.start)..token(rows.end)
+    to_u32(rows.start)..to_u32(rows.end)
 }

@@ -5,7 +5,7 @@
 //! to the leader    serial | status | values, or a text
 //! ```
 
-use setun_ops::OpsError;
+use setun_ops::{OpsError, numeric::to_u32};
 
 /// Kinds of messages to a worker.
 pub(super) const WEIGHT: u32 = 0;
@@ -36,12 +36,12 @@ impl Words {
 
     /// Pushes a size; those of plans and weights fit a word.
     pub(super) fn push_size(&mut self, size: usize) {
-        self.push(u32::try_from(size).unwrap_or(u32::MAX));
+        self.push(to_u32(size));
     }
 
     /// The whole head of the message.
     pub(super) fn finish(&mut self) -> &[u8] {
-        self.0[1] = u32::try_from(self.0.len() - 2).unwrap_or(u32::MAX);
+        self.0[1] = to_u32(self.0.len() - 2);
         bytemuck::cast_slice(&self.0)
     }
 }

@@ -72,10 +72,14 @@ pub(super) fn push_request(request: &TopLogitsRequest, message: &mut Words) {
     message.push(within.unwrap_or_default().to_bits());
     if let Some(NoisyScores { noise, temperature }) = noise {
         let [low, high]: [u32; 2] = bytemuck::cast(noise.key());
-        [low, high, temperature.to_bits()].into_iter().for_each(|word| message.push(word));
+        for word in [low, high, temperature.to_bits()] {
+            message.push(word);
+        }
     }
     message.push_size(touched.len());
-    touched.iter().for_each(|token| message.push(*token));
+    for &token in touched {
+        message.push(token);
+    }
 }
 
 pub(super) fn read_request(message: &mut Message<'_>) -> Result<TopLogitsRequest, OpsError> {

@@ -68,7 +68,9 @@ fn parts_of<'a>(weight: &'a WeightData, rows: Range<usize>, head: &mut Words) ->
         WeightData::Ternary(matrix) => (TERNARY, matrix.columns()),
         WeightData::Dense(table) => (table_kind(table), table.columns()),
         WeightData::Vector(values) => {
-            [VECTOR, 0, 0, 0].into_iter().for_each(|word| head.push(word));
+            for word in [VECTOR, 0, 0, 0] {
+                head.push(word);
+            }
             return [bytemuck::cast_slice(values), &[]];
         }
         WeightData::Rope(_) => (VECTOR, 0), // is never sent

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use setun_ops::{
     Backend, BatchInputs, CacheSpec, OpsError, Usage, WeightData, WeightId, WeightSpec,
-    host_cache::HostCache, plan::RowSet,
+    host_cache::HostCache, numeric::to_u32, plan::RowSet,
 };
 
 use super::{
     message::{DONE, FAILED, Message, PREPARE, RUN, WEIGHT},
-    pieces::{BLOCK_POSITIONS, WorkerPiece, WorkerPlan, WorkerWeights, worker_plan},
     ranked::read_request,
     weights::weight_of,
+    worker_plan::{BLOCK_POSITIONS, WorkerPiece, WorkerPlan, WorkerWeights, worker_plan},
 };
 use crate::{
     backend::{CpuBackend, CpuOptions},
@@ -131,7 +131,7 @@ impl Held {
     fn add(&mut self, message: &mut Message<'_>, backend: &mut CpuBackend) -> Result<(), OpsError> {
         let (weight, usage, first) = weight_of(message)?;
         if let WeightData::Vector(values) = &weight {
-            let id = u32::try_from(self.weights.len()).unwrap_or(u32::MAX);
+            let id = to_u32(self.weights.len());
             self.vectors.insert(id, values.clone());
         }
         let spec = weight.spec();
@@ -167,7 +167,7 @@ impl WorkerWeights for Held {
         let part = whole.get(*first..first + rows).ok_or_else(missing)?;
         self.biases.push(part.to_vec());
         let id = self.weights.len() + self.biases.len() - 1;
-        Ok(WeightId(u32::try_from(id).unwrap_or(u32::MAX)))
+        Ok(WeightId(to_u32(id)))
     }
 }
 

@@ -6,10 +6,13 @@ use setun_ops::OpsError;
 
 use crate::{CpuOptions, Receiving, ShardLink, ShardWorker};
 
+/// Messages to a worker, and its answers.
+type Ends = (mpsc::Sender<Vec<u8>>, mpsc::Receiver<Vec<u8>>);
+
 /// A way to [`ShardWorker`]s on threads.
 #[derive(Debug)]
 pub struct ShardThreads {
-    workers: Vec<(mpsc::Sender<Vec<u8>>, mpsc::Receiver<Vec<u8>>)>,
+    workers: Vec<Ends>,
     answers: usize,
     ends_after: Option<usize>,
 }
