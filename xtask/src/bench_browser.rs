@@ -165,7 +165,7 @@ fn measure(options: &Options, model: &Path, story: Option<&Story>) -> Result<Vec
         .chain(story.map(|story| &story.gguf))
         .map(|path| path.canonicalize().with_context(|| format!("no model at {}", path.display())))
         .collect();
-    let request = json!({
+    let mut request = json!({
         "model": model,
         "peers": peers?,
         "threads": options.threads,
@@ -173,8 +173,10 @@ fn measure(options: &Options, model: &Path, story: Option<&Story>) -> Result<Vec
         "generate": options.generate,
         "repeat": options.repeat,
         "plain": options.plain,
-        "text": story.map(|_| rivals::PROMPT),
     });
+    if story.is_some() {
+        request["text"] = rivals::PROMPT.into();
+    }
     let mut command = bench("bench.mjs")?;
     let reported = output(command.arg(request.to_string()).stderr(Stdio::inherit()))?;
     serde_json::from_str(&reported).context("bench.mjs reports no results")

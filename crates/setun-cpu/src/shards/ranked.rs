@@ -38,7 +38,7 @@ pub(super) fn merge(request: &TopLogitsRequest, parts: &[(u32, &[Ranked])], out:
         let tokens = part.iter().filter(|ranked| ranked.is_token());
         all.extend(tokens.map(|ranked| Ranked { token: first + ranked.token, ..*ranked }));
     }
-    all.sort_unstable_by_key(|ranked| ranked.token);
+    sort(&mut all, &|ranked| -f64::from(ranked.token));
     all.dedup_by_key(|ranked| ranked.token);
     let (touched, best) = out.split_at_mut(request.touched.len());
     for (out, token) in touched.iter_mut().zip(&request.touched) {
@@ -48,18 +48,18 @@ pub(super) fn merge(request: &TopLogitsRequest, parts: &[(u32, &[Ranked])], out:
     }
     all.retain(|ranked| request.touched.binary_search(&ranked.token).is_err());
     let (best, top) = best.split_at_mut(request.k);
-    sort(&mut all, |ranked| f64::from(ranked.logit));
+    sort(&mut all, &|ranked| f64::from(ranked.logit));
     top.iter_mut().zip(&all).take(request.top).for_each(|(out, ranked)| *out = *ranked);
     let least = all.first().map_or(f32::NEG_INFINITY, |ranked| request.least(ranked.logit));
     if let Some(noisy) = request.noise {
-        sort(&mut all, |ranked| noisy.score(ranked.token, ranked.logit));
+        sort(&mut all, &|ranked| noisy.score(ranked.token, ranked.logit));
     }
     let asked = all.iter().filter(|ranked| ranked.logit >= least);
     best.iter_mut().zip(asked).for_each(|(out, ranked)| *out = *ranked);
 }
 
 /// The highest score first, of equal ones the smaller id; −0 becomes 0 to be compared.
-fn sort(tokens: &mut [Ranked], score: impl Fn(&Ranked) -> f64) {
+fn sort(tokens: &mut [Ranked], score: &dyn Fn(&Ranked) -> f64) {
     let score = |ranked: &Ranked| score(ranked) + 0.0;
     tokens.sort_unstable_by(|a, b| score(b).total_cmp(&score(a)).then(a.token.cmp(&b.token)));
 }

@@ -1,7 +1,5 @@
 //! A worker: some rows of every matrix, and pieces of steps over them.
 
-use std::collections::BTreeMap;
-
 use setun_ops::{
     Backend, BatchInputs, CacheSpec, OpsError, Usage, WeightData, WeightId, WeightSpec,
     host_cache::HostCache, numeric::to_u32, plan::RowSet,
@@ -25,16 +23,32 @@ use crate::{
 pub struct ShardWorker {
     backend: CpuBackend,
     weights: Held,
-    steps: BTreeMap<u32, (CpuStep, Vec<WorkerPiece>)>,
+    steps: Vec<Step>,
     failed: Option<String>, // with nobody asking
 }
 
-/// The weights, and where in their matrices they begin.
+/// A step by its number.
+#[derive(Debug)]
+struct Step {
+    id: u32,
+    step: CpuStep,
+    pieces: Vec<WorkerPiece>,
+}
+
 #[derive(Debug, Default)]
 struct Held {
-    weights: Vec<(CpuWeight, WeightSpec, usize)>,
-    vectors: BTreeMap<u32, Vec<f32>>,
+    weights: Vec<HeldWeight>,
     biases: Vec<Vec<f32>>, // of the plan that is being read
+}
+
+#[derive(Debug)]
+struct HeldWeight {
+    weight: CpuWeight,
+    spec: WeightSpec,
+    /// Its first row in the whole matrix.
+    first: usize,
+    /// Of a vector.
+    values: Option<Vec<f32>>,
 }
 
 impl ShardWorker {
@@ -43,8 +57,7 @@ impl ShardWorker {
     /// As [`CpuBackend::new`].
     pub fn new(options: CpuOptions) -> Result<Self, CpuError> {
         let backend = CpuBackend::new(options)?;
-        let (weights, steps) = (Held::default(), BTreeMap::new());
-        Ok(Self { backend, weights, steps, failed: None })
+        Ok(Self { backend, weights: Held::default(), steps: vec![], failed: None })
     }
 
     /// Why it can no longer serve; none while it can.
@@ -96,10 +109,10 @@ impl ShardWorker {
         let (steps, weights) = (&mut self.steps, &mut self.weights);
         weights.biases.clear();
         let (id, WorkerPlan { plan, pieces }) =
-            worker_plan(message, weights, |dropped| drop(steps.remove(&dropped)))?;
+            worker_plan(message, weights, |dropped| steps.retain(|step| step.id != dropped))?;
         let weights = weights.for_plan(&mut self.backend)?;
         let step = self.backend.prepare(&plan, &weights)?;
-        steps.insert(id, (step, pieces));
+        steps.push(Step { id, step, pieces });
         Ok(())
     }
 
@@ -108,7 +121,8 @@ impl ShardWorker {
         let (id, index) = (message.word()?, message.size()?);
         let (rows, wanted) = (message.size()?, message.size()?);
         let unknown = OpsError::Inputs { what: "piece of a step", expected: 0, found: index };
-        let (step, pieces) = self.steps.get_mut(&id).ok_or(unknown.clone())?;
+        let found = self.steps.iter_mut().find(|step| step.id == id);
+        let Step { step, pieces, .. } = found.ok_or(unknown.clone())?;
         let WorkerPiece { ops, input, out } = *pieces.get(index).ok_or(unknown)?;
         let mut inputs = BatchInputs { tokens: vec![0; rows], ..<_>::default() };
         inputs.wanted = vec![0; wanted];
@@ -130,18 +144,19 @@ impl ShardWorker {
 impl Held {
     fn add(&mut self, message: &mut Message<'_>, backend: &mut CpuBackend) -> Result<(), OpsError> {
         let (weight, usage, first) = weight_of(message)?;
-        if let WeightData::Vector(values) = &weight {
-            let id = to_u32(self.weights.len());
-            self.vectors.insert(id, values.clone());
-        }
+        let values = match &weight {
+            WeightData::Vector(values) => Some(values.clone()),
+            _ => None,
+        };
         let spec = weight.spec();
-        self.weights.push((backend.upload(weight, usage)?, spec, first));
+        let weight = backend.upload(weight, usage)?;
+        self.weights.push(HeldWeight { weight, spec, first, values });
         Ok(())
     }
 
     /// The weights, then the biases of the plan that was read last.
     fn for_plan(&mut self, backend: &mut CpuBackend) -> Result<Vec<CpuWeight>, OpsError> {
-        let mut weights: Vec<_> = self.weights.iter().map(|(weight, ..)| weight.clone()).collect();
+        let mut weights: Vec<_> = self.weights.iter().map(|held| held.weight.clone()).collect();
         for bias in self.biases.drain(..) {
             weights.push(backend.upload(WeightData::Vector(bias), Usage::General)?);
         }
@@ -152,7 +167,7 @@ impl Held {
 impl WorkerWeights for Held {
     fn specs(&self) -> Vec<WeightSpec> {
         let biases = self.biases.iter().map(|bias| WeightSpec::Vector { len: bias.len() });
-        self.weights.iter().map(|(_, spec, _)| *spec).chain(biases).collect()
+        self.weights.iter().map(|held| held.spec).chain(biases).collect()
     }
 
     fn bias(&mut self, bias: WeightId, matrix: WeightId) -> Result<WeightId, OpsError> {
@@ -161,10 +176,10 @@ impl WorkerWeights for Held {
             expected: "a bias of the rows of a matrix".to_owned(),
             found: "none".to_owned(),
         };
-        let (_, spec, first) = self.weights.get(matrix.0 as usize).ok_or_else(missing)?;
-        let WeightSpec::Ternary { rows, .. } = *spec else { return Err(missing()) };
-        let whole = self.vectors.get(&bias.0).ok_or_else(missing)?;
-        let part = whole.get(*first..first + rows).ok_or_else(missing)?;
+        let held = |id: WeightId| self.weights.get(id.0 as usize).ok_or_else(missing);
+        let (matrix, whole) = (held(matrix)?, held(bias)?.values.as_ref().ok_or_else(missing)?);
+        let WeightSpec::Ternary { rows, .. } = matrix.spec else { return Err(missing()) };
+        let part = whole.get(matrix.first..matrix.first + rows).ok_or_else(missing)?;
         self.biases.push(part.to_vec());
         let id = self.weights.len() + self.biases.len() - 1;
         Ok(WeightId(to_u32(id)))
