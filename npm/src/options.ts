@@ -23,9 +23,10 @@ export interface LoadOptions extends EngineLimits {
    */
   backend?: Backend;
   /**
-   * Maximum number of threads, 1 to 64. More than one needs a worker and a cross-origin isolated page.
+   * Maximum number of threads, 1 to 64. More than one needs a worker and a cross-origin isolated page. In others the
+   * weights of a large model are shared by as many workers.
    *
-   * @defaultValue The number of logical processors, at most 8.
+   * @defaultValue The number of logical processors, at most 8, or 4 in a page that is not isolated.
    */
   threads?: number;
   /** Speculative decoding. */

@@ -57,6 +57,9 @@ export interface BuildChoice {
 /** Beyond this, the barrier between operations costs more than further threads gain. */
 export const DEFAULT_MAX_THREADS = 8;
 
+/** The model's own worker and those that share its weights: each is sent every input of a layer, one after the other. */
+export const DEFAULT_MAX_WORKERS = 4;
+
 type Level = "simd128" | "relaxed";
 
 /** Backends that need no GPU. Looking for one would start its driver. */
@@ -106,11 +109,12 @@ export function pickBuild(features: Features, { backend, threads }: BuildRequest
     );
   }
   const threaded: Build = `${level}-threads`;
-  const requested = threads ?? Math.min(features.cores, DEFAULT_MAX_THREADS);
   const canShare = features.sharedMemoryPages > 0 && features.builds.includes(threaded);
-  const build = requested > 1 && canShare ? threaded : level;
-  const [own, workers] = build === threaded ? [requested, 0] : [1, requested - 1];
-  return { build, backend: engineName(backend), threads: own, workers };
+  const most = canShare ? DEFAULT_MAX_THREADS : DEFAULT_MAX_WORKERS;
+  const requested = threads ?? Math.min(features.cores, most);
+  const engine = engineName(backend);
+  if (requested > 1 && canShare) return { build: threaded, backend: engine, threads: requested, workers: 0 };
+  return { build: level, backend: engine, threads: 1, workers: engine === "scalar" ? 0 : requested - 1 };
 }
 
 /** The available instruction levels, the slowest first. */

@@ -4,6 +4,8 @@
  * Firefox 153 sometimes stops workers that start workers.
  */
 
+import { watchWorker } from "./worker-end.js";
+
 /** Request of the worker for `count` thread workers, each of which gets `thread`. */
 export interface ThreadsWanted {
   readonly type: "setun-start-threads";
@@ -12,7 +14,7 @@ export interface ThreadsWanted {
   readonly thread: unknown;
   /** A port for each worker, which it gets with `thread`. */
   readonly ports?: readonly MessagePort[];
-  /** Port for a {@link ThreadsStarted}, and for another once a worker with a port has failed. */
+  /** Port for a {@link ThreadsStarted}, and for another once a worker with a port has failed or ended. */
   readonly reply: MessagePort;
 }
 
@@ -31,13 +33,12 @@ export async function startThreads(
   startWorker: () => Worker,
   threads: Worker[],
 ): Promise<void> {
-  const started = Array.from({ length: count }, (_, index) => {
+  const started = Array.from({ length: count }, async (_, index) => {
     const worker = startWorker();
     threads.push(worker);
     const port = ports?.[index];
-    if (port !== undefined)
-      worker.addEventListener("error", ({ message: failure }) => reply.postMessage({ failure }));
-    return startThread(worker, thread, port);
+    await startThread(worker, thread, port);
+    if (port !== undefined) reportEnd(worker, (failure) => reply.postMessage({ failure }));
   });
   let answer: ThreadsStarted = {};
   try {
@@ -47,6 +48,12 @@ export async function startThreads(
     answer = { failure: (thrown as Error).message };
   }
   reply.postMessage(answer);
+}
+
+/** Says why a worker answers no more: it has failed, or it ended. */
+function reportEnd(worker: Worker, report: (failure: string) => void): void {
+  worker.addEventListener("error", ({ message }) => report(message || "a worker failed"));
+  watchWorker(worker, () => report("a worker ended"));
 }
 
 function startThread(worker: Worker, thread: unknown, port?: MessagePort): Promise<void> {

@@ -21,13 +21,13 @@ export function embeddedModel(folder) {
 
 /**
  * A lone file of 46 MB, with the embedded model's tokenizer and weights of no meaning: all alike, or such that what the
- * model says depends on all of them. Each layer has 3.2 MB.
+ * model says depends on all of them. Each layer has 3.2 MB, or 13 MB where it is wide.
  * @param {Record<string, string | Buffer>} folder of the embedded model
- * @param {{ layers?: number, isVaried?: boolean }} options
+ * @param {{ layers?: number, isVaried?: boolean, isWide?: boolean }} options
  */
-export function largeModel(folder, { layers = 14, isVaried = false } = {}) {
+export function largeModel(folder, { layers = 14, isVaried = false, isWide = false } = {}) {
   const config = JSON.parse(String(folder["config.json"]));
-  const [hidden, inner] = [512, 8192];
+  const [hidden, inner] = isWide ? [1024, 16_384] : [512, 8192];
   const varied = isVaried ? numbers() : undefined;
   Object.assign(config, { hidden_size: hidden, intermediate_size: inner, num_hidden_layers: layers });
   Object.assign(config, { num_attention_heads: 8, num_key_value_heads: 2 });

@@ -79,6 +79,12 @@ describe("pickBuild", () => {
     expect(pick).toThrow(expect.objectContaining({ code: "backend-unavailable", message }));
   });
 
+  it("has at most three workers that were not requested, and none for the reference", () => {
+    const features = { ...everything, sharedMemoryPages: 0, cores: 16 };
+    expect(pickBuild(features, auto).workers).toBe(3);
+    expect(pickBuild(features, { backend: "scalar", threads: 4 }).workers).toBe(0);
+  });
+
   it.each(["ready", "software"] as const)("picks WebGPU if it is requested and available: %s", (gpu) => {
     const features: Features = { ...everything, gpu };
     const choice = { build: "webgpu", backend: "webgpu", threads: 1, workers: 0 };
