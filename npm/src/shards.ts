@@ -6,8 +6,9 @@
  */
 
 import type { ThreadsStarted, ThreadsWanted } from "./threads.js";
-import type { WasmModule, WasmShards } from "./wasm.js";
+import type { WasmModule } from "./wasm.js";
 import { type StartedModule, startWasm } from "./wasm-instance.js";
+import type { WasmShards } from "./wasm-shards.js";
 
 /** Milliseconds after a message in which a worker stays awake. */
 const AWAKE_MS = 20;

@@ -11,6 +11,7 @@ import type { Metrics } from "./metrics.js";
 import type { LogitsProcessor } from "./processors.js";
 import type { ChatMessage } from "./protocol.js";
 import type { ToolCallDelta } from "./tools.js";
+import type { WasmShards, WasmShardWorker } from "./wasm-shards.js";
 
 /** The source of a model's bytes. */
 export interface WasmFiles {
@@ -375,23 +376,6 @@ export interface DoneEvent {
   readonly level: string;
   /** Name of the model. */
   readonly model: string;
-}
-
-/** The way to the workers that share a model's weights. */
-export interface WasmShards {
-  readonly workers: number;
-  send(worker: number, message: Uint8Array<ArrayBuffer>): void;
-  /** The next answer of a worker. */
-  receive(worker: number): Promise<Uint8Array>;
-}
-
-/** A worker's part of the weights. */
-export interface WasmShardWorker {
-  /** Takes a message of the engine, and gives the answer, if one is due. */
-  handle(message: Uint8Array): Uint8Array | undefined;
-  /** Why it can no longer serve. */
-  failure(): string | undefined;
-  free(): void;
 }
 
 /** The generated module of one build. */

@@ -1,5 +1,7 @@
 //! `CpuBackend`: weights in host memory, steps run by a thread team.
 
+mod sharded;
+
 use std::{
     ops::Range,
     sync::{Mutex, PoisonError, RwLock},
@@ -55,7 +57,7 @@ pub struct CpuBackend {
     top_logits: TopLogitsScratch,
     argmax: ArgmaxScratch,
     spans: SpanScratch,
-    pub(crate) shards: Option<Shards>,
+    shards: Option<Shards>,
 }
 
 impl CpuBackend {
@@ -197,7 +199,7 @@ impl Backend for CpuBackend {
     fn prepare(&mut self, plan: &Plan, weights: &[CpuWeight]) -> Result<CpuStep, OpsError> {
         let mut step = CpuStep::new(plan, weights)?;
         if let Some(shards) = &mut self.shards {
-            step.sharded = shards.prepare(plan, &step.weights)?;
+            step.sharded = shards.prepare(plan, &step.weights.each_shared())?;
         }
         let size = ScratchSize::of(plan, &step.weights);
         self.each_scratch(|scratch| scratch.grow(size))?;

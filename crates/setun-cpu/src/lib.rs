@@ -43,6 +43,7 @@ mod rope_append;
 mod scratch;
 mod screen;
 mod screen_dot;
+mod shard_worker;
 mod shards;
 mod split;
 mod step;
@@ -66,7 +67,8 @@ pub use backend::{CpuBackend, CpuOptions, MAX_THREADS};
 pub use error::CpuError;
 pub use level::Level;
 pub use resident_bytes::{screen_bytes, weight_bytes};
-pub use shards::{Receiving, ShardLink, ShardWorker};
+pub use shard_worker::ShardWorker;
+pub use shards::{Receiving, ShardLink};
 pub use step::{CpuStep, CpuWeight};
 #[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
 pub use team::{pool_workers, serve_pool, set_pool_workers};

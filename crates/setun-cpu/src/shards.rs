@@ -5,24 +5,20 @@
 //! it sends the operation's input to the workers, computes its own outputs, and puts theirs beside
 //! them. An output depends on its own row of weights alone, so the bits are those of one backend.
 //!
-//! Workers know neither the model nor its cache: a [`ShardWorker`] gets weights, then the
+//! Workers know neither the model nor its cache: a [`ShardWorker`](crate::ShardWorker) gets weights, then the
 //! *pieces* of a plan, each an operation with the quantization before it, then inputs. How
 //! messages travel is up to a [`ShardLink`].
 
-mod leader;
-mod message;
-mod pieces;
-mod ranked;
-mod weights;
-mod worker;
-mod worker_plan;
+pub(crate) mod message;
+pub(crate) mod pieces;
+pub(crate) mod ranked;
+pub(crate) mod weights;
 
 use std::{fmt, future::Future, ops::Range, pin::Pin, sync::Weak};
 
 use setun_ops::{MaybeSend, OpsError};
 
-pub(crate) use pieces::ShardedStep;
-pub use worker::ShardWorker;
+use pieces::ShardedStep;
 
 use crate::ternary_dot::TILE_OUTPUTS;
 
@@ -32,7 +28,7 @@ const MIN_ROWS: usize = TILE_OUTPUTS;
 /// Bytes that arrive later.
 pub type Receiving<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, OpsError>> + 'a>>;
 
-/// The way to the workers, each of which has a [`ShardWorker`]. Messages of one worker stay in
+/// The way to the workers, each of which has a [`ShardWorker`](crate::ShardWorker). Messages of one worker stay in
 /// order.
 pub trait ShardLink: MaybeSend {
     /// Number of workers.
@@ -55,11 +51,11 @@ pub trait ShardLink: MaybeSend {
 
 /// What a backend keeps of its workers.
 pub(crate) struct Shards {
-    link: Box<dyn ShardLink>,
+    pub(crate) link: Box<dyn ShardLink>,
     weights: u32,                         // sent so far
     steps: Vec<(u32, Weak<ShardedStep>)>, // those that workers have prepared
     next_step: u32,
-    serial: u32, // of the last request
+    pub(crate) serial: u32, // of the last request
 }
 
 /// A weight that workers have, or have the other rows of.
@@ -79,7 +75,7 @@ impl Shards {
     }
 
     /// Workers and the leader.
-    fn parts(&self) -> usize {
+    pub(crate) fn parts(&self) -> usize {
         self.link.workers() + 1
     }
 }
@@ -91,7 +87,7 @@ impl fmt::Debug for Shards {
 }
 
 /// The rows of one of `parts`, the leader being the first. Nearly equal numbers, whole tiles.
-fn rows_of(rows: usize, parts: usize, part: usize) -> Range<usize> {
+pub(crate) fn rows_of(rows: usize, parts: usize, part: usize) -> Range<usize> {
     let tiles = rows / TILE_OUTPUTS;
     let start = |part: usize| match part {
         part if part == parts => rows,

@@ -22,7 +22,7 @@ use crate::{
     isa::Isa,
     memory::zeroed,
     screen::Screen,
-    shards::{ShardedStep, SharedWeight},
+    shards::{SharedWeight, pieces::ShardedStep},
     team::Crew,
     ternary_columns::TernaryColumns,
 };
@@ -221,6 +221,11 @@ impl Weights {
     /// Of a weight that workers have, or have other rows of.
     pub(crate) fn shared(&self, id: WeightId) -> Option<SharedWeight> {
         self.0[id.0 as usize].shared
+    }
+
+    /// What [`shared`](Self::shared) says of each.
+    pub(crate) fn each_shared(&self) -> Vec<Option<SharedWeight>> {
+        self.0.iter().map(|weight| weight.shared).collect()
     }
 
     /// A table as far as its logits are computed here.

@@ -8,39 +8,39 @@
 use setun_ops::{OpsError, numeric::to_u32};
 
 /// Kinds of messages to a worker.
-pub(super) const WEIGHT: u32 = 0;
-pub(super) const PREPARE: u32 = 1;
-pub(super) const RUN: u32 = 2;
+pub(crate) const WEIGHT: u32 = 0;
+pub(crate) const PREPARE: u32 = 1;
+pub(crate) const RUN: u32 = 2;
 
 /// Status of an answer.
-pub(super) const DONE: u32 = 0;
-pub(super) const FAILED: u32 = 1;
+pub(crate) const DONE: u32 = 0;
+pub(crate) const FAILED: u32 = 1;
 
 /// Words of an answer before its values.
-pub(super) const ANSWER_WORDS: usize = 2;
+pub(crate) const ANSWER_WORDS: usize = 2;
 
 const WORD: usize = size_of::<u32>();
 
 /// The words of a message under construction.
 #[derive(Debug)]
-pub(super) struct Words(Vec<u32>);
+pub(crate) struct Words(Vec<u32>);
 
 impl Words {
-    pub(super) fn new(kind: u32) -> Self {
+    pub(crate) fn new(kind: u32) -> Self {
         Self(vec![kind, 0])
     }
 
-    pub(super) fn push(&mut self, word: u32) {
+    pub(crate) fn push(&mut self, word: u32) {
         self.0.push(word);
     }
 
     /// Pushes a size; those of plans and weights fit a word.
-    pub(super) fn push_size(&mut self, size: usize) {
+    pub(crate) fn push_size(&mut self, size: usize) {
         self.push(to_u32(size));
     }
 
     /// The whole head of the message.
-    pub(super) fn finish(&mut self) -> &[u8] {
+    pub(crate) fn finish(&mut self) -> &[u8] {
         self.0[1] = to_u32(self.0.len() - 2);
         bytemuck::cast_slice(&self.0)
     }
@@ -48,14 +48,14 @@ impl Words {
 
 /// A message that was received: its words are read one by one, its bytes are what follows them.
 #[derive(Debug)]
-pub(super) struct Message<'a> {
-    pub(super) kind: u32,
+pub(crate) struct Message<'a> {
+    pub(crate) kind: u32,
     words: &'a [u8],
-    pub(super) bytes: &'a [u8],
+    pub(crate) bytes: &'a [u8],
 }
 
 impl<'a> Message<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Result<Self, OpsError> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Result<Self, OpsError> {
         let mut head = Self { kind: 0, words: bytes, bytes };
         let (kind, count) = (head.word()?, head.size()?);
         let (words, bytes) = head
@@ -65,17 +65,17 @@ impl<'a> Message<'a> {
         Ok(Self { kind, words, bytes })
     }
 
-    pub(super) fn word(&mut self) -> Result<u32, OpsError> {
+    pub(crate) fn word(&mut self) -> Result<u32, OpsError> {
         let (word, rest) = self.words.split_first_chunk().ok_or_else(|| invalid(1, 0))?;
         self.words = rest;
         Ok(u32::from_ne_bytes(*word))
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    pub(super) fn size(&mut self) -> Result<usize, OpsError> {
+    pub(crate) fn size(&mut self) -> Result<usize, OpsError> {
         Ok(self.word()? as usize)
     }
 }

@@ -9,44 +9,43 @@ use setun_ops::{
 };
 
 use super::{
-    Shards,
+    Shards, SharedWeight,
     message::{PREPARE, Words},
 };
-use crate::step::Weights;
 
 /// Kinds of pieces in messages.
-pub(super) const LINEAR: u32 = 0;
-pub(super) const GATE: u32 = 1;
-pub(super) const HEAD: u32 = 2;
-pub(super) const TOP_LOGITS: u32 = 3;
+pub(crate) const LINEAR: u32 = 0;
+pub(crate) const GATE: u32 = 1;
+pub(crate) const HEAD: u32 = 2;
+pub(crate) const TOP_LOGITS: u32 = 3;
 
 /// The pieces of a step.
 #[derive(Debug)]
 pub(crate) struct ShardedStep {
     /// Its number at the workers.
-    pub(super) id: u32,
-    pub(super) pieces: Vec<Piece>,
+    pub(crate) id: u32,
+    pub(crate) pieces: Vec<Piece>,
 }
 
 /// An operation with the quantizations of its input.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     /// Index of the operation.
-    pub(super) op: usize,
+    pub(crate) op: usize,
     /// The operation before which its input is ready.
-    pub(super) ready: usize,
+    pub(crate) ready: usize,
     /// `f32`
-    pub(super) input: BufferId,
+    pub(crate) input: BufferId,
     /// Outputs of all, the leader's first.
-    pub(super) outputs: usize,
+    pub(crate) outputs: usize,
 }
 
 impl Shards {
-    /// Has workers prepare the pieces of a plan; none of a plan that reads no shared weight.
+    /// Has workers prepare the pieces of a plan, of whose weights they have some; none of a plan that reads no shared weight.
     pub(crate) fn prepare(
         &mut self,
         plan: &Plan,
-        weights: &Weights,
+        weights: &[Option<SharedWeight>],
     ) -> Result<Option<Arc<ShardedStep>>, OpsError> {
         let mut message = Words::new(PREPARE);
         message.push(self.next_step);
@@ -82,20 +81,20 @@ impl Shards {
 /// The piece of an operation, written to the message; none of one that the leader computes alone.
 fn piece(
     plan: &Plan,
-    weights: &Weights,
+    weights: &[Option<SharedWeight>],
     op: usize,
     message: &mut Words,
 ) -> Result<Option<Piece>, OpsError> {
     let found = match &plan.ops()[op] {
         Op::TernaryMatmul { linear, out, .. } => {
-            let Some(shared) = weights.shared(linear.weight) else { return Ok(None) };
+            let Some(shared) = shared(weights, linear.weight) else { return Ok(None) };
             let (ready, input) = source(plan, op, linear.x)?;
             push_head(plan, LINEAR, (input, *out), message);
             push_linear(plan, weights, op, linear, message)?;
             Piece { op, ready, input, outputs: shared.rows }
         }
         Op::Gate { gate, up, activation, out } => {
-            let Some(shared) = weights.shared(gate.weight) else { return Ok(None) };
+            let Some(shared) = shared(weights, gate.weight) else { return Ok(None) };
             let (sides, what) = ([source(plan, op, gate.x)?, source(plan, op, up.x)?], "one input");
             let [(ready, input), (other, same)] = sides;
             if input != same {
@@ -108,7 +107,7 @@ fn piece(
             Piece { op, ready: ready.min(other), input, outputs: shared.rows }
         }
         Op::Head { x, table, out } | Op::TopLogits { x, table, out } => {
-            let Some(shared) = weights.shared(*table) else { return Ok(None) };
+            let Some(shared) = shared(weights, *table) else { return Ok(None) };
             let is_ranked = matches!(&plan.ops()[op], Op::TopLogits { .. });
             push_head(plan, if is_ranked { TOP_LOGITS } else { HEAD }, (*x, *out), message);
             message.push(shared.id);
@@ -118,6 +117,10 @@ fn piece(
         _ => return Ok(None),
     };
     Ok(Some(found))
+}
+
+fn shared(weights: &[Option<SharedWeight>], id: WeightId) -> Option<SharedWeight> {
+    *weights.get(id.0 as usize)?
 }
 
 /// The quantization that makes a layer's input, and what that reads.
@@ -151,20 +154,20 @@ fn push_head(plan: &Plan, kind: u32, (input, out): (BufferId, BufferId), message
 
 fn push_linear(
     plan: &Plan,
-    weights: &Weights,
+    weights: &[Option<SharedWeight>],
     op: usize,
     linear: &Linear,
     message: &mut Words,
 ) -> Result<(), OpsError> {
-    let shared = |id: WeightId| {
-        weights.shared(id).ok_or_else(|| plan_error(plan, op, "vectors that workers have"))
+    let held = |id: WeightId| {
+        shared(weights, id).ok_or_else(|| plan_error(plan, op, "vectors that workers have"))
     };
-    let matrix = shared(linear.weight)?;
+    let matrix = held(linear.weight)?;
     message.push(matrix.id);
     let (_, _, norm) = quantization(plan, op, linear.x)?;
     message.push(u32::from(norm.is_some()));
     if let Some(norm) = norm {
-        message.push(shared(norm.gain)?.id);
+        message.push(held(norm.gain)?.id);
         message.push(norm.eps.to_bits());
     }
     message.push(match linear.bias {
@@ -172,7 +175,7 @@ fn push_linear(
         Some(bias) => 1 + u32::from(bias.before_scale),
     });
     if let Some(bias) = linear.bias {
-        message.push(shared(bias.weight)?.id);
+        message.push(held(bias.weight)?.id);
     }
     Ok(())
 }

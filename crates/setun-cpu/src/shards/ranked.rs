@@ -9,7 +9,7 @@ use setun_ops::{OpsError, noise::Noise};
 
 /// What the part with some of the tokens is asked, so that its answer has all of them that may be
 /// in the whole one's.
-pub(super) fn request_of(request: &TopLogitsRequest, tokens: &Range<u32>) -> TopLogitsRequest {
+pub(crate) fn request_of(request: &TopLogitsRequest, tokens: &Range<u32>) -> TopLogitsRequest {
     let TopLogitsRequest { k, within, noise, top, ref touched } = *request;
     let within_part = touched.iter().filter(|token| tokens.contains(token));
     let mut touched: Vec<u32> = within_part.map(|token| token - tokens.start).collect();
@@ -27,7 +27,7 @@ pub(super) fn request_of(request: &TopLogitsRequest, tokens: &Range<u32>) -> Top
 }
 
 /// One row of the whole result, from those of the parts, which begin at some tokens.
-pub(super) fn merge(request: &TopLogitsRequest, parts: &[(u32, &[Ranked])], out: &mut [Ranked]) {
+pub(crate) fn merge(request: &TopLogitsRequest, parts: &[(u32, &[Ranked])], out: &mut [Ranked]) {
     out.fill(Ranked::PADDING);
     // A part that is not ranked has a logit that is too large.
     if parts.iter().any(|(_, part)| !part.first().is_some_and(|ranked| ranked.is_token())) {
@@ -64,7 +64,7 @@ fn sort(tokens: &mut [Ranked], score: &dyn Fn(&Ranked) -> f64) {
     tokens.sort_unstable_by(|a, b| score(b).total_cmp(&score(a)).then(a.token.cmp(&b.token)));
 }
 
-pub(super) fn push_request(request: &TopLogitsRequest, message: &mut Words) {
+pub(crate) fn push_request(request: &TopLogitsRequest, message: &mut Words) {
     let TopLogitsRequest { k, within, noise, top, touched } = request;
     message.push_size(*k);
     message.push_size(*top);
@@ -82,7 +82,7 @@ pub(super) fn push_request(request: &TopLogitsRequest, message: &mut Words) {
     }
 }
 
-pub(super) fn read_request(message: &mut Message<'_>) -> Result<TopLogitsRequest, OpsError> {
+pub(crate) fn read_request(message: &mut Message<'_>) -> Result<TopLogitsRequest, OpsError> {
     let (k, top, flags, within) =
         (message.size()?, message.size()?, message.word()?, f32::from_bits(message.word()?));
     let noise = if flags & 2 == 0 {

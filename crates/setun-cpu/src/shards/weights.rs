@@ -130,7 +130,7 @@ fn ternary_parts<'a>(
 }
 
 /// A weight from its message, its usage, and which row of the whole is its first.
-pub(super) fn weight_of(message: &mut Message<'_>) -> Result<(WeightData, Usage, usize), OpsError> {
+pub(crate) fn weight_of(message: &mut Message<'_>) -> Result<(WeightData, Usage, usize), OpsError> {
     let first = message.size()?;
     let usage = if message.word()? == 1 { Usage::SparseInput } else { Usage::General };
     let (kind, rows, columns) = (message.word()?, message.size()?, message.size()?);

@@ -43,7 +43,7 @@ impl Workers {
 }
 
 impl ModelHeader {
-    /// Whether the weights are so many that [`Workers`] make one stream faster.
+    /// Whether the weights are large enough for [`Workers`] to make one stream faster.
     #[must_use]
     pub fn gains_by_workers(&self) -> bool {
         let weights = self.layout.specs.iter().zip(&self.kinds);

@@ -1,24 +1,26 @@
 //! A worker: some rows of every matrix, and pieces of steps over them.
 
+mod plan;
+
 use setun_ops::{
     Backend, BatchInputs, CacheSpec, OpsError, Usage, WeightData, WeightId, WeightSpec,
     host_cache::HostCache, numeric::to_u32, plan::RowSet,
 };
 
-use super::{
-    message::{DONE, FAILED, Message, PREPARE, RUN, WEIGHT},
-    ranked::read_request,
-    weights::weight_of,
-    worker_plan::{BLOCK_POSITIONS, WorkerPiece, WorkerPlan, WorkerWeights, worker_plan},
-};
 use crate::{
     backend::{CpuBackend, CpuOptions},
     error::CpuError,
+    shards::{
+        message::{DONE, FAILED, Message, PREPARE, RUN, WEIGHT},
+        ranked::read_request,
+        weights::weight_of,
+    },
     step::{CpuStep, CpuWeight},
 };
+use plan::{BLOCK_POSITIONS, WorkerPiece, WorkerPlan, WorkerWeights, worker_plan};
 
 /// Computes the outputs of some rows of a model's matrices for a leader: the other end of a
-/// [`ShardLink`](super::ShardLink).
+/// [`ShardLink`](crate::ShardLink).
 #[derive(Debug)]
 pub struct ShardWorker {
     backend: CpuBackend,
@@ -31,7 +33,7 @@ pub struct ShardWorker {
 #[derive(Debug)]
 struct Step {
     id: u32,
-    step: CpuStep,
+    prepared: CpuStep,
     pieces: Vec<WorkerPiece>,
 }
 
@@ -112,7 +114,7 @@ impl ShardWorker {
             worker_plan(message, weights, |dropped| steps.retain(|step| step.id != dropped))?;
         let weights = weights.for_plan(&mut self.backend)?;
         let step = self.backend.prepare(&plan, &weights)?;
-        steps.push(Step { id, step, pieces });
+        steps.push(Step { id, prepared: step, pieces });
         Ok(())
     }
 
@@ -122,7 +124,7 @@ impl ShardWorker {
         let (rows, wanted) = (message.size()?, message.size()?);
         let unknown = OpsError::Inputs { what: "piece of a step", expected: 0, found: index };
         let found = self.steps.iter_mut().find(|step| step.id == id);
-        let Step { step, pieces, .. } = found.ok_or(unknown.clone())?;
+        let Step { prepared: step, pieces, .. } = found.ok_or(unknown.clone())?;
         let WorkerPiece { ops, input, out } = *pieces.get(index).ok_or(unknown)?;
         let mut inputs = BatchInputs { tokens: vec![0; rows], ..<_>::default() };
         inputs.wanted = vec![0; wanted];

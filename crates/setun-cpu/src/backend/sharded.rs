@@ -7,14 +7,17 @@ use setun_ops::{
     top_logits::Ranked,
 };
 
-use super::{
-    Shards,
-    message::{ANSWER_WORDS, DONE, RUN, Words},
-    pieces::Piece,
-    ranked::{merge, push_request, request_of},
-    rows_of,
+use super::CpuBackend;
+use crate::{
+    shards::{
+        Shards,
+        message::{ANSWER_WORDS, DONE, RUN, Words},
+        pieces::Piece,
+        ranked::{merge, push_request, request_of},
+        rows_of,
+    },
+    step::CpuStep,
 };
-use crate::{backend::CpuBackend, step::CpuStep};
 
 impl CpuBackend {
     /// Runs a step whose plan has pieces. May be dropped between operations: what workers answer then

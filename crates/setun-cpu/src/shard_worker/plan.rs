@@ -6,7 +6,7 @@ use setun_ops::{
     plan::{BufferKind, PlanBuilder, RowSet},
 };
 
-use super::{
+use crate::shards::{
     message::Message,
     pieces::{GATE, HEAD, LINEAR},
 };
