@@ -30,6 +30,7 @@ impl Words {
         Self(vec![kind, 0])
     }
 
+    #[inline(never)] // a module would have its code forty times
     pub(crate) fn push(&mut self, word: u32) {
         self.0.push(word);
     }
@@ -65,6 +66,7 @@ impl<'a> Message<'a> {
         Ok(Self { kind, words, bytes })
     }
 
+    #[inline(never)] // as `Words::push`
     pub(crate) fn word(&mut self) -> Result<u32, OpsError> {
         let (word, rest) = self.words.split_first_chunk().ok_or_else(|| invalid(1, 0))?;
         self.words = rest;
