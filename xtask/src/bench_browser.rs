@@ -24,6 +24,7 @@ use crate::wasm;
 
 /// Options of `cargo xtask bench-browser`.
 #[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Options {
     /// wllama's model, a GGUF file of at most 2 GB; may be given several times.
     #[arg(long, value_name = "FILE")]
