@@ -17,10 +17,13 @@ const BYTES_WORTH_AN_EXCHANGE: u64 = 2 << 20;
 /// Exchanges in a layer: after queries, keys and values, attention, the gate, and `down`.
 const LAYER_EXCHANGES: u64 = 4;
 
+/// A link that one model takes.
+type Untaken = Arc<Mutex<Option<Box<dyn ShardLink>>>>;
+
 /// The way to workers, for the first model that the processor takes; a model that is loaded again after
 /// they were lost runs without them. Clones are the same.
 #[derive(Clone, Default)]
-pub struct Workers(Option<Arc<Mutex<Option<Box<dyn ShardLink>>>>>);
+pub struct Workers(Option<Untaken>);
 
 impl Workers {
     /// Those that a link reaches.
