@@ -3,7 +3,7 @@
 
 #![expect(unsafe_code, reason = "exports of a module have unmangled names")]
 
-use std::sync::Mutex;
+use std::cell::RefCell;
 
 use setun_cpu::{
     CpuOptions, Level,
@@ -11,7 +11,9 @@ use setun_cpu::{
 };
 use setun_ops::Usage;
 
-static PRODUCTS: Mutex<Option<Products>> = Mutex::new(None);
+thread_local! {
+    static PRODUCTS: RefCell<Option<Products>> = const { RefCell::new(None) };
+}
 
 /// Makes this many random matrices; by columns if that is not 0. Returns the multiply-adds of a
 /// run with this many rows of activations, or 0 if it cannot be.
@@ -25,16 +27,18 @@ pub extern "C" fn prepare(
 ) -> f64 {
     let usage = if by_columns == 0 { Usage::General } else { Usage::SparseInput };
     let options = CpuOptions { level: Level::available().first().copied(), threads: Some(1) };
-    let Ok(mut kept) = PRODUCTS.lock() else { return 0.0 };
     // Before there is memory for others.
-    *kept = None;
-    *kept = Products::new(options, Shape { outputs, columns, usage, matrices }, rows).ok();
-    kept.as_ref().map_or(0.0, |products| products.multiply_adds)
+    PRODUCTS.set(None);
+    let made = Products::new(options, Shape { outputs, columns, usage, matrices }, rows).ok();
+    let multiply_adds = made.as_ref().map_or(0.0, |products| products.multiply_adds);
+    PRODUCTS.set(made);
+    multiply_adds
 }
 
 /// Computes all products once; 1 if that went well.
 #[unsafe(no_mangle)]
 pub extern "C" fn run() -> u32 {
-    let Ok(mut kept) = PRODUCTS.lock() else { return 0 };
-    kept.as_mut().is_some_and(|products| products.run().is_ok()).into()
+    PRODUCTS.with_borrow_mut(|products| {
+        products.as_mut().is_some_and(|products| products.run().is_ok()).into()
+    })
 }
