@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 
 /// The crates that depend on a variant's instructions: that of the kernels, and that which says what it is.
-pub(crate) const KERNELS: [&str; 2] = ["setun-cpu", "setun-wasm"];
+pub(crate) const KERNELS: [&str; 3] = ["setun-cpu", "setun-wasm", "setun-wasm-module"];
 
 /// One build of `setun-wasm`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -49,7 +49,7 @@ impl Variant {
 
     /// The cargo features of `setun-wasm`.
     pub(crate) fn features(self) -> &'static [&'static str] {
-        if self.gpu() { &["--features", "setun-wasm/webgpu"] } else { &[] }
+        if self.gpu() { &["--features", "setun-wasm-module/webgpu"] } else { &[] }
     }
 
     /// True if it may hold instructions whose result differs between processors.

@@ -59,6 +59,9 @@ const UNREACHABLE_IN_MODULES: [&str; 3] =
 const BESIDE: [&str; 6] =
     ["--package", "setun-grammar-wasm", "--package", "setun-gpu", "--features", "setun-gpu/webgpu"];
 
+/// The crate that variants are built from.
+const MODULE: &str = "setun-wasm-module";
+
 /// Builds `variants`, or all that can be built here if there are none named.
 pub(crate) fn build_variants(variants: &[Variant], require_threads: bool) -> Result<Vec<Variant>> {
     let chosen = choose(variants, require_threads)?;
@@ -95,7 +98,7 @@ fn build_example(
     variants: &[Variant],
     require_threads: bool,
 ) -> Result<Vec<(Variant, PathBuf)>> {
-    let what = ["--package", "setun-cpu", "--example", example, "--package", "setun-wasm"];
+    let what = ["--package", "setun-cpu", "--example", example, "--package", MODULE];
     let compile = |variant: Variant, toolchain: Toolchain| {
         // With the features of the builds.
         let beside: &[&str] = if variant.threads() { &[] } else { &BESIDE };
@@ -220,7 +223,7 @@ pub(crate) fn builds() -> Vec<Build> {
     let of_variant = |variant: Variant| Build {
         features: variant.features().iter().skip(1).map(ToString::to_string).collect(),
         rustflags: variant.rustflags(),
-        ..Build::new("setun-wasm", TARGET)
+        ..Build::new(MODULE, TARGET)
     };
     let modules = Module::ALL.map(|module| Build::new(module.package(), TARGET));
     Variant::ALL.into_iter().map(of_variant).chain(modules).collect()
@@ -267,8 +270,8 @@ fn build(
     bindgen: &Bindgen,
     with: &[&'static str],
 ) -> Result<()> {
-    let what = [&["--package", "setun-wasm"], variant.features(), with].concat();
-    let module = compile(variant.name(), variant, toolchain, &what, "setun_wasm.wasm")?;
+    let what = [&["--package", MODULE], variant.features(), with].concat();
+    let module = compile(variant.name(), variant, toolchain, &what, "setun_wasm_module.wasm")?;
     ship(variant.name(), variant, &module, &folder(variant), bindgen)
 }
 
@@ -283,7 +286,7 @@ fn build_module(
     let what = match with {
         [] => vec!["--package", package],
         // Compiled with the first variant.
-        with => [&["--package", "setun-wasm"], with].concat(),
+        with => [&["--package", MODULE], with].concat(),
     };
     let compiled = compile(module.name(), variant, toolchain, &what, &file)?;
     ship(module.name(), variant, &compiled, &module.folder(), bindgen)

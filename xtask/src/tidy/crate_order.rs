@@ -18,6 +18,7 @@ const LAYERS: [&[&str]; 9] = [
     &["setun"],
     &["setun-serve"],
     &["setun-cli", "setun-wasm", "setun-grammar-wasm", "setun-onnx-wasm", "setun-tests"],
+    &["setun-wasm-module"],
     &["xtask"],
 ];
 
