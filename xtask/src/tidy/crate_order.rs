@@ -9,7 +9,7 @@ use crate::parallel::parallel_map;
 use crate::toolchain::{TARGET, host};
 
 /// The crates, lowest layer first; a crate depends only on crates of lower layers.
-const LAYERS: [&[&str]; 9] = [
+const LAYERS: [&[&str]; 10] = [
     &["setun-ops", "setun-shaders"],
     &["setun-text", "setun-parity"], // the latter for tests alone
     &["setun-checkpoint", "setun-grammar", "setun-cpu", "setun-gpu"],
