@@ -36,7 +36,7 @@ pub fn code_at(row: &[u8], column: usize) -> u8 {
     byte >> (2 * (within / PLANE_COLUMNS)) & 0b11
 }
 
-/// The codes of a byte that are 3, which is none: their lower bits.
+/// The lower bit of each code of a byte that is 3, as no code may be.
 #[must_use]
 pub const fn threes(byte: u8) -> u8 {
     byte & byte >> 1 & ZERO_WEIGHTS
