@@ -152,13 +152,16 @@ pub(crate) struct DeviceArgs {
 }
 
 /// How a model is kept in memory.
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct MemoryArgs {
     #[arg(long, value_name = "TYPE", help = help("cache_type"), value_parser = value::<CacheType>("cache_type"))]
     pub(crate) kv: Option<CacheType>,
 
     #[arg(long, value_name = "TYPE", help = help("head_type"), value_parser = value::<HeadType>("head_type"))]
     pub(crate) head: Option<HeadType>,
+
+    #[arg(long, value_name = "FILE", help = help("weight_image"))]
+    pub(crate) weight_image: Option<String>,
 }
 
 impl<const CHAT: bool> GenerateArgs<CHAT> {
@@ -198,12 +201,13 @@ impl DeviceArgs {
         head: Option<HeadType>,
     ) -> Result<DeviceOptions, CliError> {
         let mut config = EngineConfig::default();
-        self.apply(MemoryArgs { kv, head }, &mut config)?;
+        let memory = MemoryArgs { kv, head, ..MemoryArgs::default() };
+        self.apply(&memory, &mut config)?;
         Ok(config.device_options())
     }
 
     /// Puts what was given in place of what a configuration says.
-    fn apply(&self, memory: MemoryArgs, config: &mut EngineConfig) -> Result<(), CliError> {
+    fn apply(&self, memory: &MemoryArgs, config: &mut EngineConfig) -> Result<(), CliError> {
         let device = &mut config.device;
         if self.backend.is_some() {
             device.backends = vec![self.device()?];
@@ -216,6 +220,9 @@ impl DeviceArgs {
         device.threads = self.threads.or(device.threads);
         device.cache_type = memory.kv.unwrap_or(device.cache_type);
         device.head_type = memory.head.unwrap_or(device.head_type);
+        if memory.weight_image.is_some() {
+            device.weight_image.clone_from(&memory.weight_image);
+        }
         Ok(())
     }
 
@@ -239,7 +246,7 @@ fn has_threads(device: &Device) -> bool {
 pub(crate) fn builder(
     model: impl Into<ModelInput>,
     device: &DeviceArgs,
-    memory: MemoryArgs,
+    memory: &MemoryArgs,
     contexts: usize,
 ) -> Result<EngineBuilder, CliError> {
     let mut config = with_contexts(contexts);

@@ -333,6 +333,10 @@ impl ModelBytes for Reading {
         self.bytes.file_bytes(file)
     }
 
+    fn file_version(&mut self, file: &str) -> Option<String> {
+        self.bytes.file_version(file)
+    }
+
     fn prefetch(&mut self, bytes: usize) {
         self.bytes.prefetch(bytes);
     }

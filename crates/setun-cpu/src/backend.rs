@@ -5,6 +5,8 @@ use std::{
     sync::{Mutex, PoisonError, RwLock},
 };
 
+#[cfg(not(target_family = "wasm"))]
+use setun_ops::image::{Adopted, MappedWeight, WeightBytes};
 use setun_ops::{
     Backend, BatchInputs, OpsError, Plan, Usage, WeightData,
     backend::{StepTimes, check_step},
@@ -12,6 +14,8 @@ use setun_ops::{
     op::{BufferId, Op},
 };
 
+#[cfg(not(target_family = "wasm"))]
+use crate::image;
 use crate::{
     argmax::ArgmaxScratch,
     attention::SpanScratch,
@@ -108,6 +112,12 @@ impl CpuBackend {
             .try_for_each(|scratch| f(scratch.get_mut().unwrap_or_else(PoisonError::into_inner)))
     }
 
+    /// Makes what is kept beside a table of floats.
+    pub(crate) fn make_screen(&mut self, weight: &CpuWeight) {
+        let isa = self.isa;
+        self.team.step(|crew| weight.make_screen(isa, crew));
+    }
+
     /// Makes room for the scores of the longest sequence, where `prepare` could not know it.
     fn grow_scores(&mut self, plan: &Plan, inputs: &BatchInputs) -> Result<(), OpsError> {
         let longest = inputs.positions.iter().max().map_or(0, |&position| position as usize + 1);
@@ -125,6 +135,7 @@ impl Backend for CpuBackend {
     type Weight = CpuWeight;
     type Prepared = CpuStep;
     type Cache = HostCache;
+    const HAS_IMAGES: bool = cfg!(not(target_family = "wasm"));
 
     fn upload(&mut self, weight: WeightData, usage: Usage) -> Result<CpuWeight, OpsError> {
         Ok(match weight {
@@ -146,6 +157,16 @@ impl Backend for CpuBackend {
         weight.screen_bytes()
     }
 
+    #[cfg(not(target_family = "wasm"))]
+    fn image<'a>(&self, weight: &'a CpuWeight) -> Option<WeightBytes<'a>> {
+        Some(image::image(weight))
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn adopt(&mut self, image: MappedWeight) -> Result<Adopted<CpuWeight>, OpsError> {
+        image::adopt(image)
+    }
+
     fn prepare(&mut self, plan: &Plan, weights: &[CpuWeight]) -> Result<CpuStep, OpsError> {
         let step = CpuStep::new(plan, weights)?;
         let size = ScratchSize::of(plan, &step.weights);
@@ -156,8 +177,7 @@ impl Backend for CpuBackend {
         }
         for op in plan.ops() {
             if let Op::TopLogits { table, out, .. } = op {
-                let isa = self.isa;
-                self.team.step(|crew| weights[table.0 as usize].make_screen(isa, crew));
+                self.make_screen(&weights[table.0 as usize]);
                 let capacity = plan.buffer(*out).width;
                 self.top_logits.grow(&step.weights, *table, plan.wanted(), capacity)?;
             }

@@ -31,6 +31,8 @@ mod float_mode;
 mod gate;
 mod head;
 mod head_norm;
+#[cfg(not(target_family = "wasm"))]
+mod image;
 mod isa;
 mod lanes;
 mod level;

@@ -12,6 +12,8 @@
 //! Norms are rounded up, and `‖w‖ ≤ ‖ŵ‖ + ‖w−ŵ‖`, so two numbers a row are enough.
 
 mod hidden;
+#[cfg(not(target_family = "wasm"))]
+mod image;
 mod numbers;
 
 pub(crate) use hidden::Hidden;

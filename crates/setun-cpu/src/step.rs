@@ -132,8 +132,9 @@ impl CpuStep {
 #[derive(Clone, Debug)]
 pub struct CpuWeight(Arc<WeightStorage>);
 
+/// The form in which a weight is kept.
 #[derive(Debug)]
-enum WeightStorage {
+pub(crate) enum WeightStorage {
     /// As it came, and the screen of a table.
     Plain {
         data: WeightData,
@@ -151,7 +152,19 @@ impl CpuWeight {
         Self(Arc::new(WeightStorage::Columns(matrix)))
     }
 
-    fn spec(&self) -> WeightSpec {
+    /// A table of which it is known whether it has a screen.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn table(table: DenseMatrix, screen: Option<Screen>) -> Self {
+        let (data, screen) = (WeightData::Dense(table), OnceLock::from(screen));
+        Self(Arc::new(WeightStorage::Plain { data, screen }))
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn storage(&self) -> &WeightStorage {
+        &self.0
+    }
+
+    pub(crate) fn spec(&self) -> WeightSpec {
         match &*self.0 {
             WeightStorage::Plain { data, .. } => data.spec(),
             WeightStorage::Columns(matrix) => matrix.spec(),

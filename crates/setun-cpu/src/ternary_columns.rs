@@ -6,12 +6,19 @@ use setun_ops::{
     ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, Scales, row_bytes},
 };
 
+#[cfg(not(target_family = "wasm"))]
+use setun_ops::ternary::MAX_COLUMNS;
+
 use crate::{
     column_sums::TILE_SUMS,
     memory::zeroed_bytes,
     split::{Claims, Grid},
     team::Team,
 };
+
+/// More outputs than a matrix has.
+#[cfg(not(target_family = "wasm"))]
+const MAX_OUTPUTS: usize = 1 << 24;
 
 /// The codes of each column for all outputs, packed as a [`TernaryMatrix`] packs those of a row:
 /// the transposed matrix, padded with zeros to whole tiles of sums.
@@ -52,6 +59,33 @@ impl TernaryColumns {
         team.step(|crew| crew.run(&turn_blocks));
         codes.settle();
         Ok(Self { outputs, columns, codes, scales: matrix.scales().clone() })
+    }
+
+    /// Columns that were turned before, of a matrix that [can be held](Self::can_hold).
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn trusted(
+        outputs: usize,
+        columns: usize,
+        codes: Aligned<u8>,
+        scales: Scales,
+    ) -> Result<Self, OpsError> {
+        let scale_values = match &scales {
+            Scales::Tensor(scale) => std::slice::from_ref(scale),
+            Scales::Rows(values) if values.len() == outputs => values,
+            _ => return Err(OpsError::Image { what: "its scales are of another size" }),
+        };
+        let is_finite = scale_values.iter().all(|scale| scale.is_finite());
+        let has_size = (1..=MAX_COLUMNS).contains(&columns) && outputs <= MAX_OUTPUTS;
+        if !is_finite || !has_size || codes.len() != columns * column_bytes(outputs) {
+            return Err(OpsError::Image { what: "its columns are of another size" });
+        }
+        Ok(Self { outputs, columns, codes, scales })
+    }
+
+    /// All packed codes, `[columns, column_bytes(outputs)]`.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn codes(&self) -> &[u8] {
+        &self.codes
     }
 
     pub(crate) fn outputs(&self) -> usize {

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 pub use builder::StageBuilder;
 pub(crate) use builder::wrong_weight;
 use setun_checkpoint::ModelConfig;
+#[cfg(not(target_family = "wasm"))]
+use setun_ops::image::WeightBytes;
 use setun_ops::{
     Backend, BatchInputs, BufferId, CacheSpec, OpsError, top_logits::TopLogitsRequest,
 };
@@ -70,6 +72,14 @@ pub(crate) struct PreparedStep<B: Backend> {
 }
 
 impl<B: Backend> Stage<B> {
+    /// Its weights in order, with all that was made for them, to be [adopted](StageBuilder::adopt)
+    /// again; none where weights do not leave the backend.
+    #[cfg(not(target_family = "wasm"))]
+    #[must_use]
+    pub fn images(&self) -> Option<Vec<WeightBytes<'_>>> {
+        self.weights.iter().map(|weight| self.backend.image(weight)).collect()
+    }
+
     pub(crate) fn plan(
         &self,
         (rows, wanted, head): Key,

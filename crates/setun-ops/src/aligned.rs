@@ -17,10 +17,18 @@
     expect(unsafe_code, reason = "advice on memory is a system call")
 )]
 
+#[cfg(not(target_family = "wasm"))]
+mod shared;
+
 use std::{
     fmt,
     ops::{Deref, DerefMut},
 };
+
+#[cfg(not(target_family = "wasm"))]
+pub use shared::SharedBytes;
+#[cfg(not(target_family = "wasm"))]
+use shared::SharedSlice;
 
 /// Bytes of a cache line, and of the widest vector register.
 const LINE: usize = 64;
@@ -44,6 +52,9 @@ pub struct Aligned<T> {
     // a third of the heap of weights with glibc's.
     memory: Vec<T>,
     start: usize,
+    /// Memory of others, in place of its own until it is changed.
+    #[cfg(not(target_family = "wasm"))]
+    shared: Option<SharedSlice<T>>,
 }
 
 /// There is not as much memory as was requested.
@@ -58,7 +69,16 @@ impl<T: Copy + Default> Aligned<T> {
     /// An empty vector, which has no memory yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { memory: vec![], start: 0 }
+        Self::of(vec![], 0)
+    }
+
+    fn of(memory: Vec<T>, start: usize) -> Self {
+        Self {
+            memory,
+            start,
+            #[cfg(not(target_family = "wasm"))]
+            shared: None,
+        }
     }
 
     /// This many times a value.
@@ -95,7 +115,7 @@ impl<T: Copy + Default> Aligned<T> {
         let start = if start <= max_padding::<T>(align) { start } else { 0 };
         memory.resize(start, T::default());
         memory.extend_from_slice(self);
-        *self = Self { memory, start };
+        *self = Self::of(memory, start);
         Ok(())
     }
 
@@ -140,15 +160,19 @@ impl<T: Copy + Default> Aligned<T> {
         copy
     }
 
-    /// Elements that there is room for.
+    /// Elements that there is room for; none in memory of others.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.memory.capacity() - self.start
     }
 
     /// Moves the values into large pages, as far as they lie in small ones. The system may
-    /// decline: nothing depends on it.
+    /// decline: nothing depends on it. Memory of others stays as it is.
     pub fn settle(&self) {
+        #[cfg(not(target_family = "wasm"))]
+        if self.shared.is_some() {
+            return;
+        }
         if size_of_val(&**self) >= LEAST {
             advise(self, Advice::Now);
         }
@@ -174,7 +198,7 @@ impl Aligned<u8> {
         // Where there is no such place it is too far away.
         let start = if start <= max_padding::<u8>(align) { start } else { 0 };
         memory.truncate(start + len);
-        Ok(Self { memory, start })
+        Ok(Self::of(memory, start))
     }
 }
 
@@ -222,13 +246,28 @@ impl<T> Deref for Aligned<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
+        #[cfg(not(target_family = "wasm"))]
+        if let Some(shared) = &self.shared {
+            return shared;
+        }
         &self.memory[self.start..]
     }
 }
 
-impl<T> DerefMut for Aligned<T> {
+/// Memory of others is copied first, which cannot fail: see [`Clone`].
+impl<T: Copy + Default> DerefMut for Aligned<T> {
     fn deref_mut(&mut self) -> &mut [T] {
+        #[cfg(not(target_family = "wasm"))]
+        if let Some(shared) = self.shared.take() {
+            *self = Self::copy_of(&shared);
+        }
         &mut self.memory[self.start..]
+    }
+}
+
+impl<T> AsRef<[T]> for Aligned<T> {
+    fn as_ref(&self) -> &[T] {
+        self
     }
 }
 
@@ -240,6 +279,10 @@ impl<T: Copy + Default> Default for Aligned<T> {
 
 impl<T: Copy + Default> Clone for Aligned<T> {
     fn clone(&self) -> Self {
+        #[cfg(not(target_family = "wasm"))]
+        if let Some(shared) = &self.shared {
+            return shared.clone().into();
+        }
         Self::copy_of(self)
     }
 }

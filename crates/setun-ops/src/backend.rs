@@ -2,6 +2,8 @@
 
 use std::{future::Future, ops::Range, time::Duration};
 
+#[cfg(not(target_family = "wasm"))]
+use crate::image::{Adopted, MappedWeight, WeightBytes};
 use crate::{
     batch_inputs::{BatchInputs, InputLimits},
     cache::{BlockId, CacheSpec},
@@ -27,6 +29,8 @@ pub trait Backend {
     type Prepared;
     /// The memory of a paged KV cache.
     type Cache;
+    /// Whether weights leave this backend as [images](Self::image).
+    const HAS_IMAGES: bool = false;
 
     /// Moves one weight in. Called weight by weight, so that a model is never held twice.
     fn upload(&mut self, weight: WeightData, usage: Usage) -> Result<Self::Weight, OpsError>;
@@ -34,6 +38,24 @@ pub trait Backend {
     /// Bytes that are kept beside a weight to serve it faster, as a screen beside a table.
     fn bytes_beside(&self, _weight: &Self::Weight) -> usize {
         0
+    }
+
+    /// What a weight is kept as, with all that was made for it, for a file that other processes
+    /// map; none where there are no images.
+    #[cfg(not(target_family = "wasm"))]
+    fn image<'a>(&self, _weight: &'a Self::Weight) -> Option<WeightBytes<'a>> {
+        None
+    }
+
+    /// Takes a weight back from an [image](Self::image), whose parts stay where they are.
+    ///
+    /// # Errors
+    ///
+    /// If it is no image of a weight of this backend, or there are none. Values are not looked at:
+    /// they are trusted to be those that were written.
+    #[cfg(not(target_family = "wasm"))]
+    fn adopt(&mut self, _image: MappedWeight) -> Result<Adopted<Self::Weight>, OpsError> {
+        Err(OpsError::NoImages)
     }
 
     /// Allocates all that `plan` needs; steps allocate nothing. `weights[i]` is

@@ -39,8 +39,24 @@ pub enum DenseValues {
 impl DenseMatrix {
     /// # Errors
     ///
-    /// If the number of elements is not `rows × columns`, or a scale is not finite.
+    /// If the number of elements is not `rows × columns`, an int8 code is −128, or a scale is not
+    /// finite.
     pub fn new(rows: usize, columns: usize, values: DenseValues) -> Result<Self, OpsError> {
+        let matrix = Self::trusted(rows, columns, values)?;
+        if let DenseValues::Int8Rows { codes, .. } = &matrix.values
+            && let Some(index) = codes.iter().position(|&code| code == i8::MIN)
+        {
+            return Err(OpsError::Int8Code { index });
+        }
+        Ok(matrix)
+    }
+
+    /// As [`new`](Self::new), of int8 codes that were checked when they were written.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new), but for the codes.
+    pub fn trusted(rows: usize, columns: usize, values: DenseValues) -> Result<Self, OpsError> {
         let expected = rows.saturating_mul(columns);
         let found = match &values {
             DenseValues::F32(values) => values.len(),
@@ -54,9 +70,6 @@ impl DenseMatrix {
                 if let Some(index) = scales.iter().position(|scale| !scale.is_finite()) {
                     let found = scales[index];
                     return Err(OpsError::NotFinite { what: "row scale", index, found });
-                }
-                if let Some(index) = codes.iter().position(|&code| code == i8::MIN) {
-                    return Err(OpsError::Int8Code { index });
                 }
                 codes.len()
             }

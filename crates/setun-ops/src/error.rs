@@ -167,6 +167,17 @@ pub enum OpsError {
         what: &'static str,
     },
 
+    /// The image of a weight is not what its backend writes.
+    #[error("an image of a weight is damaged: {what}")]
+    Image {
+        /// What is wrong with it.
+        what: &'static str,
+    },
+
+    /// A backend's weights do not leave it.
+    #[error("this backend keeps no images of weights")]
+    NoImages,
+
     /// The backend could not get the memory.
     #[error("out of memory: {what} needs {bytes} bytes")]
     OutOfMemory {

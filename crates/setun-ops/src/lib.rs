@@ -35,6 +35,8 @@ pub mod gate;
 pub mod head;
 pub mod head_norm;
 pub mod host_cache;
+#[cfg(not(target_family = "wasm"))]
+pub mod image;
 pub mod noise;
 pub mod numeric;
 pub mod op;

@@ -72,6 +72,19 @@ impl RopeTable {
         Ok(Self { half, cos, sin })
     }
 
+    /// A table that was made before.
+    ///
+    /// # Errors
+    ///
+    /// If it is no whole number of positions, or has another number of cosines than of sines.
+    pub fn from_values(half: usize, cos: Vec<f32>, sin: Vec<f32>) -> Result<Self, OpsError> {
+        let what = "values of a RoPE table";
+        if half == 0 || !cos.len().is_multiple_of(half) || sin.len() != cos.len() {
+            return Err(OpsError::Length { what, expected: cos.len(), found: sin.len() });
+        }
+        Ok(Self { half, cos, sin })
+    }
+
     /// Positions in the table.
     #[must_use]
     pub fn positions(&self) -> usize {

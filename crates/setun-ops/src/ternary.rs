@@ -71,18 +71,32 @@ impl TernaryMatrix {
         codes: impl Into<Aligned<u8>>,
         scales: Scales,
     ) -> Result<Self, OpsError> {
+        let matrix = Self::trusted(rows, columns, codes.into(), scales)?;
+        matrix.check_codes()?;
+        Ok(matrix)
+    }
+
+    /// As [`new`](Self::new), of codes that were checked when they were written. A code of 3 would
+    /// change results, and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new), but for codes and padding.
+    pub fn trusted(
+        rows: usize,
+        columns: usize,
+        codes: Aligned<u8>,
+        scales: Scales,
+    ) -> Result<Self, OpsError> {
         if columns == 0 || columns > MAX_COLUMNS {
             return Err(OpsError::Columns { found: columns, limit: MAX_COLUMNS });
         }
-        let codes = codes.into();
         let expected = rows.saturating_mul(row_bytes(columns));
         if codes.len() != expected {
             return Err(OpsError::Length { what: "packed codes", expected, found: codes.len() });
         }
         check_scales(&scales, rows, columns)?;
-        let matrix = Self { rows, columns, codes, scales };
-        matrix.check_codes()?;
-        Ok(matrix)
+        Ok(Self { rows, columns, codes, scales })
     }
 
     /// Stacks matrices of one width and scale kind on top of each other, so that one product

@@ -1,8 +1,10 @@
 //! Seconds to open a model, and to restore a saved session of some tokens in another engine.
 //!
 //! ```text
-//! cargo run --release -p setun --features embedded-model --example start [TOKENS [MODEL [THREADS]]]
+//! cargo run --release -p setun --features embedded-model --example start [TOKENS [MODEL [THREADS [IMAGE]]]]
 //! ```
+//!
+//! IMAGE is where the weights are kept to be mapped; the first run writes it.
 
 use std::{error::Error, time::Instant};
 
@@ -13,10 +15,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let tokens: u32 = args.next().map_or(Ok(100), |tokens| tokens.parse())?;
     let model = args.next();
-    let threads = args.next().map(|threads| threads.parse()).transpose()?;
+    let mut config = EngineConfig::default();
+    config.device.threads = args.next().map(|threads| threads.parse()).transpose()?;
+    config.device.weight_image = args.next();
 
-    let (engine, seconds) = timed(|| open(model.as_deref(), threads))?;
-    println!("opened in {seconds:.3} s, {} threads", engine.threads());
+    let (engine, seconds) = timed(|| open(model.as_deref(), &config))?;
+    let mut session = engine.session();
+    session.push(vec![1])?;
+    let (_, first) = timed(|| next_token(&session))?;
+    println!("opened in {seconds:.3} s, {} threads; a token after {first:.3} s", engine.threads());
     if tokens == 0 {
         return Ok(());
     }
@@ -28,18 +35,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("saved in {seconds:.3} s, {} bytes", bytes.len());
     engine.close();
 
-    let engine = open(model.as_deref(), threads)?;
+    let engine = open(model.as_deref(), &config)?;
     let (session, seconds) = timed(|| pollster::block_on(engine.restore(bytes)))?;
     let (cached, first) = timed(|| next_token(&session))?;
     println!("restored in {seconds:.3} s; {cached} tokens cached, the next after {first:.3} s");
     Ok(())
 }
 
-fn open(model: Option<&str>, threads: Option<usize>) -> Result<Engine, setun::Error> {
+fn open(model: Option<&str>, config: &EngineConfig) -> Result<Engine, setun::Error> {
     let model = model.map_or_else(ModelReader::embedded, ModelReader::open)?;
-    let mut config = EngineConfig::default();
-    config.device.threads = threads;
-    Engine::builder(model).config(config).device(Device::Cpu).build()
+    Engine::builder(model).config(config.clone()).device(Device::Cpu).build()
 }
 
 /// Generates a token; how many before it were in the cache.

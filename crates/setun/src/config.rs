@@ -39,6 +39,11 @@ macro_rules! device_options {
         head_type: HeadType as Choice(HeadType::NAMES) = "auto", "TYPE", Memory,
             with_flags("--head"), without_key;
 
+        /// A file that holds the weights as a processor keeps them: written where there is none for
+        /// this model and these options, else mapped instead of reading the model. Processes that
+        /// map it share its memory. Nobody else may write to it.
+        weight_image: Option<String> as Text = "none", "FILE", Memory, without_key;
+
         /// The share of main memory, or of a control group's, under which memory is given back.
         /// Asked once a second. Linux.
         min_available: Option<f64> as PROPER_FRACTION = "none", "SHARE", Memory,
@@ -97,13 +102,15 @@ impl EngineConfig {
     /// The options of the first device, or of the best one if none is named.
     #[must_use]
     pub fn device_options(&self) -> DeviceOptions {
-        let DeviceConfig { backends, threads, cache_type, head_type, .. } = &self.device;
+        let DeviceConfig { backends, threads, cache_type, head_type, weight_image, .. } =
+            &self.device;
         DeviceOptions {
             device: backends.first().cloned().unwrap_or_default(),
             threads: *threads,
             cache: *cache_type,
             head: *head_type,
             software: false,
+            weight_image: weight_image.clone(),
         }
     }
 

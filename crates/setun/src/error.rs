@@ -21,6 +21,24 @@ pub enum Error {
         source: io::Error,
     },
 
+    /// An image of weights could not be written.
+    #[cfg(not(target_family = "wasm"))]
+    #[error("cannot write the weight image `{}`: {source}", path.display())]
+    Unwritable {
+        /// Where it was to be.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+
+    /// A file that is named as an image of weights is something else, and is left as it is.
+    #[cfg(not(target_family = "wasm"))]
+    #[error("`{}` is no weight image: name a file that is one, or that is not there", path.display())]
+    NotAnImage {
+        /// The file.
+        path: PathBuf,
+    },
+
     /// A host cannot give the bytes of a file: a page's download failed, or was ended.
     #[error("cannot read `{file}`: {reason}")]
     Unreadable {
@@ -95,6 +113,10 @@ impl Error {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Io { source, .. } => source.into(),
+            #[cfg(not(target_family = "wasm"))]
+            Self::Unwritable { source, .. } => source.into(),
+            #[cfg(not(target_family = "wasm"))]
+            Self::NotAnImage { .. } => ErrorCode::BadOption,
             Self::Unreadable { .. } => ErrorCode::Network,
             Self::NoModel { .. } => ErrorCode::NotFound,
             Self::Checkpoint(error) => checkpoint_code(error),

@@ -42,6 +42,18 @@ impl ModelHeader {
         &self.config
     }
 
+    /// The weights, numbered, and where each is used.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// How each weight is stored, in the order of the layout.
+    #[must_use]
+    pub fn kinds(&self) -> &[WeightKind] {
+        &self.kinds
+    }
+
     /// Bytes of all tensors in the files.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {

@@ -35,6 +35,8 @@ mod source;
 #[cfg(not(target_family = "wasm"))]
 mod system_memory;
 mod text_check;
+#[cfg(not(target_family = "wasm"))]
+mod weight_image;
 
 pub use builder::EngineBuilder;
 #[cfg(all(feature = "config", not(target_family = "wasm")))]

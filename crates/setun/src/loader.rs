@@ -1,5 +1,7 @@
 //! Checkpoint bytes as a header and weights, without IO.
 
+#[cfg(not(target_family = "wasm"))]
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use setun_checkpoint::{Answer, Dtype, Options, ReadRequest, Reader, Source, TensorInfo, Warning};
@@ -73,6 +75,19 @@ impl Loader {
         size_of: impl FnMut(&str) -> Option<u64>,
     ) -> Result<(), Error> {
         Ok(self.reader.check_sizes(size_of)?)
+    }
+
+    /// The files that tensors are read from, once the headers are read.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn files(&self) -> BTreeSet<String> {
+        let tensors = self.reader.tensors().unwrap_or_default();
+        let mut files: BTreeSet<_> = tensors.iter().map(|info| info.file.to_string()).collect();
+        let collected = self.reader.check_sizes(|file| {
+            files.insert(file.to_owned());
+            None
+        });
+        debug_assert!(collected.is_ok(), "no size was given");
+        files
     }
 
     /// Bytes of a file by its format, where that says so; see [`Reader::file_size`].

@@ -182,6 +182,15 @@ impl WeightReader {
         Ok(self.ready.pop_front())
     }
 
+    /// The files of the weights and what is another where one has been written or replaced; none
+    /// where that is not known.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) async fn file_versions(&self) -> Option<String> {
+        let mut bytes = self.source.bytes().await;
+        let line = |file: String| Some(format!("{file}: {}\n", bytes.file_version(&file)?));
+        self.loader.files().into_iter().map(line).collect()
+    }
+
     /// Begins again: all weights are to be read once more.
     pub(crate) async fn rewind(&mut self) -> Result<(), Error> {
         let (source, begun) = (self.source.clone(), self.begun);

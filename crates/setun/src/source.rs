@@ -25,6 +25,8 @@ use crate::error::Error;
 
 pub use folder::ModelFolder;
 #[cfg(not(target_family = "wasm"))]
+pub(crate) use local_file::open_file;
+#[cfg(not(target_family = "wasm"))]
 pub use local_file::{other_than_file, read_file};
 #[cfg(not(target_family = "wasm"))]
 pub use locate::locate;
@@ -105,6 +107,11 @@ pub trait ModelBytes: MaybeSend {
         None
     }
 
+    /// What is another where a file has been written or replaced; none where that is not known.
+    fn file_version(&mut self, _file: &str) -> Option<String> {
+        None
+    }
+
     /// Says that about this many bytes may be read before they are requested, 0 for none. Whoever
     /// reads in another way need not heed it.
     fn prefetch(&mut self, _bytes: usize) {}
@@ -128,6 +135,10 @@ impl ModelBytes for ModelFolder {
 
     fn file_bytes(&mut self, file: &str) -> Option<u64> {
         Self::file_bytes(self, file)
+    }
+
+    fn file_version(&mut self, file: &str) -> Option<String> {
+        Self::file_version(self, file)
     }
 
     fn prefetch(&mut self, bytes: usize) {

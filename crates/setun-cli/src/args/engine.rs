@@ -66,7 +66,7 @@ impl EngineSettings {
         };
         let max_concurrent = &mut config.engine.max_concurrent;
         *max_concurrent = (*max_concurrent).max(texts.unwrap_or_default());
-        self.device.apply(self.memory, &mut config)?;
+        self.device.apply(&self.memory, &mut config)?;
         Ok(config)
     }
 }

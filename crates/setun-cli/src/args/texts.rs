@@ -31,7 +31,7 @@ impl ReaderArgs {
     /// Loads the model and starts an engine.
     pub(crate) fn engine(&self) -> Result<Engine, CliError> {
         self.device.device()?; // before the work of loading
-        start(builder(self.model.files()?.open()?, &self.device, self.memory, CONTEXTS)?)
+        start(builder(self.model.files()?.open()?, &self.device, &self.memory, CONTEXTS)?)
     }
 }
 

@@ -14,8 +14,12 @@ use std::path::PathBuf;
 
 use clap::builder::RangedI64ValueParser;
 use setun::{
-    Device, Engine, HeadType, Model,
-    ops::{WeightData, WeightSpec, screen_dot::screen_bytes},
+    Device, Engine, HeadType, ModelHeader,
+    ops::{
+        WeightSpec,
+        screen_dot::screen_bytes,
+        weight::{DenseKind, WeightKind},
+    },
 };
 
 use crate::{
@@ -167,11 +171,11 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 fn measure_batches(args: &Args, peers: &mut [Peer]) -> Result<Vec<Report>, CliError> {
     let batches: Vec<_> = args.batch.iter().map(|&batch| to_usize(batch)).collect();
     let contexts = batches.iter().copied().max().unwrap_or(1);
-    let model = files(args)?.load()?;
+    let model = files(args)?.open()?;
     let options = args.device.options(args.memory.kv, args.memory.head)?;
-    let step_bytes = bytes_of_a_step(&model, model.head_type(&options));
+    let step_bytes = bytes_of_a_step(model.header(), model.header().head_type(&options));
     // Repeats compute all of their prompts again, and all sequences run at once.
-    let builder = args::builder(model, &args.device, args.memory, contexts)?;
+    let builder = args::builder(model, &args.device, &args.memory, contexts)?;
     let engine = args::start(builder.prefix_positions(0).max_concurrent(contexts))?;
 
     let mut reports = vec![];
@@ -305,25 +309,27 @@ fn repeat(
 
 /// Bytes of weights that a step of one token reads: all matrices and the head (of a screened one
 /// the screen), one row of the embedding and of the position table.
-fn bytes_of_a_step(model: &Model, head: HeadType) -> u64 {
-    let weights = model.weights();
-    let (embedding, head_id) =
-        (weights.layout.embedding.0 as usize, weights.layout.head.0 as usize);
-    let is_screened = head == HeadType::Screened && weights.float_head().is_some();
-    let bytes = |(index, data): (usize, &WeightData)| match data.spec() {
+fn bytes_of_a_step(model: &ModelHeader, head: HeadType) -> u64 {
+    let (layout, kinds) = (model.layout(), model.kinds());
+    let (embedding, head_id) = (layout.embedding.0 as usize, layout.head.0 as usize);
+    let is_float =
+        |kind| matches!(kind, WeightKind::Dense(DenseKind::F32 | DenseKind::F16 | DenseKind::Bf16));
+    let bytes = |(index, (&spec, &kind)): (usize, (&WeightSpec, &WeightKind))| match spec {
         WeightSpec::Dense { rows, columns } if index == head_id && head == HeadType::Int8 => {
-            rows * (columns + size_of::<f32>())
+            WeightKind::Dense(DenseKind::Int8Rows).bytes(WeightSpec::Dense { rows, columns })
         }
-        WeightSpec::Dense { rows, columns } if index == head_id && is_screened => {
-            screen_bytes(rows, columns)
+        WeightSpec::Dense { rows, columns }
+            if index == head_id && head == HeadType::Screened && is_float(kind) =>
+        {
+            screen_bytes(rows, columns) as u64
         }
         WeightSpec::Dense { rows, .. } if index == embedding && index != head_id => {
-            data.bytes() / rows.max(1)
+            kind.bytes(spec) / rows.max(1) as u64
         }
-        WeightSpec::Rope { positions, .. } => data.bytes() / positions.max(1),
-        _ => data.bytes(),
+        WeightSpec::Rope { positions, .. } => kind.bytes(spec) / positions.max(1) as u64,
+        _ => kind.bytes(spec),
     };
-    weights.data.iter().enumerate().map(bytes).sum::<usize>() as u64
+    layout.specs.iter().zip(kinds).enumerate().map(bytes).sum()
 }
 
 fn to_usize(count: u32) -> usize {

@@ -42,6 +42,25 @@ fn a_draft_changes_no_text() {
 }
 
 #[test]
+fn an_image_of_the_weights_changes_no_text() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let image = folder.path().join("weights.image");
+    let image = image.to_str().expect("a name");
+    let run = |more: &[&str]| story(&["--backend", "cpu", "--max-tokens", "20"], more);
+    let expected = run(&[]).text();
+    for place in ["written", "mapped"] {
+        let draft = model(STORIES); // has none of its own
+        assert_eq!(run(&["--weight-image", image, "--draft", &draft]).text(), expected, "{place}");
+    }
+    assert!(std::fs::metadata(image).expect("the image").len() > 100_000);
+    let error = run(&["--weight-image", folder.path().to_str().expect("a name")]).failure();
+    assert!(error.contains("it is a folder, expected a file"), "{error}");
+    let error = setun(&["run", "--backend", "cpu", "--weight-image", image, PROMPT]).failure();
+    assert!(error.contains("`--weight-image`"), "{error}");
+    assert!(error.contains("a model in files of this machine"), "{error}");
+}
+
+#[test]
 fn a_text_satisfies_its_constraint() {
     let run = |more: &[&str]| story(&["--seed", "4", "--temperature", "1"], more);
     let schema = r#"{"type": "array", "items": {"type": "boolean"}, "maxItems": 4}"#;

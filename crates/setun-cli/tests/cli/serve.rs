@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use crate::{
     models::{in_store, outcome, with_model},
     signals::send,
-    support::{PROMPT, STORIES, model, setun, story},
+    support::{PROMPT, STORIES, TINY, model, setun, story},
 };
 
 /// Streams of a crowd, which run at once where a configuration lets them.
@@ -265,6 +265,9 @@ fn keys_that_protect_nothing_are_refused() {
     std::fs::write(&file, "# none\n").expect("a file");
     let file = file.to_string_lossy();
     setun(&["serve", "--api-keys", &file]).wrong_usage("--api-keys: there is no key, expected");
+    let models = ["--model", &model(STORIES), "--model", &model(TINY)];
+    setun(&[&["serve", "--weight-image", "none.image"], &models[..]].concat())
+        .wrong_usage("--weight-image needs one model, expected none beside 2");
     setun(&["serve", "--otlp-endpoint", "localhost:4318"]).wrong_usage("--otlp-endpoint: expected");
     setun(&["serve", "--isolate-keys"])
         .wrong_usage("--isolate-keys needs keys, expected --api-keys");

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use setun_checkpoint::ModelConfig;
+#[cfg(not(target_family = "wasm"))]
+use setun_ops::image::{Adopted, MappedWeight};
 use setun_ops::{
     Backend, CacheSpec, OpsError, Usage, WeightData, WeightId, WeightSpec, op::Activation,
 };
@@ -81,7 +83,7 @@ impl<B: Backend> StageBuilder<B> {
     /// it or has no memory for it.
     pub fn add(&mut self, id: WeightId, weight: WeightData) -> Result<(), ModelError> {
         let index = id.0 as usize;
-        let expected = self.needs(id).then(|| self.layout.layout.specs[index]);
+        let expected = self.expected(id);
         let found = weight.spec();
         if expected != Some(found) {
             return Err(wrong_weight(id, expected, found.to_string()).into());
@@ -89,6 +91,28 @@ impl<B: Backend> StageBuilder<B> {
         self.weight_bytes[index] = weight.bytes();
         self.weights[index] = Some(self.backend.upload(weight, self.usages[index])?);
         Ok(())
+    }
+
+    /// Takes one weight from an [image](Stage::images); one that is there already is replaced.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add), and if it is no image of the backend's.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn adopt(&mut self, id: WeightId, image: MappedWeight) -> Result<(), ModelError> {
+        let expected = self.expected(id);
+        let Adopted { weight, spec, bytes } = self.backend.adopt(image)?;
+        if expected != Some(spec) {
+            return Err(wrong_weight(id, expected, spec.to_string()).into());
+        }
+        self.weight_bytes[id.0 as usize] = bytes;
+        self.weights[id.0 as usize] = Some(weight);
+        Ok(())
+    }
+
+    /// Kind and shape of a weight that the part needs.
+    fn expected(&self, id: WeightId) -> Option<WeightSpec> {
+        self.needs(id).then(|| self.layout.layout.specs[id.0 as usize])
     }
 
     /// The stage, once all weights were added.

@@ -10,9 +10,13 @@ use setun_model::{
     LayerRange, MaybeSend, MaybeSendBackend, Model as Forward, ModelError, StageBuilder,
     Transformer, TransformerOptions,
 };
+#[cfg(not(target_family = "wasm"))]
+use setun_ops::image::MappedWeight;
 use setun_ops::{Backend, OpsError, WeightData, WeightId, dense::DenseValues};
 
 use super::{Device, DeviceKind, placement::Placement};
+#[cfg(not(target_family = "wasm"))]
+use crate::weight_image::NewImage;
 use crate::{error::Error, header::ModelHeader};
 
 /// A model on its device.
@@ -43,7 +47,7 @@ pub(crate) struct OpenedDevice {
     pub(super) level: String,
     pub(super) threads: usize,
     /// How the head is kept.
-    pub(super) head: HeadType,
+    pub(crate) head: HeadType,
     /// What a layer of the model took for one token, where that was measured.
     #[cfg_attr(not(feature = "gpu"), expect(dead_code, reason = "nothing is compared"))]
     pub(super) layer_time: Option<Duration>,
@@ -63,6 +67,29 @@ impl OpenedDevice {
             Receiver::Model(receiver) => receiver.take(id, weight),
             #[cfg(not(target_family = "wasm"))]
             Receiver::Stage(_) => Err(self.incomplete()),
+        }
+    }
+
+    /// Whether it can take weights from an image, and give them to one.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn takes_images(&self) -> bool {
+        matches!(&self.receiver, Receiver::Model(receiver) if receiver.takes_images())
+    }
+
+    /// Takes a weight from an image.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn adopt(&mut self, id: WeightId, weight: MappedWeight) -> Result<(), Error> {
+        match &mut self.receiver {
+            Receiver::Model(receiver) => receiver.adopt(id, weight),
+            Receiver::Stage(_) => Err(self.incomplete()),
+        }
+    }
+
+    /// Has an image written of all weights, once they were taken.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn write_image(&mut self, image: NewImage) {
+        if let Receiver::Model(receiver) = &mut self.receiver {
+            receiver.write_image(image);
         }
     }
 
@@ -120,6 +147,8 @@ impl Receiver {
         let whole = LayerRange::whole(config.layers);
         Ok(Self::Model(Box::new(ModelReceiver {
             int8_head: placement.int8_head(header),
+            #[cfg(not(target_family = "wasm"))]
+            image: None,
             builder: StageBuilder::new(backend, config, layout, whole, options)?,
         })))
     }
@@ -128,6 +157,20 @@ impl Receiver {
 /// Takes the weights of a model in any order.
 pub(super) trait ReceiveWeights: MaybeSend {
     fn take(&mut self, id: WeightId, weight: WeightData) -> Result<(), Error>;
+
+    #[cfg(not(target_family = "wasm"))]
+    fn takes_images(&self) -> bool {
+        false
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn adopt(&mut self, _id: WeightId, _weight: MappedWeight) -> Result<(), Error> {
+        Err(ModelError::from(OpsError::NoImages).into())
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn write_image(&mut self, _image: NewImage) {}
+
     fn finish(self: Box<Self>) -> Result<Finished, Error>;
 }
 
@@ -138,6 +181,8 @@ pub(super) type Finished = (Box<dyn Forward>, usize);
 struct ModelReceiver<B: Backend> {
     builder: StageBuilder<B>,
     int8_head: Option<WeightId>,
+    #[cfg(not(target_family = "wasm"))]
+    image: Option<NewImage>,
 }
 
 impl<B> ReceiveWeights for ModelReceiver<B>
@@ -148,8 +193,28 @@ where
         Ok(self.builder.add(id, as_kept(id, weight, self.int8_head)?)?)
     }
 
+    #[cfg(not(target_family = "wasm"))]
+    fn takes_images(&self) -> bool {
+        B::HAS_IMAGES
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn adopt(&mut self, id: WeightId, weight: MappedWeight) -> Result<(), Error> {
+        Ok(self.builder.adopt(id, weight)?)
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn write_image(&mut self, image: NewImage) {
+        self.image = Some(image);
+    }
+
     fn finish(self: Box<Self>) -> Result<Finished, Error> {
-        let model = Transformer::from(self.builder.finish()?);
+        let stage = self.builder.finish()?;
+        #[cfg(not(target_family = "wasm"))]
+        if let Some((image, weights)) = self.image.zip(stage.images()) {
+            image.write(&weights)?;
+        }
+        let model = Transformer::from(stage);
         let bytes = model.memory().weights();
         Ok((Box::new(model), bytes))
     }

@@ -75,6 +75,12 @@ impl DeviceOpener {
         Ok(Self { header, placement, plan })
     }
 
+    /// How the model is to be kept.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn options(&self) -> &DeviceOptions {
+        &self.placement.options
+    }
+
     /// Opens the device that comes next.
     pub(crate) async fn open(&mut self) -> Result<OpenedDevice, Error> {
         let Self { header, placement, plan } = self;

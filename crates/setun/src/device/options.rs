@@ -33,6 +33,10 @@ pub struct DeviceOptions {
     pub head: HeadType,
     /// Whether [`Device::Auto`] may choose a software adapter: for tests.
     pub software: bool,
+    /// File of an image of the weights; see [`EngineBuilder::weight_image`]. Not in WebAssembly.
+    ///
+    /// [`EngineBuilder::weight_image`]: crate::EngineBuilder::weight_image
+    pub weight_image: Option<String>,
 }
 
 impl DeviceOptions {

@@ -6,6 +6,7 @@ use std::{
     io::{self, ErrorKind, Read, Seek, SeekFrom},
     ops::Range,
     path::{Path, PathBuf},
+    time::UNIX_EPOCH,
 };
 
 use setun_checkpoint::ReadRequest;
@@ -79,6 +80,14 @@ impl ModelFolder {
     #[must_use]
     pub fn file_bytes(&self, file: &str) -> Option<u64> {
         self.path(file).metadata().ok().map(|found| found.len())
+    }
+
+    /// Size of a file and when it was written; none where there is no such file.
+    #[must_use]
+    pub fn file_version(&self, file: &str) -> Option<String> {
+        let metadata = self.path(file).metadata().ok()?;
+        let written = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        Some(format!("{} bytes of {}", metadata.len(), written.as_nanos()))
     }
 
     fn path(&self, file: &str) -> PathBuf {

@@ -76,11 +76,11 @@ pub(super) fn speculation(args: &Args) -> Result<(), CliError> {
 
 /// `--accept`: the same text with drafts that are right so often, which take no time themselves.
 pub(super) fn known_drafts(args: &Args) -> Result<(), CliError> {
-    let model = super::files(args)?.load()?;
+    let model = super::files(args)?.open()?;
     let (vocabulary, context) = (model.config().vocab_size, model.config().context_length);
     let known = SharedText::default();
     let draft = KnownDraft::new(vocabulary, context, SharedText::clone(&known));
-    let builder = args::builder(model, &args.device, args.memory, 1)?;
+    let builder = args::builder(model, &args.device, &args.memory, 1)?;
     let engine = args::start(builder.custom_draft(CustomModel::new("known text", draft)))?;
     let prompt = round::prompts(vocabulary, to_usize(args.prompt), 1).concat();
     let [plain, drafted] = [0, LOOKAHEAD].map(|tokens| greedy().lookahead(tokens));
@@ -113,7 +113,7 @@ pub(super) fn constraint(args: &Args) -> Result<(), CliError> {
 }
 
 fn engine(args: &Args, draft: Option<&str>) -> Result<Engine, CliError> {
-    let builder = args::builder(super::files(args)?.load()?, &args.device, args.memory, 1)?;
+    let builder = args::builder(super::files(args)?.open()?, &args.device, &args.memory, 1)?;
     args::start(match draft {
         Some(draft) => builder.draft(args.model.files_of(draft)?.open()?),
         None => builder,

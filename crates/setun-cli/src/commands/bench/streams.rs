@@ -68,7 +68,8 @@ pub(super) fn run(args: &Args, streams: &[u32]) -> Result<(), CliError> {
     let most = streams.iter().copied().max().map_or(1, to_usize);
     let device = args.device.options(args.memory.kv, args.memory.head)?;
     let mut steps = Steps::new(load(args)?.load_onto(device)?.model);
-    let builder = args::builder(load(args)?, &args.device, args.memory, most.max(SHARING))?;
+    let builder =
+        args::builder(super::files(args)?.open()?, &args.device, &args.memory, most.max(SHARING))?;
     let engine = args::start(builder.max_concurrent(most.max(SHARING)))?;
     let mut reports = vec![];
     for &streams in streams {

@@ -76,6 +76,11 @@ pub(super) fn specs(
         let message = "there is no model in the folder or the store, expected one or more";
         return Err(CliError::Usage(message.to_owned()));
     }
+    if config.device.weight_image.is_some() && specs.len() != 1 {
+        let message =
+            format!("--weight-image needs one model, expected none beside {}", specs.len());
+        return Err(CliError::Usage(message));
+    }
     if draft.is_some() && args.model.len() != 1 {
         let message = "--draft needs one --model, expected `draft` in a table [[serve.models]]";
         return Err(CliError::Usage(message.to_owned()));

@@ -1,0 +1,104 @@
+//! The bytes of a file in memory, mapped where the system can.
+#![cfg_attr(unix, expect(unsafe_code, reason = "a file is mapped by a system call"))]
+
+use std::{
+    fs::File,
+    io::{self, Read},
+};
+
+use setun_ops::aligned::{Aligned, NoMemory, SharedBytes};
+
+/// All bytes of a file. Where it cannot be mapped, as one that is larger than the addresses that are
+/// free, it is read.
+pub(super) fn map(file: &File, bytes: u64) -> io::Result<SharedBytes> {
+    let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    #[cfg(unix)]
+    if let Some(map) = Map::new(file, bytes) {
+        return Ok(SharedBytes::new(map));
+    }
+    read(file, bytes).map(SharedBytes::new)
+}
+
+fn read(mut file: &File, bytes: usize) -> io::Result<Aligned<u8>> {
+    let no_memory = |NoMemory { .. }| io::ErrorKind::OutOfMemory;
+    let mut memory = Aligned::zeroed(bytes).map_err(no_memory)?;
+    file.read_exact(&mut memory)?;
+    Ok(memory)
+}
+
+/// A file that is mapped, to be read.
+#[cfg(unix)]
+struct Map {
+    start: std::ptr::NonNull<u8>,
+    bytes: usize,
+}
+
+#[cfg(unix)]
+impl Map {
+    fn new(file: &File, bytes: usize) -> Option<Self> {
+        use std::os::fd::AsRawFd;
+
+        if bytes == 0 {
+            return None;
+        }
+        let (protection, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+        // SAFETY: a new map at a place that the system chooses, of a file that is open.
+        let start = unsafe {
+            libc::mmap(std::ptr::null_mut(), bytes, protection, flags, file.as_raw_fd(), 0)
+        };
+        let start = (start != libc::MAP_FAILED).then_some(start)?;
+        Some(Self { start: std::ptr::NonNull::new(start.cast())?, bytes })
+    }
+}
+
+#[cfg(unix)]
+impl AsRef<[u8]> for Map {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: so many bytes are mapped there until this is dropped. An image is written under
+        // another name, then made read-only and renamed, and is never written to in its place: who
+        // names a file as an image says that nobody else does, see `docs/design/loading.md`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: this is the map that was made, and nobody borrows from it any more.
+        let _failed = unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+// SAFETY: the bytes are only read, and may be by any thread.
+#[cfg(unix)]
+unsafe impl Send for Map {}
+// SAFETY: as above.
+#[cfg(unix)]
+unsafe impl Sync for Map {}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_the_same_mapped_and_read() {
+        let mut file = tempfile::tempfile().expect("a file");
+        let content: Vec<u8> = (0..70_000_u32).flat_map(u32::to_le_bytes).collect();
+        file.write_all(&content).expect("written");
+        let bytes = map(&file, content.len() as u64).expect("mapped");
+        assert!(*bytes == *content);
+        std::io::Seek::rewind(&mut file).expect("its beginning");
+        assert!(*read(&file, content.len()).expect("read") == *content);
+        assert!(read(&file, 1).is_err(), "nothing is left");
+        assert_eq!(map(&tempfile::tempfile().expect("a file"), 0).expect("nothing").len(), 0);
+    }
+
+    #[test]
+    fn a_file_that_is_larger_than_the_memory_is_an_error() {
+        let file = tempfile::tempfile().expect("a file");
+        let error = read(&file, usize::MAX).expect_err("too large");
+        assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
+    }
+}
