@@ -36,7 +36,7 @@ impl SharedBytes {
         Self { owner: Arc::new(owner), range }
     }
 
-    /// Some of these bytes; none where there are not so many.
+    /// Some of these bytes; none where the range goes beyond them.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Option<Self> {
         let found = range.start <= range.end && range.end <= self.range.len();

@@ -1,4 +1,4 @@
-//! What stands at the beginning of an image: where each part of each weight lies.
+//! The beginning of an image: where each part of each weight lies.
 //!
 //! All numbers have eight bytes, in the byte order of the machine, as the values have. The head:
 //!

@@ -54,7 +54,7 @@ impl Map {
 #[cfg(unix)]
 impl AsRef<[u8]> for Map {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: so many bytes are mapped there until this is dropped. An image is written under
+        // SAFETY: this number of bytes is mapped there until this is dropped. An image is written under
         // another name, then made read-only and renamed, and is never written to in its place: who
         // names a file as an image says that nobody else does, see `docs/design/loading.md`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
