@@ -179,6 +179,12 @@ impl Reader {
         self.data.as_ref().is_some_and(|data| data.is_stored(tensor))
     }
 
+    /// Files whose bytes their format tells, once [`tensors`](Self::tensors) are known.
+    pub fn sized_files(&self) -> impl Iterator<Item = String> {
+        let sizes = self.data.as_ref().map(|data| data.file_sizes()).unwrap_or_default();
+        sizes.into_iter().map(|(file, _)| file)
+    }
+
     /// Bytes of a file by its format, where that says so and [`tensors`](Self::tensors) are known.
     #[must_use]
     pub fn file_size(&self, file: &str) -> Option<u64> {

@@ -163,8 +163,8 @@ impl Backend for CpuBackend {
     }
 
     #[cfg(not(target_family = "wasm"))]
-    fn adopt(&mut self, image: MappedWeight) -> Result<Adopted<CpuWeight>, OpsError> {
-        image::adopt(image)
+    fn adopt(&mut self, image: MappedWeight, usage: Usage) -> Result<Adopted<CpuWeight>, OpsError> {
+        image::adopt(image, usage)
     }
 
     fn prepare(&mut self, plan: &Plan, weights: &[CpuWeight]) -> Result<CpuStep, OpsError> {

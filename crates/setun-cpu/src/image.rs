@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use setun_ops::{
-    DenseMatrix, OpsError, TernaryMatrix, WeightData,
+    DenseMatrix, OpsError, TernaryMatrix, Usage, WeightData,
     dense::DenseValues,
     image::{Adopted, ImageFields, MappedWeight, WeightBytes},
     rope_append::RopeTable,
@@ -58,11 +58,11 @@ pub(crate) fn image(weight: &CpuWeight) -> WeightBytes<'_> {
 }
 
 /// A weight of an image. Its values are trusted, its sizes are not.
-pub(crate) fn adopt(image: MappedWeight) -> Result<Adopted<CpuWeight>, OpsError> {
+pub(crate) fn adopt(image: MappedWeight, usage: Usage) -> Result<Adopted<CpuWeight>, OpsError> {
     let mut fields = ImageFields::from(image);
     let kind = fields.number()?;
     let weight = match kind {
-        COLUMNS => CpuWeight::columns(take_columns(&mut fields)?),
+        COLUMNS if usage == Usage::SparseInput => CpuWeight::columns(take_columns(&mut fields)?),
         TERNARY => CpuWeight::plain(WeightData::Ternary(take_ternary(&mut fields)?)),
         VECTOR => CpuWeight::plain(WeightData::Vector(fields.floats()?)),
         ROPE => {
@@ -71,7 +71,7 @@ pub(crate) fn adopt(image: MappedWeight) -> Result<Adopted<CpuWeight>, OpsError>
             CpuWeight::plain(WeightData::Rope(table))
         }
         DENSE => take_dense(&mut fields)?,
-        _ => return Err(OpsError::Image { what: "its kind is unknown" }),
+        _ => return Err(OpsError::Image { what: "its kind is unknown, or for another usage" }),
     };
     fields.end()?;
     let spec = weight.spec();

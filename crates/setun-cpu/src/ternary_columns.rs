@@ -16,7 +16,7 @@ use crate::{
     team::Team,
 };
 
-/// More outputs than a matrix has.
+/// Most outputs of a matrix of an image, far more than models have, so that sizes do not overflow.
 #[cfg(not(target_family = "wasm"))]
 const MAX_OUTPUTS: usize = 1 << 24;
 
@@ -69,14 +69,13 @@ impl TernaryColumns {
         codes: Aligned<u8>,
         scales: Scales,
     ) -> Result<Self, OpsError> {
-        let scale_values = match &scales {
-            Scales::Tensor(scale) => std::slice::from_ref(scale),
-            Scales::Rows(values) if values.len() == outputs => values,
-            _ => return Err(OpsError::Image { what: "its scales are of another size" }),
-        };
-        let is_finite = scale_values.iter().all(|scale| scale.is_finite());
+        if matches!(scales, Scales::ColumnGroups { .. }) {
+            return Err(OpsError::Image { what: "its scales are of no kind for columns" });
+        }
+        scales.check(outputs, columns)?;
+        let bytes = column_bytes(outputs.min(MAX_OUTPUTS)).checked_mul(columns);
         let has_size = (1..=MAX_COLUMNS).contains(&columns) && outputs <= MAX_OUTPUTS;
-        if !is_finite || !has_size || codes.len() != columns * column_bytes(outputs) {
+        if !has_size || bytes != Some(codes.len()) {
             return Err(OpsError::Image { what: "its columns are of another size" });
         }
         Ok(Self { outputs, columns, codes, scales })

@@ -31,7 +31,7 @@ pub use shared::SharedBytes;
 use shared::SharedSlice;
 
 /// Bytes of a cache line, and of the widest vector register.
-const LINE: usize = 64;
+pub const LINE: usize = 64;
 
 /// Bytes of a large page of the processors that have been met.
 const LARGE: usize = 2 << 20;

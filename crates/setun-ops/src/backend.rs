@@ -51,10 +51,14 @@ pub trait Backend {
     ///
     /// # Errors
     ///
-    /// If it is no image of a weight of this backend, or there are none. Values are not looked at:
-    /// they are trusted to be those that were written.
+    /// If it is no image of a weight of this backend and for this usage, or there are none. Values
+    /// are not looked at: they are trusted to be those that were written.
     #[cfg(not(target_family = "wasm"))]
-    fn adopt(&mut self, _image: MappedWeight) -> Result<Adopted<Self::Weight>, OpsError> {
+    fn adopt(
+        &mut self,
+        _image: MappedWeight,
+        _usage: Usage,
+    ) -> Result<Adopted<Self::Weight>, OpsError> {
         Err(OpsError::NoImages)
     }
 

@@ -18,6 +18,14 @@ pub struct WeightImage<P> {
     pub parts: Vec<P>,
 }
 
+impl<P> WeightImage<P> {
+    /// The same with other parts; none where one of them is none.
+    pub fn try_map<Q>(self, part: impl FnMut(P) -> Option<Q>) -> Option<WeightImage<Q>> {
+        let parts = self.parts.into_iter().map(part).collect::<Option<_>>()?;
+        Some(WeightImage { numbers: self.numbers, parts })
+    }
+}
+
 /// A weight on its way out of a backend.
 pub type WeightBytes<'a> = WeightImage<Cow<'a, [u8]>>;
 

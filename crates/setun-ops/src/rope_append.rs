@@ -72,14 +72,19 @@ impl RopeTable {
         Ok(Self { half, cos, sin })
     }
 
-    /// A table that was made before.
+    /// A table `[positions, half]` that was made before.
     ///
     /// # Errors
     ///
-    /// If it is no whole number of positions, or has another number of cosines than of sines.
+    /// If it is no whole number of positions, one or more, or has another number of cosines than of
+    /// sines.
     pub fn from_values(half: usize, cos: Vec<f32>, sin: Vec<f32>) -> Result<Self, OpsError> {
-        let what = "values of a RoPE table";
-        if half == 0 || !cos.len().is_multiple_of(half) || sin.len() != cos.len() {
+        if half == 0 || cos.is_empty() || !cos.len().is_multiple_of(half) {
+            let what = "cosines of a RoPE table, a multiple";
+            return Err(OpsError::Length { what, expected: half, found: cos.len() });
+        }
+        if sin.len() != cos.len() {
+            let what = "sines of a RoPE table";
             return Err(OpsError::Length { what, expected: cos.len(), found: sin.len() });
         }
         Ok(Self { half, cos, sin })

@@ -49,6 +49,33 @@ pub enum Scales {
     },
 }
 
+impl Scales {
+    /// Checks them against the shape of their matrix.
+    ///
+    /// # Errors
+    ///
+    /// If there are more or fewer, or one is not finite.
+    pub fn check(&self, rows: usize, columns: usize) -> Result<(), OpsError> {
+        let (expected, values) = match self {
+            Self::Tensor(scale) => (1, std::slice::from_ref(scale)),
+            Self::Rows(values) => (rows, values.as_slice()),
+            Self::ColumnGroups { columns: group, values } => {
+                if *group == 0 || group % PLANE_COLUMNS != 0 {
+                    return Err(OpsError::GroupColumns { found: *group });
+                }
+                (rows.saturating_mul(columns.div_ceil(*group)), values.as_slice())
+            }
+        };
+        if values.len() != expected {
+            return Err(OpsError::Length { what: "scales", expected, found: values.len() });
+        }
+        match values.iter().position(|scale| !scale.is_finite()) {
+            Some(index) => Err(OpsError::NotFinite { what: "scale", index, found: values[index] }),
+            None => Ok(()),
+        }
+    }
+}
+
 /// A ternary matrix `[rows, columns]` in the packed layout of the [module](self).
 #[derive(Clone, Debug, PartialEq)]
 pub struct TernaryMatrix {
@@ -95,7 +122,7 @@ impl TernaryMatrix {
         if codes.len() != expected {
             return Err(OpsError::Length { what: "packed codes", expected, found: codes.len() });
         }
-        check_scales(&scales, rows, columns)?;
+        scales.check(rows, columns)?;
         Ok(Self { rows, columns, codes, scales })
     }
 
@@ -249,26 +276,6 @@ fn per_row(scales: Scales, rows: usize) -> Vec<f32> {
         Scales::Tensor(scale) => vec![scale; rows],
         Scales::Rows(scales) => scales,
         Scales::ColumnGroups { values, .. } => values,
-    }
-}
-
-fn check_scales(scales: &Scales, rows: usize, columns: usize) -> Result<(), OpsError> {
-    let (expected, values) = match scales {
-        Scales::Tensor(scale) => (1, std::slice::from_ref(scale)),
-        Scales::Rows(values) => (rows, values.as_slice()),
-        Scales::ColumnGroups { columns: group, values } => {
-            if *group == 0 || group % PLANE_COLUMNS != 0 {
-                return Err(OpsError::GroupColumns { found: *group });
-            }
-            (rows * columns.div_ceil(*group), values.as_slice())
-        }
-    };
-    if values.len() != expected {
-        return Err(OpsError::Length { what: "scales", expected, found: values.len() });
-    }
-    match values.iter().position(|scale| !scale.is_finite()) {
-        Some(index) => Err(OpsError::NotFinite { what: "scale", index, found: values[index] }),
-        None => Ok(()),
     }
 }
 

@@ -1,5 +1,8 @@
 //! Loading of models onto devices: the header opens a device, then the weights go to it.
 
+#[cfg(not(target_family = "wasm"))]
+mod mapped;
+
 use std::sync::Arc;
 
 use futures::future::{FutureExt, LocalBoxFuture};
@@ -12,8 +15,6 @@ use setun_engine::{Inferencer, InferencerOptions};
 use setun_model::Model as Forward;
 use setun_ops::{WeightData, WeightId};
 
-#[cfg(not(target_family = "wasm"))]
-use crate::weight_image::WeightImageFile;
 use crate::{
     custom_model::CustomModel,
     device::{
@@ -97,34 +98,6 @@ impl ModelInput {
         Ok(())
     }
 
-    /// The image of its weights on a device, if options name one.
-    #[cfg(not(target_family = "wasm"))]
-    async fn weight_image(
-        &self,
-        device: &OpenedDevice,
-        options: &DeviceOptions,
-    ) -> Result<Option<WeightImageFile>, Error> {
-        let Some(path) = &options.weight_image else { return Ok(None) };
-        let refused = |expected: &str| {
-            let (found, expected) = (path.clone(), expected.to_owned());
-            Err(EngineError::BadOption { option: "weight_image", found, expected }.into())
-        };
-        if !device.takes_images() {
-            return match options.device {
-                Device::Auto => Ok(None),
-                _ => refused("none on this device: images are for levels of the processor"),
-            };
-        }
-        let InputWeights::Reader(reader) = &self.weights else {
-            return refused("a model that is still to be read");
-        };
-        let Some(files) = reader.file_versions().await else {
-            return refused("a model in files of this machine");
-        };
-        let identity = identity(&self.header, device.head, &files);
-        Ok(Some(WeightImageFile::new(path, identity)))
-    }
-
     /// Closes what it is read from.
     async fn close(&self) {
         if let InputWeights::Reader(reader) = &self.weights {
@@ -168,34 +141,14 @@ async fn load_once(
 ) -> Result<LoadedModel, Error> {
     let mut device = opener.open().await?;
     #[cfg(not(target_family = "wasm"))]
-    if let Some(image) = model.weight_image(&device, opener.options()).await? {
-        if map_weights(&image, &mut device)? {
-            model.close().await;
-            return device.finish().await;
-        }
-        device.write_image(image.create()?);
-    }
+    let moved = mapped::map_or_move(model, opener, &mut device, keep).await;
+    #[cfg(target_family = "wasm")]
     let moved = model.move_weights(&mut device, keep || opener.has_fallback()).await;
     if moved.is_err() {
         model.close().await;
     }
     moved?;
     device.finish().await
-}
-
-/// Gives a device the weights of an image; false where they must be read from the model.
-#[cfg(not(target_family = "wasm"))]
-fn map_weights(image: &WeightImageFile, device: &mut OpenedDevice) -> Result<bool, Error> {
-    let Some(weights) = image.open()? else { return Ok(false) };
-    let ids = (0..).map(WeightId);
-    Ok(ids.zip(weights).all(|(id, weight)| device.adopt(id, weight).is_ok()))
-}
-
-/// All that weights depend on, as they are kept on a processor.
-#[cfg(not(target_family = "wasm"))]
-fn identity(header: &ModelHeader, head: HeadType, files: &str) -> String {
-    let ModelHeader { config, kinds, .. } = header;
-    format!("head: {head}\n{files}{config:?}\n{kinds:?}")
 }
 
 /// Models that an engine starts from.

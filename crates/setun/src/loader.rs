@@ -81,13 +81,8 @@ impl Loader {
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn files(&self) -> BTreeSet<String> {
         let tensors = self.reader.tensors().unwrap_or_default();
-        let mut files: BTreeSet<_> = tensors.iter().map(|info| info.file.to_string()).collect();
-        let collected = self.reader.check_sizes(|file| {
-            files.insert(file.to_owned());
-            None
-        });
-        debug_assert!(collected.is_ok(), "no size was given");
-        files
+        let files = tensors.iter().map(|info| info.file.to_string());
+        files.chain(self.reader.sized_files()).collect()
     }
 
     /// Bytes of a file by its format, where that says so; see [`Reader::file_size`].

@@ -182,8 +182,8 @@ impl WeightReader {
         Ok(self.ready.pop_front())
     }
 
-    /// The files of the weights and what is another where one has been written or replaced; none
-    /// where that is not known.
+    /// A text that changes when a file of the weights is written or replaced; none where that is
+    /// not known.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) async fn file_versions(&self) -> Option<String> {
         let mut bytes = self.source.bytes().await;

@@ -2,15 +2,17 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, Metadata},
+    fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
-    time::SystemTime,
 };
 
 use setun_engine::{Engine, WeakEngine};
 
-use crate::{config::EngineConfig, device::DeviceOptions, error::Error, reader::ModelReader};
+use crate::{
+    config::EngineConfig, device::DeviceOptions, error::Error, reader::ModelReader,
+    source::FileIdentity,
+};
 
 /// Ends of the names of files that a model may be read from.
 const READ: [&str; 8] =
@@ -27,17 +29,8 @@ type Slot = Mutex<Option<WeakEngine>>;
 struct Key {
     path: PathBuf,
     /// Of each file that the model may be read from.
-    files: Vec<(OsString, Identity)>,
+    files: Vec<(OsString, FileIdentity)>,
     options: DeviceOptions,
-}
-
-/// What is another where a file has been written or replaced.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Identity {
-    bytes: u64,
-    written: Option<SystemTime>,
-    /// Device and number of the file, where the system has such.
-    number: (u64, u64),
 }
 
 /// Opens the model at a path, or gives another handle to the engine that this process has
@@ -104,7 +97,7 @@ impl Key {
             if Some(name.as_os_str()) == file || is_read(&name, file.is_none()) {
                 // Behind a link lies what is read.
                 if let Ok(metadata) = fs::metadata(entry.path()) {
-                    files.push((name, Identity::of(&metadata)));
+                    files.push((name, FileIdentity::of(&metadata)));
                 }
             }
         }
@@ -117,17 +110,4 @@ fn is_read(name: &OsString, weights: bool) -> bool {
     let end = Path::new(name).extension().and_then(|end| end.to_str()).unwrap_or_default();
     let kinds = if weights { &READ[..] } else { &READ[..2] };
     kinds.contains(&end)
-}
-
-impl Identity {
-    fn of(metadata: &Metadata) -> Self {
-        #[cfg(unix)]
-        let number = {
-            use std::os::unix::fs::MetadataExt;
-            (metadata.dev(), metadata.ino())
-        };
-        #[cfg(not(unix))]
-        let number = (0, 0);
-        Self { bytes: metadata.len(), written: metadata.modified().ok(), number }
-    }
 }

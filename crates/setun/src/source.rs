@@ -25,7 +25,7 @@ use crate::error::Error;
 
 pub use folder::ModelFolder;
 #[cfg(not(target_family = "wasm"))]
-pub(crate) use local_file::open_file;
+pub(crate) use local_file::{FileIdentity, open_file};
 #[cfg(not(target_family = "wasm"))]
 pub use local_file::{other_than_file, read_file};
 #[cfg(not(target_family = "wasm"))]
@@ -107,7 +107,8 @@ pub trait ModelBytes: MaybeSend {
         None
     }
 
-    /// What is another where a file has been written or replaced; none where that is not known.
+    /// A text that changes when a file is written or replaced; none where that is not known.
+    #[cfg(not(target_family = "wasm"))]
     fn file_version(&mut self, _file: &str) -> Option<String> {
         None
     }
@@ -137,6 +138,7 @@ impl ModelBytes for ModelFolder {
         Self::file_bytes(self, file)
     }
 
+    #[cfg(not(target_family = "wasm"))]
     fn file_version(&mut self, file: &str) -> Option<String> {
         Self::file_version(self, file)
     }

@@ -8,24 +8,34 @@ mod index;
 mod map;
 
 use std::{
-    fs::{self, File, FileTimes, OpenOptions},
-    io::{self, BufWriter, Write},
+    fs::{self, File, FileTimes, OpenOptions, TryLockError},
+    io::{self, BufWriter, Read, Write},
+    ops::Range,
     path::{Path, PathBuf},
     process,
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use setun_ops::image::{MappedWeight, WeightBytes};
+use setun_ops::{
+    aligned::LINE,
+    image::{MappedWeight, WeightBytes},
+};
 
 use self::{
-    index::{Head, LINE, Place},
+    index::{FileHead, Found, HEAD_BYTES},
     map::map,
 };
 use crate::{error::Error, source::open_file};
 
-/// Numbers of new files, so that those of one process have names of their own.
-static NEW: AtomicU64 = AtomicU64::new(0);
+/// In the names of new files, so that those of one process have names of their own.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// End of the names of files that are not complete.
+const PARTIAL: &str = ".partial";
+
+/// How old the file of a writer is that may have ended: a new one is locked long before.
+const ABANDONED: Duration = Duration::from_secs(60);
 
 /// Where the image of a model is, or is to be.
 #[derive(Clone, Debug)]
@@ -48,21 +58,28 @@ impl WeightImageFile {
     /// If the file is there and is no image, or cannot be read.
     pub(crate) fn open(&self) -> Result<Option<Vec<MappedWeight>>, Error> {
         let failed = |source| Error::Io { path: self.path.clone(), source };
-        let file = match open_file(&self.path) {
+        let mut file = match open_file(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed(error)),
         };
-        let metadata = file.metadata().map_err(failed)?;
-        let bytes = map(&file, metadata.len()).map_err(failed)?;
-        let Some(head) = Head::read(&bytes) else {
-            return Err(Error::NotAnImage { path: self.path.clone() });
+        let head = match FileHead::find(&read_up_to(&mut file, HEAD_BYTES).map_err(failed)?) {
+            Found::Head(head) => head,
+            Found::OtherVersion => return Ok(None),
+            Found::Nothing => return Err(Error::NotAnImage { path: self.path.clone() }),
         };
+        let metadata = file.metadata().map_err(failed)?;
         let written = metadata.modified().ok().and_then(seconds);
         if head.bytes != metadata.len() || written != Some(head.written) {
             return Ok(None);
         }
-        Ok(head.weights(&bytes, &self.identity))
+        // Nothing is mapped, or read where it cannot be, before it is known to be of use.
+        let Some(index_bytes) = head.index_bytes() else { return Ok(None) };
+        let index = read_up_to(&mut file, index_bytes).map_err(failed)?;
+        let Some(weights) = index::read(&index, &self.identity) else { return Ok(None) };
+        let bytes = map(&file, head.bytes).map_err(failed)?;
+        let shared = |part: Range<usize>| bytes.slice(part);
+        Ok(weights.into_iter().map(|weight| weight.try_map(shared)).collect())
     }
 
     /// Begins a new image beside the place where it will be.
@@ -71,16 +88,57 @@ impl WeightImageFile {
     ///
     /// If nothing can be written there.
     pub(crate) fn create(self) -> Result<NewImage, Error> {
-        let number = NEW.fetch_add(1, Ordering::Relaxed);
+        self.remove_abandoned();
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
         let mut name = self.path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}-{number}.partial", process::id()));
+        name.push(format!(".{}-{number}{PARTIAL}", process::id()));
         let partial = self.path.with_file_name(name);
         let created = OpenOptions::new().write(true).create_new(true).open(&partial);
         match created {
-            Ok(file) => Ok(NewImage { target: self, partial, file }),
+            Ok(file) => {
+                // Where there are no locks nothing of another writer is removed, either.
+                let _unlocked = file.try_lock();
+                Ok(NewImage { target: self, partial, file })
+            }
             Err(source) => Err(Error::Unwritable { path: self.path, source }),
         }
     }
+
+    /// Removes what writers have left that ended before their images were complete. What cannot be
+    /// removed stays.
+    fn remove_abandoned(&self) {
+        let (Some(folder), Some(name)) = (self.path.parent(), self.path.file_name()) else {
+            return;
+        };
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let prefix = format!("{}.", name.to_string_lossy());
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let found = entry.file_name();
+            let found = found.to_string_lossy();
+            let is_part = found.starts_with(&prefix) && found.ends_with(PARTIAL);
+            if is_part && is_abandoned(&entry.path()).unwrap_or(false) {
+                let _stays = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+/// Whether nobody writes to a file, and nobody has for a while.
+fn is_abandoned(path: &Path) -> io::Result<bool> {
+    let file = open_file(path)?;
+    let age = file.metadata()?.modified()?.elapsed().unwrap_or_default();
+    match file.try_lock_shared() {
+        Ok(()) => Ok(age >= ABANDONED),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// The next bytes of a file, as far as there are so many.
+fn read_up_to(file: &mut File, bytes: usize) -> io::Result<Vec<u8>> {
+    let mut read = vec![];
+    file.take(bytes as u64).read_to_end(&mut read)?;
+    Ok(read)
 }
 
 /// An image that is being written; nothing is left of one that is not complete.
@@ -107,14 +165,15 @@ impl NewImage {
     }
 
     fn write_all(&self, weights: &[WeightBytes<'_>]) -> io::Result<()> {
-        // A whole second, which hardly any other write falls on.
+        // An even second, which every file system keeps, and hardly any other write falls on.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let (head, places) = index::write(&self.target.identity, weights, now);
+        let now = now / 2 * 2;
+        let (head, starts) = index::write(&self.target.identity, weights, now);
         let mut out = BufWriter::with_capacity(1 << 20, &self.file);
         out.write_all(&head)?;
         let mut at = head.len() as u64;
         let parts = weights.iter().flat_map(|weight| &weight.parts);
-        for (part, Place { start, .. }) in parts.zip(places) {
+        for (part, start) in parts.zip(starts) {
             let padding = usize::try_from(start - at).unwrap_or(LINE);
             out.write_all(&[0; LINE][..padding])?;
             out.write_all(part)?;
@@ -146,3 +205,6 @@ fn seconds(time: SystemTime) -> Option<u64> {
     let since = time.duration_since(UNIX_EPOCH).ok()?;
     (since.subsec_nanos() == 0).then_some(since.as_secs())
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,8 @@ use std::{
 
 use setun::{
     Device, Engine, EngineConfig, ErrorCode, GenerateOptions, HeadType, Model, ModelReader,
+    ModelSource,
+    checkpoint::{I2sBlocks, Options},
 };
 use tempfile::TempDir;
 
@@ -27,6 +29,28 @@ impl Copy {
         }
         let image = folder.path().join("weights.image");
         Self { folder, image }
+    }
+
+    /// The first fixture with the signs of some weights turned: files of the same size.
+    fn with_other_weights() -> Self {
+        let copy = Self::of(FIXTURES[0]);
+        let path = copy.folder.path().join("model.safetensors");
+        let mut bytes = fs::read(&path).unwrap();
+        let header = u64::from_le_bytes(*bytes.first_chunk().unwrap());
+        let header: serde_json::Value =
+            serde_json::from_slice(&bytes[8..][..usize::try_from(header).unwrap()]).unwrap();
+        let start = 8 + usize::try_from(u64::from_le_bytes(*bytes.first_chunk().unwrap())).unwrap();
+        let packed = header.as_object().unwrap().values().filter(|tensor| tensor["dtype"] == "U8");
+        for tensor in packed {
+            let at = |index: usize| {
+                let offset = tensor["data_offsets"][index].as_u64().unwrap();
+                start + usize::try_from(offset).unwrap()
+            };
+            // Codes 0 and 2 are exchanged, and 1 stays: each is 2 less what it was.
+            bytes[at(0)..at(1)].iter_mut().for_each(|byte| *byte = 0b1010_1010 - *byte);
+        }
+        fs::write(&path, bytes).unwrap();
+        copy
     }
 
     fn reader(&self) -> ModelReader {
@@ -93,18 +117,22 @@ const HEADS: [HeadType; 3] = [HeadType::Stored, HeadType::Screened, HeadType::In
 #[test]
 fn a_mapped_model_gives_the_same_text() {
     for fixture in FIXTURES {
+        let mut sizes = vec![];
         for head in HEADS {
             let copy = Copy::of(fixture);
             let expected = read_tokens(&copy, head);
             let engine = copy.engine(head);
             assert_eq!(tokens(&engine), expected, "{fixture}, {head}: written");
             let (written, bytes) = (copy.number(), engine.weight_bytes());
+            sizes.push(fs::metadata(&copy.image).unwrap().len());
             drop(engine);
             let mapped = copy.engine(head);
             assert_eq!(tokens(&mapped), expected, "{fixture}, {head}: mapped");
             assert_eq!(mapped.weight_bytes(), bytes);
             assert_eq!((copy.number(), copy.files()), (written, 3), "written once");
         }
+        let [stored, screened, int8] = sizes[..] else { panic!("three heads") };
+        assert!(screened > stored && int8 < stored, "{fixture}: {sizes:?}");
     }
 }
 
@@ -122,6 +150,53 @@ fn another_model_or_head_has_another_image() {
     file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
     assert_eq!(tokens(&copy.engine(HeadType::Int8)), expected);
     assert_ne!(copy.number(), second, "the model has been written to");
+}
+
+#[test]
+fn a_model_that_is_replaced_while_it_is_opened_leaves_no_image_of_another() {
+    let (copy, other) = (Copy::of(FIXTURES[0]), Copy::with_other_weights());
+    let reader = copy.reader();
+    // As it is read from now on, whatever is at its path.
+    let expected = read_tokens(&copy, HeadType::Stored);
+    let model = |copy: &Copy| copy.folder.path().join("model.safetensors");
+    fs::rename(model(&other), model(&copy)).unwrap();
+    let config = copy.config(HeadType::Stored);
+    let old = Engine::builder(reader).config(config).device(Device::Cpu).build().unwrap();
+    assert_eq!(tokens(&old), expected);
+    let new = read_tokens(&copy, HeadType::Stored);
+    assert_ne!(new, expected);
+    for place in ["written", "mapped"] {
+        assert_eq!(tokens(&copy.engine(HeadType::Stored)), new, "{place}");
+    }
+}
+
+#[test]
+fn models_that_are_alike_but_for_their_weights_have_images_of_their_own() {
+    let (copy, mut other) = (Copy::of(FIXTURES[0]), Copy::with_other_weights());
+    other.image.clone_from(&copy.image);
+    for copy in [&copy, &other] {
+        let file = File::options().write(true).open(copy.folder.path().join("model.safetensors"));
+        file.unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    }
+    for copy in [&copy, &other, &copy] {
+        let expected = read_tokens(copy, HeadType::Stored);
+        assert_eq!(tokens(&copy.engine(HeadType::Stored)), expected);
+    }
+}
+
+#[test]
+fn what_says_how_a_file_is_read_is_part_of_it() {
+    let copy = Copy::of(FIXTURES[0]);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/gguf/i2_s.gguf");
+    let mut numbers = vec![];
+    for i2s in [I2sBlocks::Wide, I2sBlocks::Narrow, I2sBlocks::Wide] {
+        let source = ModelSource::open(&path).unwrap().with_options(Options { i2s });
+        let reader = pollster::block_on(ModelReader::new(source)).unwrap();
+        let config = copy.config(HeadType::Stored);
+        drop(Engine::builder(reader).config(config).device(Device::Cpu).build().unwrap());
+        numbers.push(copy.number());
+    }
+    assert!(numbers[0] != numbers[1] && numbers[1] != numbers[2], "{numbers:?}");
 }
 
 #[test]
@@ -184,7 +259,7 @@ fn a_file_that_is_no_image_is_refused_and_kept() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_to_is_an_error_before_weights_are_read() {
+fn a_place_that_cannot_be_written_to_is_an_error() {
     let mut copy = Copy::of(FIXTURES[0]);
     for folder in ["none/such", "/proc"] {
         copy.image = copy.folder.path().join(folder).join("weights.image");

@@ -267,7 +267,7 @@ fn keys_that_protect_nothing_are_refused() {
     setun(&["serve", "--api-keys", &file]).wrong_usage("--api-keys: there is no key, expected");
     let models = ["--model", &model(STORIES), "--model", &model(TINY)];
     setun(&[&["serve", "--weight-image", "none.image"], &models[..]].concat())
-        .wrong_usage("--weight-image needs one model, expected none beside 2");
+        .wrong_usage("--weight-image (`weight_image`): expected one model, found 2");
     setun(&["serve", "--otlp-endpoint", "localhost:4318"]).wrong_usage("--otlp-endpoint: expected");
     setun(&["serve", "--isolate-keys"])
         .wrong_usage("--isolate-keys needs keys, expected --api-keys");

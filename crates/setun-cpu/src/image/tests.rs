@@ -1,6 +1,7 @@
 //! Weights that go through an image.
 
 use half::{bf16, f16};
+use proptest::{collection::vec, prelude::*};
 use setun_ops::{
     Backend, Usage,
     aligned::{Aligned, SharedBytes},
@@ -58,7 +59,7 @@ fn backend() -> CpuBackend {
 }
 
 /// Every kind of weight, with and without a screen, where it can have one.
-fn uploaded(backend: &mut CpuBackend) -> Vec<(CpuWeight, usize)> {
+fn uploaded(backend: &mut CpuBackend) -> Vec<(CpuWeight, Usage, usize)> {
     let mut all = vec![];
     for (data, usage) in weights(&mut Random::new(3)) {
         let bytes = data.bytes();
@@ -67,7 +68,7 @@ fn uploaded(backend: &mut CpuBackend) -> Vec<(CpuWeight, usize)> {
             if screened {
                 backend.make_screen(&weight);
             }
-            all.push((weight, bytes));
+            all.push((weight, usage, bytes));
         }
     }
     all
@@ -75,33 +76,36 @@ fn uploaded(backend: &mut CpuBackend) -> Vec<(CpuWeight, usize)> {
 
 #[test]
 fn a_weight_of_an_image_is_the_one_that_was_written() {
-    let mut backend = backend();
-    for (weight, bytes) in uploaded(&mut backend) {
+    let (mut backend, mut screens) = (backend(), 0);
+    for (weight, usage, bytes) in uploaded(&mut backend) {
         let image = backend.image(&weight).unwrap();
-        let adopted = backend.adopt(mapped(&image)).unwrap();
+        let adopted = backend.adopt(mapped(&image), usage).unwrap();
+        screens += usize::from(backend.bytes_beside(&weight) > 0);
         assert_eq!((adopted.spec, adopted.bytes), (weight.spec(), bytes));
         assert_eq!(backend.bytes_beside(&adopted.weight), backend.bytes_beside(&weight));
         let again = backend.image(&adopted.weight).unwrap();
         assert_eq!(again.numbers, image.numbers);
         assert!(again.parts == image.parts, "{:?}", weight.spec());
     }
+    assert_eq!(screens, 3, "one of each type of floats");
 }
 
 #[test]
 fn an_image_of_other_sizes_is_refused() {
     let mut backend = backend();
-    for (weight, _) in uploaded(&mut backend) {
+    for (weight, usage, _) in uploaded(&mut backend) {
         let image = backend.image(&weight).unwrap();
         let vector = image.numbers[0] == VECTOR;
         let mut cut = |change: &dyn Fn(&mut MappedWeight)| {
             let mut image = mapped(&image);
             change(&mut image);
-            backend.adopt(image)
+            backend.adopt(image, usage)
         };
         for number in 0..image.numbers.len() {
             let largest = cut(&|image| image.numbers[number] = u64::MAX);
             let is_norm = matches!(weight.storage(),
-                WeightStorage::Plain { data: WeightData::Dense(_), screen } if screen.get().is_some());
+                WeightStorage::Plain { data: WeightData::Dense(_), screen }
+                    if matches!(screen.get(), Some(Some(_))));
             // A norm, and the columns of a group that no scales have, are no sizes.
             let last = number + 1 == image.numbers.len();
             let group = image.numbers[0] <= COLUMNS && number == 4 && image.numbers[3] < 2
@@ -120,6 +124,37 @@ fn an_image_of_other_sizes_is_refused() {
             });
             // Any number of floats is a vector.
             assert!(vector || shorter.is_err(), "{:?}, part {part}", weight.spec());
+        }
+    }
+}
+
+#[test]
+fn columns_are_for_sparse_inputs_alone() {
+    let mut backend = backend();
+    let matrix = Random::new(1).ternary_with(5, 130, Scales::Tensor(0.5));
+    let weight = backend.upload(WeightData::Ternary(matrix), Usage::SparseInput).unwrap();
+    let image = mapped(&backend.image(&weight).unwrap());
+    assert!(backend.adopt(image.clone(), Usage::General).is_err());
+    assert!(backend.adopt(image, Usage::SparseInput).is_ok());
+}
+
+proptest! {
+    /// Numbers of any size with parts of few bytes are refused, or are weights of these bytes.
+    #[test]
+    fn any_numbers_are_safe(
+        kind in 0..6_u64,
+        numbers in vec(prop_oneof![0..5_u64, any::<u64>(), Just(1 << 24), Just(132_000)], 0..9),
+        parts in vec(0..20_usize, 0..5),
+    ) {
+        let numbers = std::iter::once(kind).chain(numbers).collect();
+        let part = |words: &usize| SharedBytes::new(Aligned::from(vec![0; 4 * words]));
+        let image = WeightImage { numbers, parts: parts.iter().map(part).collect() };
+        let mut backend = backend();
+        for usage in [Usage::General, Usage::SparseInput] {
+            if let Ok(adopted) = backend.adopt(image.clone(), usage) {
+                prop_assert_eq!(adopted.weight.spec(), adopted.spec);
+                prop_assert!(backend.image(&adopted.weight).is_some());
+            }
         }
     }
 }

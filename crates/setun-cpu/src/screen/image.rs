@@ -5,6 +5,7 @@ use setun_ops::{
     aligned::Aligned,
     image::{ImageFields, WeightBytes},
     screen_dot::SCREEN_COLUMNS,
+    ternary::MAX_COLUMNS,
 };
 
 use super::{BLOCK_TOKENS, BlockBounds, Screen};
@@ -34,12 +35,16 @@ impl Screen {
         table: &DenseMatrix,
     ) -> Result<Self, OpsError> {
         let largest_norm = f64::from_bits(fields.number()?);
-        let (rows, columns) = (table.rows(), table.columns().next_multiple_of(SCREEN_COLUMNS));
+        let rows = table.rows();
+        if rows == 0 || !(1..=MAX_COLUMNS).contains(&table.columns()) {
+            return Err(OpsError::Image { what: "its table can have no screen" });
+        }
+        let columns = table.columns().next_multiple_of(SCREEN_COLUMNS);
         let codes: Aligned<u8> = fields.elements()?;
         let floats: Aligned<f32> = fields.elements()?;
         let found = (codes.len(), floats.len());
         let blocks = rows.div_ceil(BLOCK_TOKENS);
-        if columns == 0 || found != (rows.saturating_mul(columns), blocks * BLOCK_FLOATS) {
+        if found != (rows.saturating_mul(columns), blocks * BLOCK_FLOATS) {
             return Err(OpsError::Image { what: "its screen is of another size" });
         }
         let mut bounds: Aligned<BlockBounds> = zeroed(blocks, "a screen")?;

@@ -1,12 +1,13 @@
 //! Files of a model in a folder.
 
+#[cfg(not(target_family = "wasm"))]
+use std::time::UNIX_EPOCH;
 use std::{
     collections::{BTreeMap, btree_map::Entry},
     fs::File,
     io::{self, ErrorKind, Read, Seek, SeekFrom},
     ops::Range,
     path::{Path, PathBuf},
-    time::UNIX_EPOCH,
 };
 
 use setun_checkpoint::ReadRequest;
@@ -15,7 +16,7 @@ use setun_checkpoint::ReadRequest;
 use super::shared_read::{SHARED_BYTES, read_shared};
 #[cfg(not(target_family = "wasm"))]
 use super::{
-    local_file::{check_size, open_file},
+    local_file::{FileIdentity, check_size, open_file},
     readahead::Readahead,
 };
 use crate::error::Error;
@@ -82,12 +83,16 @@ impl ModelFolder {
         self.path(file).metadata().ok().map(|found| found.len())
     }
 
-    /// Size of a file and when it was written; none where there is no such file.
-    #[must_use]
-    pub fn file_version(&self, file: &str) -> Option<String> {
-        let metadata = self.path(file).metadata().ok()?;
-        let written = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-        Some(format!("{} bytes of {}", metadata.len(), written.as_nanos()))
+    /// A text that changes when a file is written or replaced, of the file that is read; none where
+    /// there is no such file.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn file_version(&mut self, file: &str) -> Option<String> {
+        let path = self.path(file);
+        let metadata = self.open(&path, file).ok()??.metadata().ok()?;
+        let FileIdentity { bytes, written, number: (_, number) } = FileIdentity::of(&metadata);
+        // The device is left out: it may have another number after the next start of the system.
+        let written = written?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
+        Some(format!("{bytes} bytes, written {written}, number {number}"))
     }
 
     fn path(&self, file: &str) -> PathBuf {
@@ -144,22 +149,27 @@ impl ModelFolder {
         false
     }
 
+    /// A file, which stays open; none where there is none.
+    fn open(&mut self, path: &Path, file: &str) -> io::Result<Option<&mut File>> {
+        match self.open.entry(file.to_owned()) {
+            Entry::Occupied(entry) => Ok(Some(entry.into_mut())),
+            Entry::Vacant(entry) => match open_file(path) {
+                Ok(file) => Ok(Some(entry.insert(file))),
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+                Err(error) => Err(error),
+            },
+        }
+    }
+
     fn read_from(
         &mut self,
         path: &Path,
         want: &ReadRequest,
         bytes: &mut Vec<u8>,
     ) -> io::Result<bool> {
-        let file = match self.open.entry(want.file.clone()) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => match open_file(path) {
-                Ok(file) => entry.insert(file),
-                Err(error) if error.kind() == ErrorKind::NotFound => {
-                    bytes.clear();
-                    return Ok(false);
-                }
-                Err(error) => return Err(error),
-            },
+        let Some(file) = self.open(path, &want.file)? else {
+            bytes.clear();
+            return Ok(false);
         };
         if want.range.is_none() {
             check_size(file, WHOLE_FILE_LIMIT)?;

@@ -4,6 +4,7 @@ use std::{
     fs::{File, Metadata},
     io::{self, ErrorKind, Read},
     path::Path,
+    time::SystemTime,
 };
 
 use crate::error::Error;
@@ -36,6 +37,28 @@ pub fn other_than_file(metadata: &Metadata) -> Option<&'static str> {
     } else {
         "no file"
     })
+}
+
+/// What changes when a file is written or replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileIdentity {
+    pub(crate) bytes: u64,
+    pub(crate) written: Option<SystemTime>,
+    /// Device and number of the file, where the system has such.
+    pub(crate) number: (u64, u64),
+}
+
+impl FileIdentity {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        #[cfg(unix)]
+        let number = {
+            use std::os::unix::fs::MetadataExt;
+            (metadata.dev(), metadata.ino())
+        };
+        #[cfg(not(unix))]
+        let number = (0, 0);
+        Self { bytes: metadata.len(), written: metadata.modified().ok(), number }
+    }
 }
 
 /// Reads a regular file of at most `limit` bytes.

@@ -14,10 +14,15 @@
 //! weights; for each its numbers, and the offset and length of its parts, both lists with their
 //! lengths before them.
 
+use std::ops::Range;
+
 use setun_ops::{
-    aligned::SharedBytes,
-    image::{MappedWeight, WeightBytes, WeightImage},
+    aligned::LINE,
+    image::{WeightBytes, WeightImage},
 };
+
+/// First bytes of an image of any version.
+const NAME: &[u8] = b"setunwi";
 
 /// First bytes of an image. A change of what images hold changes the last of them.
 const MAGIC: [u8; WORD] = *b"setunwi1";
@@ -26,21 +31,14 @@ const ORDER: u64 = 1;
 
 const WORD: usize = size_of::<u64>();
 
-const HEAD_BYTES: usize = 5 * WORD;
+pub(super) const HEAD_BYTES: usize = 5 * WORD;
 
-/// Where parts begin: at multiples of a cache line.
-pub(super) const LINE: usize = 64;
-
-/// Where a part lies in its file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) start: u64,
-    pub(super) bytes: u64,
-}
+/// Far more than models have: some hundred bytes a weight.
+const MAX_INDEX_BYTES: usize = 64 << 20;
 
 /// The head of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct FileHead {
     /// Of the whole file.
     pub(super) bytes: u64,
     /// When it was written. A file that anybody has written to since has another time.
@@ -48,43 +46,62 @@ pub(super) struct Head {
     words: u64,
 }
 
-impl Head {
-    /// The head of a file; none where it is no image that was written on such a machine.
-    pub(super) fn read(file: &[u8]) -> Option<Self> {
-        let mut words = Words(file);
-        let magic = words.next()?;
-        let order = words.next()?;
-        let (bytes, written, index) = (words.next()?, words.next()?, words.next()?);
-        let is_image = magic.to_ne_bytes() == MAGIC && order == ORDER;
-        is_image.then_some(Self { bytes, written, words: index })
+/// What a file begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Head(FileHead),
+    /// An image of another version or byte order, or one that ends within its head.
+    OtherVersion,
+    /// No image.
+    Nothing,
+}
+
+impl FileHead {
+    /// The head of a file, by its first [`HEAD_BYTES`].
+    pub(super) fn find(file: &[u8]) -> Found {
+        let head = || {
+            let mut words = Words(file);
+            let is_known = words.next()?.to_ne_bytes() == MAGIC && words.next()? == ORDER;
+            let (bytes, written) = (words.next()?, words.next()?);
+            is_known.then_some(Self { bytes, written, words: words.next()? })
+        };
+        match head() {
+            Some(head) => Found::Head(head),
+            None if file.starts_with(NAME) => Found::OtherVersion,
+            None => Found::Nothing,
+        }
     }
 
-    /// The weights, if the identity is the one that is expected.
-    pub(super) fn weights(self, file: &SharedBytes, identity: &str) -> Option<Vec<MappedWeight>> {
+    /// Bytes of the index; none where there cannot be so many.
+    pub(super) fn index_bytes(self) -> Option<usize> {
         let bytes = usize::try_from(self.words).ok()?.checked_mul(WORD)?;
-        let mut words = Words(file.get(HEAD_BYTES..)?.get(..bytes)?);
-        if words.text()? != identity.as_bytes() {
-            return None;
-        }
-        let count = words.next()?;
-        let weights = (0..count).map(|_| {
-            let numbers = words.list(Words::next)?;
-            let parts = words.list(|words| {
-                let (start, bytes) = (words.size()?, words.size()?);
-                file.slice(start..start.checked_add(bytes)?)
-            })?;
-            Some(WeightImage { numbers, parts })
-        });
-        weights.collect()
+        (bytes <= MAX_INDEX_BYTES).then_some(bytes)
     }
 }
 
-/// Head and index of an image, and the places of all parts.
+/// The weights of an index, with the places of their parts in the file, if the identity is the one
+/// that is expected.
+pub(super) fn read(index: &[u8], identity: &str) -> Option<Vec<WeightImage<Range<usize>>>> {
+    let mut words = Words(index);
+    if words.text()? != identity.as_bytes() {
+        return None;
+    }
+    words.list(|words| {
+        let numbers = words.list(Words::next)?;
+        let parts = words.list(|words| {
+            let (start, bytes) = (words.size()?, words.size()?);
+            Some(start..start.checked_add(bytes)?)
+        })?;
+        Some(WeightImage { numbers, parts })
+    })
+}
+
+/// Head and index of an image, and where its parts begin.
 pub(super) fn write(
     identity: &str,
     weights: &[WeightBytes<'_>],
     written: u64,
-) -> (Vec<u8>, Vec<Place>) {
+) -> (Vec<u8>, Vec<u64>) {
     let numbers: usize = weights.iter().map(|weight| weight.numbers.len()).sum();
     let parts: usize = weights.iter().map(|weight| weight.parts.len()).sum();
     let words = 2 + identity.len().div_ceil(WORD) + numbers + 2 * weights.len() + 2 * parts;
@@ -92,22 +109,21 @@ pub(super) fn write(
     let mut index = vec![];
     push_text(&mut index, identity);
     push(&mut index, weights.len());
-    let mut places = vec![];
+    let mut starts = vec![];
     for weight in weights {
         push(&mut index, weight.numbers.len());
         index.extend(weight.numbers.iter().flat_map(|number| number.to_ne_bytes()));
         push(&mut index, weight.parts.len());
         for part in &weight.parts {
-            let place =
-                Place { start: end.next_multiple_of(LINE as u64), bytes: part.len() as u64 };
-            end = place.start + place.bytes;
-            index.extend([place.start, place.bytes].iter().flat_map(|word| word.to_ne_bytes()));
-            places.push(place);
+            let (start, bytes) = (end.next_multiple_of(LINE as u64), part.len() as u64);
+            end = start + bytes;
+            index.extend([start, bytes].iter().flat_map(|word| word.to_ne_bytes()));
+            starts.push(start);
         }
     }
     let head = [u64::from_ne_bytes(MAGIC), ORDER, end, written, words as u64];
     let head = head.iter().flat_map(|word| word.to_ne_bytes());
-    (head.chain(index).collect(), places)
+    (head.chain(index).collect(), starts)
 }
 
 fn push(index: &mut Vec<u8>, number: usize) {
@@ -145,61 +161,5 @@ impl<'a> Words<'a> {
     fn list<T>(&mut self, mut next: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = self.size()?;
         (0..count).map(|_| next(self)).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::{collection::vec, prelude::*};
-
-    use super::*;
-
-    const IDENTITY: &str = "a model";
-
-    fn image(weights: &[(Vec<u64>, Vec<Vec<u8>>)]) -> Vec<u8> {
-        let weight = |(numbers, parts): &(Vec<u64>, Vec<Vec<u8>>)| WeightBytes {
-            numbers: numbers.clone(),
-            parts: parts.iter().map(|part| part.clone().into()).collect(),
-        };
-        let weights: Vec<_> = weights.iter().map(weight).collect();
-        let (mut file, places) = write(IDENTITY, &weights, 5);
-        for (part, place) in weights.iter().flat_map(|weight| &weight.parts).zip(places) {
-            file.resize(usize::try_from(place.start).unwrap(), 0);
-            file.extend_from_slice(part);
-        }
-        file
-    }
-
-    fn weights(file: &[u8]) -> Option<Vec<MappedWeight>> {
-        Head::read(file)?.weights(&SharedBytes::new(file.to_vec()), IDENTITY)
-    }
-
-    proptest! {
-        #[test]
-        fn what_was_written_is_found(
-            written in vec((vec(any::<u64>(), 0..4), vec(vec(any::<u8>(), 0..200), 0..4)), 0..5),
-            bad in (any::<usize>(), any::<u8>()),
-        ) {
-            let file = image(&written);
-            let head = Head::read(&file).unwrap();
-            prop_assert_eq!((head.bytes, head.written), (file.len() as u64, 5));
-            let found = weights(&file).unwrap();
-            prop_assert_eq!(found.len(), written.len());
-            for (found, (numbers, parts)) in found.iter().zip(&written) {
-                prop_assert_eq!(&found.numbers, numbers);
-                prop_assert!(found.parts.iter().map(|part| &**part).eq(parts.iter().map(|part| &**part)));
-            }
-            prop_assert!(head.weights(&SharedBytes::new(file.clone()), "another").is_none());
-            // Damaged ones are refused or hold other values, and are never read beyond their end.
-            let mut damaged = file.clone();
-            damaged[bad.0 % file.len()] = bad.1;
-            drop(weights(&damaged));
-            drop(weights(&file[..bad.0 % file.len()]));
-        }
-
-        #[test]
-        fn other_bytes_are_no_image(bytes in vec(any::<u8>(), 0..200)) {
-            prop_assert_eq!(Head::read(&bytes), None);
-        }
     }
 }

@@ -54,9 +54,11 @@ impl Map {
 #[cfg(unix)]
 impl AsRef<[u8]> for Map {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: this number of bytes is mapped there until this is dropped. An image is written under
-        // another name, then made read-only and renamed, and is never written to in its place: who
-        // names a file as an image says that nobody else does, see `docs/design/loading.md`.
+        // SAFETY: this number of bytes is mapped there until this is dropped. A file that is written to
+        // under the map would break the promise of a slice; an image is written under another name,
+        // made read-only and renamed, and who names one says that nobody writes to it
+        // (`docs/design/loading.md`). What harm remains is bounded: sizes and scales are copied
+        // before they are checked, and no value that stays mapped is an index or a length.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 }

@@ -78,7 +78,7 @@ pub(super) fn specs(
     }
     if config.device.weight_image.is_some() && specs.len() != 1 {
         let message =
-            format!("--weight-image needs one model, expected none beside {}", specs.len());
+            format!("--weight-image (`weight_image`): expected one model, found {}", specs.len());
         return Err(CliError::Usage(message));
     }
     if draft.is_some() && args.model.len() != 1 {
