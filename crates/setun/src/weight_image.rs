@@ -134,7 +134,7 @@ fn is_abandoned(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// The next bytes of a file, as far as there are so many.
+/// The next bytes of a file, fewer at its end.
 fn read_up_to(file: &mut File, bytes: usize) -> io::Result<Vec<u8>> {
     let mut read = vec![];
     file.take(bytes as u64).read_to_end(&mut read)?;

@@ -72,7 +72,7 @@ impl FileHead {
         }
     }
 
-    /// Bytes of the index; none where there cannot be so many.
+    /// Bytes of the index; none where the head says too many.
     pub(super) fn index_bytes(self) -> Option<usize> {
         let bytes = usize::try_from(self.words).ok()?.checked_mul(WORD)?;
         (bytes <= MAX_INDEX_BYTES).then_some(bytes)
