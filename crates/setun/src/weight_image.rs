@@ -35,7 +35,7 @@ static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 const PARTIAL: &str = ".partial";
 
 /// How old the file of a writer is that may have ended: a new one is locked long before.
-const ABANDONED: Duration = Duration::from_secs(60);
+const ABANDONED: Duration = Duration::from_mins(1);
 
 /// Where the image of a model is, or is to be.
 #[derive(Clone, Debug)]
