@@ -17,10 +17,15 @@ use std::{
     alloc::{GlobalAlloc, Layout, System},
     collections::BTreeMap,
     ptr::null_mut,
-    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
 };
 
-use setun::{Device, Engine, Error, ErrorCode, GenerateOptions, HeadType, Model, Source};
+use setun::{
+    Device, Engine, Error, ErrorCode, GenerateOptions, HeadType, Model, ModelReader, Source,
+};
 use subjects::random_model::{Shape, files};
 
 /// Bytes from which an allocation is one of a model or a request.
@@ -28,6 +33,9 @@ const LARGE: usize = 16 << 10;
 
 /// The system's allocator, in which one large allocation fails.
 struct Failing;
+
+/// Held by a test, because what fails is counted for the whole process.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Large allocations until the one that fails; 0 where none does.
 static LEFT: AtomicUsize = AtomicUsize::new(0);
@@ -103,6 +111,7 @@ fn generate(engine: &Engine) -> Result<Vec<u32>, Error> {
 
 #[test]
 fn every_large_allocation_that_fails_is_a_typed_error() {
+    let _alone = ALONE.lock().expect("the other test has passed");
     let files = model();
     for head in [HeadType::Stored, HeadType::Screened, HeadType::Int8] {
         let expected = generate(&load(&files, head).expect("memory")).expect("memory");
@@ -118,6 +127,40 @@ fn every_large_allocation_that_fails_is_a_typed_error() {
         }
         assert!(number > 10, "{number} large allocations of loading with {head:?}");
         steps(&files, head, &expected);
+    }
+}
+
+/// The same of weights that are written to an image, and mapped from it.
+#[test]
+fn every_large_allocation_of_an_image_that_fails_is_a_typed_error() {
+    let _alone = ALONE.lock().expect("the other test has passed");
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, bytes) in model() {
+        std::fs::write(folder.path().join(name), bytes).expect("a file");
+    }
+    let image = folder.path().join("weights.image");
+    let load = || {
+        let builder = Engine::builder(ModelReader::open(folder.path())?).device(Device::Cpu);
+        let image = image.to_str().expect("a name").to_owned();
+        builder.threads(1).head_type(HeadType::Screened).weight_image(image).build()
+    };
+    let expected = generate(&load().expect("memory")).expect("memory");
+    for is_mapped in [true, false] {
+        let mut number = 1;
+        loop {
+            if !is_mapped {
+                std::fs::remove_file(&image).expect("an image");
+            }
+            let (engine, has_failed) = failing(number, load);
+            match engine {
+                Ok(engine) if !has_failed => break drop(engine),
+                Ok(engine) => assert_eq!(generate(&engine).expect("memory"), expected),
+                Err(error) => assert_eq!(error.code(), ErrorCode::OutOfMemory, "{number}: {error}"),
+            }
+            load().expect("memory, and an image");
+            number += 1;
+        }
+        assert!(number > 3, "{number} large allocations, mapped: {is_mapped}");
     }
 }
 

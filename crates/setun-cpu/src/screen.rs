@@ -20,6 +20,7 @@ pub(crate) use hidden::Hidden;
 
 use std::ops::Range;
 
+use bytemuck::{Pod, Zeroable};
 use fearless_simd::prelude::*;
 use setun_ops::{
     DenseMatrix,
@@ -74,12 +75,13 @@ pub(crate) struct Screen {
 }
 
 /// What is known of a block of rows; zeros beyond the last.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(align(64))]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C, align(64))]
 struct BlockBounds {
     scale: [f32; BLOCK_TOKENS],
     error: [f32; BLOCK_TOKENS], // ≥ ‖w−ŵ‖
     norm: [f32; BLOCK_TOKENS],  // ≥ ‖ŵ‖
+    padding: [f32; BLOCK_TOKENS],
 }
 
 /// Bytes of what is known of a block.

@@ -232,11 +232,14 @@ impl ErrorCode {
 /// Errors of local files; those of connections do not come as such.
 impl From<&io::Error> for ErrorCode {
     fn from(error: &io::Error) -> Self {
-        use io::ErrorKind::{FileTooLarge, NotFound, QuotaExceeded, StorageFull, UnexpectedEof};
+        use io::ErrorKind::{
+            FileTooLarge, NotFound, OutOfMemory, QuotaExceeded, StorageFull, UnexpectedEof,
+        };
         match error.kind() {
             NotFound => Self::NotFound,
             StorageFull | QuotaExceeded | FileTooLarge => Self::StorageFull,
             UnexpectedEof => Self::Truncated,
+            OutOfMemory => Self::OutOfMemory,
             _ => Self::Io,
         }
     }

@@ -169,7 +169,7 @@ impl NewImage {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let now = now / 2 * 2;
         let (head, starts) = index::write(&self.target.identity, weights, now);
-        let mut out = BufWriter::with_capacity(1 << 20, &self.file);
+        let mut out = BufWriter::new(&self.file);
         out.write_all(&head)?;
         let mut at = head.len() as u64;
         let parts = weights.iter().flat_map(|weight| &weight.parts);

@@ -211,7 +211,9 @@ where
     fn finish(self: Box<Self>) -> Result<Finished, Error> {
         let stage = self.builder.finish()?;
         #[cfg(not(target_family = "wasm"))]
-        if let Some((image, weights)) = self.image.zip(stage.images()) {
+        if let Some(image) = self.image
+            && let Some(weights) = stage.images()
+        {
             image.write(&weights)?;
         }
         let model = Transformer::from(stage);
