@@ -101,17 +101,14 @@ impl<B: Backend> StageBuilder<B> {
     #[cfg(not(target_family = "wasm"))]
     pub fn adopt(&mut self, id: WeightId, image: MappedWeight) -> Result<(), ModelError> {
         let expected = self.expected(id);
-        let Adopted { weight, spec, bytes } = self.backend.adopt(image, self.usage(id))?;
+        let usage = self.usages.get(id.0 as usize).copied().unwrap_or_default();
+        let Adopted { weight, spec, bytes } = self.backend.adopt(image, usage)?;
         if expected != Some(spec) {
             return Err(wrong_weight(id, expected, spec.to_string()).into());
         }
         self.weight_bytes[id.0 as usize] = bytes;
         self.weights[id.0 as usize] = Some(weight);
         Ok(())
-    }
-
-    fn usage(&self, id: WeightId) -> Usage {
-        self.usages.get(id.0 as usize).copied().unwrap_or_default()
     }
 
     /// Kind and shape of a weight that the part needs.
