@@ -8,7 +8,10 @@ export interface ByteRange {
 
 /** A source of files. */
 export interface ModelFiles {
-  /** A range of a file, or the whole file. `undefined` if it does not exist; shorter only at its end. */
+  /**
+   * A range of a file, or the whole file. `undefined` if it does not exist; shorter only at its end. Where it is a
+   * mebibyte or more, the next such read may overwrite it.
+   */
   read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined>;
   /** Bytes of all opened files, if known. */
   totalBytes(): number | undefined;

@@ -1,8 +1,9 @@
 /** A storage in memory with the behaviour of a browser's. */
 
 import { SetunError } from "../src/errors.js";
+import { BlobFile } from "../src/store/blob-file.js";
 import { completeLines, lineBytes } from "../src/store/journal.js";
-import type { PartialFile, Storage } from "../src/store/storage.js";
+import type { PartialFile, Storage, StoredFile } from "../src/store/storage.js";
 
 /** Files by path. Tests inspect, truncate and delete them. */
 export class MemoryStorage implements Storage {
@@ -27,6 +28,11 @@ export class MemoryStorage implements Storage {
   async open(path: string): Promise<Blob | undefined> {
     const bytes = this.files.get(path);
     return bytes && new Blob([bytes]);
+  }
+
+  async openFile(path: string): Promise<StoredFile | undefined> {
+    const blob = await this.open(path);
+    return blob && new BlobFile(blob);
   }
 
   async openPartial(path: string): Promise<PartialFile> {

@@ -1,6 +1,7 @@
 /** The storage contract: cases that run on any storage, in Node and in browsers. */
 
 import type { PartialFile, Storage } from "../src/store/storage.js";
+import { canShareReads } from "../src/store/sync-files.js";
 
 /** A case throws if the contract is violated. `folder` is its own and does not exist yet. */
 export type Case = (storage: Storage, folder: string) => Promise<void>;
@@ -158,6 +159,27 @@ export const CONTRACT: Readonly<Record<string, Case>> = {
     const streamed = new Uint8Array(await new Response(file?.slice(1, 29).stream()).arrayBuffer());
     same(streamed, bytes(1, 28), "stream");
     same(await storage.readText(`${folder}/model`), new TextDecoder().decode(bytes(0, 30)), "as a text");
+  },
+
+  "a whole file is read by several readers, and removed while it is open": async (storage, folder) => {
+    const path = `${folder}/model`;
+    await bring(storage, path);
+    const [file, other] = [await storage.openFile(path), await storage.openFile(path)];
+    if (file === undefined || other === undefined) throw new Error("the file is there");
+    const [first, second] = await Promise.all([file.read(5, 25), other.read(0, 10)]);
+    same(first, bytes(5, 20), "the middle");
+    same(second, bytes(0, 10), "another reader");
+    same(await file.read(28, 99), bytes(28, 2), "at the end");
+    same(await file.read(99, 101), new Uint8Array(), "behind the end");
+    same(await storage.openFile(`${folder}/other`), undefined, "no file");
+    await storage.remove(path);
+    same(await storage.openFile(path), undefined, "a file that was removed");
+    const read = await file.read(0, 10).then(
+      () => "read",
+      () => "refused",
+    );
+    // In memory its bytes stay.
+    if (storage.kind === "opfs" && canShareReads()) same(read, "refused", "a read of a removed file");
   },
 
   "chunks may come at once": async (storage, folder) => {

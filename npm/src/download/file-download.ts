@@ -1,6 +1,7 @@
 /** The download of one file into the store: its chunks, the readers that wait for them, and their hashes. */
 
 import { SetunError } from "../errors.js";
+import { BlobFile } from "../store/blob-file.js";
 import { chunkCount, chunkLine, chunkRange, downloadedBytes, type JournalHeader } from "../store/journal.js";
 import { sha256 } from "../store/sha256.js";
 import type { PartialFile } from "../store/storage.js";
@@ -12,7 +13,7 @@ import type { PlannedFile } from "./plan.js";
 import { type OnBytes, RangeFetcher, RangesUnsupported } from "./range-fetcher.js";
 import type { DownloadResponse } from "./response.js";
 import type { ResumedPart } from "./resume.js";
-import { readBlob } from "./stored-model.js";
+import { readFile } from "./stored-model.js";
 import { Waiters } from "./waiters.js";
 
 /** Maximum number of chunks that may be read back wrong from the disk. */
@@ -84,7 +85,7 @@ export class FileDownload {
       const to = Math.max(start, queue);
       return stored === undefined
         ? this.#partial.read(start, to)
-        : readBlob(stored, this.planned.name, start, to);
+        : readFile(new BlobFile(stored), this.planned.name, start, to);
     });
   }
 

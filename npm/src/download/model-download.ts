@@ -2,6 +2,7 @@
 
 import { SetunError } from "../errors.js";
 import type { OnProgress } from "../load-progress.js";
+import { BlobFile } from "../store/blob-file.js";
 import type { Manifest } from "../store/manifest.js";
 import { storageFull } from "../store/quota.js";
 import type { Storage } from "../store/storage.js";
@@ -11,7 +12,7 @@ import type { HttpClient } from "./http.js";
 import { ManifestWriter } from "./manifest-writer.js";
 import type { Plan, PlannedFile } from "./plan.js";
 import { resumePart } from "./resume.js";
-import { missingFileError, readBlob } from "./stored-model.js";
+import { missingFileError, readFile } from "./stored-model.js";
 import { type ChunkMismatches, matchesPlan, verifyFile } from "./verify.js";
 
 /** The folder of a download. */
@@ -86,7 +87,7 @@ export class ModelDownload {
     const download = this.#downloads.get(name);
     if (download !== undefined) return this.#orFail(download.read(start, end));
     const blob = this.#blobs.get(name);
-    return blob && readBlob(blob, name, start, end);
+    return blob && readFile(new BlobFile(blob), name, start, end);
   }
 
   /** Bytes of all files. */

@@ -9,7 +9,7 @@ import type { FileEntry } from "../store/manifest.js";
 import { modelIdText } from "../store/names.js";
 import { type CompleteRevision, removeRevision } from "../store/revisions.js";
 import { sha256 } from "../store/sha256.js";
-import type { Storage, WithLock } from "../store/storage.js";
+import type { Storage, StoredFile, WithLock } from "../store/storage.js";
 import type { StoredMatch } from "./lookup.js";
 import type { ModelDownload } from "./model-download.js";
 
@@ -40,7 +40,7 @@ export class DownloadingFiles implements ModelFiles {
 export class StoredFiles implements ModelFiles {
   readonly #storage: Storage;
   readonly #model: CompleteRevision;
-  readonly #blobs = new Map<string, Promise<Blob | undefined>>();
+  readonly #files = new Map<string, Promise<StoredFile | undefined>>();
 
   constructor(storage: Storage, model: CompleteRevision) {
     this.#storage = storage;
@@ -51,12 +51,12 @@ export class StoredFiles implements ModelFiles {
     const entry = this.#model.manifest.files.find((file) => file.name === name);
     if (entry === undefined) return undefined;
     const { start, end } = range ?? { start: 0, end: entry.bytes };
-    let blob = this.#blobs.get(name);
-    if (blob === undefined) {
-      blob = this.#storage.open(`${this.#model.folder}/${name}`);
-      this.#blobs.set(name, blob);
+    let file = this.#files.get(name);
+    if (file === undefined) {
+      file = this.#storage.openFile(`${this.#model.folder}/${name}`);
+      this.#files.set(name, file);
     }
-    return readBlob(await blob, name, start, end);
+    return readFile(await file, name, start, end);
   }
 
   totalBytes(): number {
@@ -68,19 +68,19 @@ export class StoredFiles implements ModelFiles {
   }
 
   async close(): Promise<void> {
-    this.#blobs.clear();
+    this.#files.clear();
   }
 }
 
 /** Bytes of a stored file, which may have been deleted meanwhile. */
-export async function readBlob(
-  blob: Blob | undefined,
+export async function readFile(
+  file: StoredFile | undefined,
   name: string,
   start: number,
   end: number,
 ): Promise<Uint8Array> {
   try {
-    if (blob !== undefined) return new Uint8Array(await blob.slice(start, end).arrayBuffer());
+    if (file !== undefined) return await file.read(start, end);
   } catch (cause) {
     throw missingFileError(name, cause);
   }

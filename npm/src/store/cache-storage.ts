@@ -1,9 +1,10 @@
 /** The store in the Cache API, for browsers without synchronous file access. */
 
+import { BlobFile } from "./blob-file.js";
 import { CacheFiles } from "./cache-files.js";
 import { CachePartialFile } from "./cache-part.js";
 import { ChunkedBlob, keepLastChunk } from "./chunked-blob.js";
-import type { PartialFile, Storage } from "./storage.js";
+import type { PartialFile, Storage, StoredFile } from "./storage.js";
 import { translateErrors } from "./storage-errors.js";
 
 export class CacheStorageOfModels implements Storage {
@@ -32,6 +33,11 @@ export class CacheStorageOfModels implements Storage {
       const text = await this.#files.readText(path);
       return text === undefined ? undefined : new Blob([text]);
     });
+  }
+
+  async openFile(path: string): Promise<StoredFile | undefined> {
+    const blob = await this.open(path);
+    return blob && new BlobFile(blob);
   }
 
   async openPartial(path: string): Promise<PartialFile> {

@@ -1,9 +1,18 @@
 /** The store in the origin private file system. Only workers can write partial files. */
 
+import { BlobFile } from "./blob-file.js";
+import { OpfsFile } from "./opfs-file.js";
 import { OpfsPartialFile } from "./opfs-part.js";
-import type { PartialFile, Storage } from "./storage.js";
+import type { PartialFile, Storage, StoredFile } from "./storage.js";
 import { isMissing, translateErrors } from "./storage-errors.js";
-import { canWriteParts, openSync, renameFile, retryWhileLocked, writeSync } from "./sync-files.js";
+import {
+  canShareReads,
+  canWriteParts,
+  openSync,
+  renameFile,
+  retryWhileLocked,
+  writeSync,
+} from "./sync-files.js";
 
 /** The package's folder. */
 const TOP = "setun";
@@ -49,6 +58,16 @@ export class OpfsStorage implements Storage {
       const [parent, name] = split(path);
       const folder = await this.#folder(parent);
       return folder && ifThere(async () => (await folder.getFileHandle(name)).getFile());
+    });
+  }
+
+  async openFile(path: string): Promise<StoredFile | undefined> {
+    return translateErrors("open", path, async () => {
+      const [parent, name] = split(path);
+      const folder = await this.#folder(parent);
+      const file = folder && (await ifThere(() => folder.getFileHandle(name)));
+      if (file === undefined) return undefined;
+      return canShareReads() ? new OpfsFile(file) : new BlobFile(await file.getFile());
     });
   }
 

@@ -9,12 +9,20 @@ export interface Storage {
   writeText(path: string, text: string): Promise<void>;
   /** A complete file; `undefined` if it does not exist. */
   open(path: string): Promise<Blob | undefined>;
+  /** A complete file, to be read piece by piece; `undefined` if it does not exist. */
+  openFile(path: string): Promise<StoredFile | undefined>;
   /** A partial file, `FILE.part` and `FILE.chunks`, created if necessary. */
   openPartial(path: string): Promise<PartialFile>;
   /** Names in a folder, those of folders with `/` at the end; empty if it does not exist. */
   list(path: string): Promise<string[]>;
   /** Removes a file or a folder with its contents, if it exists. */
   remove(path: string): Promise<void>;
+}
+
+/** A complete file. It may be removed while it is open. */
+export interface StoredFile {
+  /** Bytes `start..end`, fewer at its end. The next read may overwrite them. */
+  read(start: number, end: number): Promise<Uint8Array>;
 }
 
 /** A partial file and its journal. It has one owner, which holds the model's lock. */

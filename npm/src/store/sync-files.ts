@@ -15,7 +15,7 @@ export interface SyncFile {
 
 /** Methods that only workers or some browsers have. */
 type FileHandle = FileSystemFileHandle & {
-  createSyncAccessHandle?: () => Promise<SyncFile>;
+  createSyncAccessHandle?: (options?: { mode: "read-only" }) => Promise<SyncFile>;
   move?: (folder: FileSystemDirectoryHandle, name: string) => Promise<void>;
 };
 
@@ -34,6 +34,12 @@ export function canWriteParts(): boolean {
   return (
     typeof FileSystemFileHandle === "function" && "createSyncAccessHandle" in FileSystemFileHandle.prototype
   );
+}
+
+/** Whether this thread can open a file that others read, too: without modes of access each is exclusive. */
+export function canShareReads(): boolean {
+  const { FileSystemSyncAccessHandle } = globalThis as { FileSystemSyncAccessHandle?: { prototype: object } };
+  return FileSystemSyncAccessHandle !== undefined && "mode" in FileSystemSyncAccessHandle.prototype;
 }
 
 /** Repeats `work` while the file is locked, for a few seconds. */
@@ -57,9 +63,20 @@ export async function openSync(folder: FileSystemDirectoryHandle, name: string):
   return retryWhileLocked(open);
 }
 
-/** Bytes `start..end`, fewer at the end of the file. */
-export function readSync(file: SyncFile, start: number, end: number): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(end - start);
+/** Opens a file to read it, which others may do at the same time. */
+export async function openSyncToRead(file: FileHandle): Promise<SyncFile> {
+  const open = file.createSyncAccessHandle?.bind(file, { mode: "read-only" });
+  if (open === undefined) throw new Error(`${file.name}: only a worker can open it`);
+  return retryWhileLocked(open);
+}
+
+/** Bytes `start..end`, fewer at the end of the file, in `bytes`. */
+export function readSync(
+  file: SyncFile,
+  start: number,
+  end: number,
+  bytes = new Uint8Array(end - start),
+): Uint8Array<ArrayBuffer> {
   let length = 0;
   while (length < bytes.length) {
     const read = file.read(bytes.subarray(length), { at: start + length });
