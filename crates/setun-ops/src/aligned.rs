@@ -25,6 +25,8 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
+pub use bytemuck::Pod;
+
 #[cfg(not(target_family = "wasm"))]
 pub use shared::SharedBytes;
 #[cfg(not(target_family = "wasm"))]
@@ -176,6 +178,21 @@ impl<T: Copy + Default> Aligned<T> {
         if size_of_val(&**self) >= LEAST {
             advise(self, Advice::Now);
         }
+    }
+}
+
+impl<T: Pod + Default> Aligned<T> {
+    /// Appends whole elements, in the byte order of the machine.
+    ///
+    /// # Errors
+    ///
+    /// If there is not so much memory.
+    pub fn extend_from_bytes(&mut self, bytes: &[u8]) -> Result<(), NoMemory> {
+        if let Ok(values) = bytemuck::try_cast_slice(bytes) {
+            return self.extend_from_slice(values);
+        }
+        let elements = bytes.chunks_exact(size_of::<T>().max(1));
+        self.extend(elements.map(bytemuck::pod_read_unaligned))
     }
 }
 
@@ -360,6 +377,20 @@ mod tests {
             assert!(values[..len].iter().all(|&value| value == 7) && values[len] == 8);
         }
         assert_eq!(Aligned::zeroed(usize::MAX), Err(NoMemory { bytes: usize::MAX }));
+    }
+
+    #[test]
+    fn bytes_are_elements_wherever_they_lie() {
+        let bytes: Vec<u8> = bytes(41).collect();
+        for start in 0..8 {
+            let mut values = Aligned::from(vec![7_u32]);
+            values.extend_from_bytes(&bytes[start..start + 33][..32]).unwrap();
+            let expected = (0..8).map(|index| {
+                let at = |byte: usize| bytes[start + 4 * index + byte];
+                u32::from_ne_bytes([at(0), at(1), at(2), at(3)])
+            });
+            assert!(values[0] == 7 && values[1..].iter().copied().eq(expected), "from {start} on");
+        }
     }
 
     #[test]

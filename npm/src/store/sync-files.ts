@@ -81,6 +81,8 @@ export function readSync(
   while (length < bytes.length) {
     const read = file.read(bytes.subarray(length), { at: start + length });
     if (read === 0) break;
+    // Of a file that was removed, Chromium's private windows give a negative number as a very large one.
+    if (read > bytes.length - length) throw new Error("the file cannot be read: it may have been removed");
     length += read;
   }
   return bytes.subarray(0, length);
