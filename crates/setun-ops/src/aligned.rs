@@ -25,8 +25,6 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-pub use bytemuck::Pod;
-
 #[cfg(not(target_family = "wasm"))]
 pub use shared::SharedBytes;
 #[cfg(not(target_family = "wasm"))]
@@ -178,21 +176,6 @@ impl<T: Copy + Default> Aligned<T> {
         if size_of_val(&**self) >= LEAST {
             advise(self, Advice::Now);
         }
-    }
-}
-
-impl<T: Pod + Default> Aligned<T> {
-    /// Appends whole elements, in the byte order of the machine.
-    ///
-    /// # Errors
-    ///
-    /// If there is not so much memory.
-    pub fn extend_from_bytes(&mut self, bytes: &[u8]) -> Result<(), NoMemory> {
-        if let Ok(values) = bytemuck::try_cast_slice(bytes) {
-            return self.extend_from_slice(values);
-        }
-        let elements = bytes.chunks_exact(size_of::<T>().max(1));
-        self.extend(elements.map(bytemuck::pod_read_unaligned))
     }
 }
 

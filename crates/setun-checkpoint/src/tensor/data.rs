@@ -3,7 +3,7 @@
 use std::{borrow::Cow, ops::Range};
 
 use half::{bf16, f16, slice::HalfFloatSliceExt};
-use setun_ops::aligned::{Aligned, NoMemory, Pod};
+use setun_ops::aligned::{Aligned, NoMemory};
 
 use super::TensorInfo;
 use crate::{
@@ -151,7 +151,7 @@ fn rounded_rows<T: Copy + Default + Send>(
 /// Bytes of a piece that is written.
 const PIECE: usize = 4 << 20;
 
-fn extend<T: Pod + Default, const SIZE: usize>(
+fn extend<T: Copy + Default, const SIZE: usize>(
     values: &mut Aligned<T>,
     bytes: &[u8],
     elements: usize,
@@ -160,9 +160,6 @@ fn extend<T: Pod + Default, const SIZE: usize>(
     let (arrived, rest) = bytes.as_chunks::<SIZE>();
     debug_assert!(rest.is_empty(), "pieces are whole elements");
     reserve(values, arrived.len(), elements)?;
-    if cfg!(target_endian = "little") {
-        return values.extend_from_bytes(bytes);
-    }
     values.extend(arrived.iter().map(|bytes| from_le_bytes(*bytes)))
 }
 

@@ -50,20 +50,6 @@ fn zeros_are_zeros_and_aligned() {
 }
 
 #[test]
-fn bytes_are_elements_wherever_they_lie() {
-    let bytes: Vec<u8> = bytes(41).collect();
-    for start in 0..8 {
-        let mut values = Aligned::from(vec![7_u32]);
-        values.extend_from_bytes(&bytes[start..start + 33][..32]).unwrap();
-        let expected = (0..8).map(|index| {
-            let at = |byte: usize| bytes[start + 4 * index + byte];
-            u32::from_ne_bytes([at(0), at(1), at(2), at(3)])
-        });
-        assert!(values[0] == 7 && values[1..].iter().copied().eq(expected), "from {start} on");
-    }
-}
-
-#[test]
 fn elements_of_an_odd_size_are_aligned() {
     fn check<T: Copy + Default>() {
         for len in [1, 7, 1000] {
