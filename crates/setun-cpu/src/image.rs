@@ -12,6 +12,7 @@ use setun_ops::{
 };
 
 use crate::{
+    screen::Screen,
     step::{CpuWeight, WeightStorage},
     ternary_columns::TernaryColumns,
 };
@@ -160,7 +161,7 @@ fn take_dense(fields: &mut ImageFields) -> Result<CpuWeight, OpsError> {
     let screen = match fields.number()? {
         0 => return Ok(CpuWeight::plain(WeightData::Dense(table))),
         1 => None,
-        2 => Some(crate::screen::Screen::take_image(fields, &table)?),
+        2 => Some(Screen::take_image(fields, &table)?),
         _ => return Err(OpsError::Image { what: "its screen is of no kind" }),
     };
     Ok(CpuWeight::table(table, screen))

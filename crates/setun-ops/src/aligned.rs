@@ -254,7 +254,8 @@ impl<T> Deref for Aligned<T> {
     }
 }
 
-/// Memory of others is copied first, which cannot fail: see [`Clone`].
+/// Memory of others is copied first, which ends as a `Clone` does where there is none for it. What
+/// is mapped is only read.
 impl<T: Copy + Default> DerefMut for Aligned<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         #[cfg(not(target_family = "wasm"))]

@@ -3,7 +3,7 @@
 
 use std::{
     fs::File,
-    io::{self, Read},
+    io::{self, Read, Seek},
 };
 
 use setun_ops::aligned::{Aligned, NoMemory, SharedBytes};
@@ -22,6 +22,7 @@ pub(super) fn map(file: &File, bytes: u64) -> io::Result<SharedBytes> {
 fn read(mut file: &File, bytes: usize) -> io::Result<Aligned<u8>> {
     let no_memory = |NoMemory { .. }| io::ErrorKind::OutOfMemory;
     let mut memory = Aligned::zeroed(bytes).map_err(no_memory)?;
+    file.rewind()?; // its index has been read
     file.read_exact(&mut memory)?;
     Ok(memory)
 }
@@ -91,9 +92,9 @@ mod tests {
         file.write_all(&content).expect("written");
         let bytes = map(&file, content.len() as u64).expect("mapped");
         assert!(*bytes == *content);
-        std::io::Seek::rewind(&mut file).expect("its beginning");
+        // From its beginning on, wherever it was read before: at its end, here.
         assert!(*read(&file, content.len()).expect("read") == *content);
-        assert!(read(&file, 1).is_err(), "nothing is left");
+        assert!(read(&file, content.len() + 1).is_err(), "it has fewer bytes");
         assert_eq!(map(&tempfile::tempfile().expect("a file"), 0).expect("nothing").len(), 0);
     }
 
