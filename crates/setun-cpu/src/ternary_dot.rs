@@ -49,10 +49,14 @@ pub(crate) trait TernaryDot: TernaryPanel {
     /// blocks.
     fn code_dots(self, weights: CodeRows<'_>, ahead: CodeRows<'_>, x: &[i8]) -> CodeDots;
 
-    /// The same with four rows of activations; the result is `[row of x][row of weights]`. For
-    /// its own form there is need only where panels begin with more rows than these.
-    fn code_dots_wide(self, weights: CodeRows<'_>, x: WideRows<'_>) -> WideDots {
-        x.map(|x| self.code_dots(weights, weights, x))
+    /// The same with four rows of activations; the result is `[row of x][row of weights]`.
+    fn code_dots_wide(
+        self,
+        weights: CodeRows<'_>,
+        ahead: CodeRows<'_>,
+        x: WideRows<'_>,
+    ) -> WideDots {
+        x.map(|x| self.code_dots(weights, ahead, x))
     }
 }
 

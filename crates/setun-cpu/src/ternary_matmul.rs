@@ -224,7 +224,7 @@ impl LinearView<'_> {
                 // Beyond the last row it is repeated.
                 let row = |index: usize| (rows.start + index).min(rows.end - 1);
                 let x = std::array::from_fn(|index| self.scaling.x.row(row(index)));
-                for (dots, tile) in dots.iter_mut().zip(isa.code_dots_wide(weights, x)) {
+                for (dots, tile) in dots.iter_mut().zip(isa.code_dots_wide(weights, ahead, x)) {
                     set(dots, at, tile);
                 }
             } else {

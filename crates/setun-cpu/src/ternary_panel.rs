@@ -29,7 +29,7 @@ pub(crate) const MAX_BLOCKS: usize = 2;
 pub(crate) const MAX_TILE_ROWS: usize = 8;
 
 /// Fewest rows for which any instruction set makes panels.
-pub(crate) const FEWEST_PANEL_ROWS: usize = 3;
+pub(crate) const FEWEST_PANEL_ROWS: usize = 5;
 
 /// Codes of four neighbouring columns, `[PANEL_OUTPUTS][4]`.
 #[derive(Clone, Copy, Debug)]

@@ -30,7 +30,7 @@ const SHAPES: [(usize, usize, Usage); 4] = [
 ];
 
 /// Rows of activations: decode, a few sequences, prefill.
-const ROWS: [usize; 6] = [1, 4, 8, 16, 128, 512];
+const ROWS: [usize; 8] = [1, 2, 4, 8, 16, 32, 128, 512];
 
 fn main() {
     // `cargo bench` adds an option of its own.

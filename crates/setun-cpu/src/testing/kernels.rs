@@ -83,7 +83,7 @@ fn check_ternary_dot<D: TernaryDot>(isa: D, random: &mut Random) -> Result<(), S
     let x: [Vec<i8>; 4] = std::array::from_fn(|_| activations(random, columns));
     let sum = |x: &[i8]| x.iter().map(|&x| i32::from(x)).sum::<i32>();
     let rows = weights.each_ref().map(Vec::as_slice);
-    let wide = isa.code_dots_wide(rows, x.each_ref().map(Vec::as_slice));
+    let wide = isa.code_dots_wide(rows, rows, x.each_ref().map(Vec::as_slice));
     for (x, wide) in x.iter().zip(wide) {
         let narrow = isa.code_dots(rows, rows, x);
         for (index, row) in rows.into_iter().enumerate() {

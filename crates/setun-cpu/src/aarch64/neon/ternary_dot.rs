@@ -37,7 +37,12 @@ impl TernaryDot for Neon {
         four_rows(self, weights, x)
     }
 
-    fn code_dots_wide(self, weights: CodeRows<'_>, x: WideRows<'_>) -> WideDots {
+    fn code_dots_wide(
+        self,
+        weights: CodeRows<'_>,
+        _ahead: CodeRows<'_>,
+        x: WideRows<'_>,
+    ) -> WideDots {
         four_rows_wide(self, weights, x)
     }
 }

@@ -45,7 +45,12 @@ impl TernaryDot for NeonDotprod {
         unsafe { four_rows(self.0, weights, x) }
     }
 
-    fn code_dots_wide(self, weights: CodeRows<'_>, x: WideRows<'_>) -> WideDots {
+    fn code_dots_wide(
+        self,
+        weights: CodeRows<'_>,
+        _ahead: CodeRows<'_>,
+        x: WideRows<'_>,
+    ) -> WideDots {
         // SAFETY: as above.
         unsafe { four_rows_wide(self.0, weights, x) }
     }

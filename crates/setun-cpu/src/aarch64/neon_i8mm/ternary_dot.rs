@@ -47,7 +47,12 @@ impl TernaryDot for NeonI8mm {
         self.0.code_dots(weights, ahead, x)
     }
 
-    fn code_dots_wide(self, weights: CodeRows<'_>, x: WideRows<'_>) -> WideDots {
+    fn code_dots_wide(
+        self,
+        weights: CodeRows<'_>,
+        _ahead: CodeRows<'_>,
+        x: WideRows<'_>,
+    ) -> WideDots {
         // SAFETY: `self` exists only where the feature was detected.
         unsafe { four_rows_wide(self.lanes(), weights, x) }
     }

@@ -53,7 +53,12 @@ impl TernaryDot for Relaxed {
         }
     }
 
-    fn code_dots_wide(self, [a, b, c, d]: CodeRows<'_>, x: WideRows<'_>) -> WideDots {
+    fn code_dots_wide(
+        self,
+        [a, b, c, d]: CodeRows<'_>,
+        _ahead: CodeRows<'_>,
+        x: WideRows<'_>,
+    ) -> WideDots {
         // Two rows at a time: engines have sixteen registers.
         let upper = two_rows_wide(self.simd, [a, b], x);
         let lower = two_rows_wide(self.simd, [c, d], x);

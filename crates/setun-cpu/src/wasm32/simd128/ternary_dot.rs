@@ -54,7 +54,12 @@ impl TernaryDot for Simd128 {
         sums
     }
 
-    fn code_dots_wide(self, [a, b, c, d]: CodeRows<'_>, x: WideRows<'_>) -> WideDots {
+    fn code_dots_wide(
+        self,
+        [a, b, c, d]: CodeRows<'_>,
+        _ahead: CodeRows<'_>,
+        x: WideRows<'_>,
+    ) -> WideDots {
         // Two rows at a time: engines have sixteen registers.
         let upper = tile(self.0, [a, b], [], x);
         let lower = tile(self.0, [c, d], [], x);

@@ -45,10 +45,15 @@ impl TernaryDot for Avx2 {
         four_rows(self, weights, ahead, x)
     }
 
-    fn code_dots_wide(self, [a, b, c, d]: CodeRows<'_>, x: WideRows<'_>) -> WideDots {
+    fn code_dots_wide(
+        self,
+        [a, b, c, d]: CodeRows<'_>,
+        [a_ahead, b_ahead, c_ahead, d_ahead]: CodeRows<'_>,
+        x: WideRows<'_>,
+    ) -> WideDots {
         // Two rows at a time: sixteen sums would not leave a register for the codes.
-        let upper = two_rows_wide(self, [a, b], x);
-        let lower = two_rows_wide(self, [c, d], x);
+        let upper = two_rows_wide(self, [a, b], [a_ahead, b_ahead], x);
+        let lower = two_rows_wide(self, [c, d], [c_ahead, d_ahead], x);
         std::array::from_fn(|row| [upper[0][row], upper[1][row], lower[0][row], lower[1][row]])
     }
 }
@@ -116,7 +121,12 @@ fearless_simd::kernel!(
 
 fearless_simd::kernel!(
     #[inline]
-    fn two_rows_wide(avx2: Avx2, weights: [&[u8]; 2], x: [&[i8]; 4]) -> [[i32; 4]; 2] {
+    fn two_rows_wide(
+        avx2: Avx2,
+        weights: [&[u8]; 2],
+        ahead: [&[u8]; 2],
+        x: [&[i8]; 4],
+    ) -> [[i32; 4]; 2] {
         let low_bits = _mm256_set1_epi8(0b11);
         let blocks = x[0].len() / BLOCK_COLUMNS;
         let x = activation_blocks(x, blocks);
@@ -125,6 +135,7 @@ fearless_simd::kernel!(
         for run in (0..blocks).step_by(BLOCKS) {
             let [mut a, mut b] = [[_mm256_setzero_si256(); 4]; 2];
             for block in run..blocks.min(run + BLOCKS) {
+                prefetch_blocks(ahead, block);
                 let mut packed: [__m256i; 2] = [
                     u8x32::from_slice(avx2, &weights[0][block]).into(),
                     u8x32::from_slice(avx2, &weights[1][block]).into(),

@@ -33,7 +33,7 @@ const VECTORS: usize = 8;
 const QUADS: usize = 64;
 
 impl TernaryPanel for Avx2 {
-    const FEWEST_ROWS: usize = 5;
+    const FEWEST_ROWS: usize = 12;
     const BLOCKS: usize = QUADS / BLOCK_QUADS;
     const ROWS: usize = 6;
 

@@ -41,10 +41,16 @@ impl TernaryDot for AvxVnni {
         unsafe { four_rows(self.0, weights, ahead, x) }
     }
 
-    fn code_dots_wide(self, [a, b, c, d]: CodeRows<'_>, x: WideRows<'_>) -> WideDots {
+    fn code_dots_wide(
+        self,
+        [a, b, c, d]: CodeRows<'_>,
+        [a_ahead, b_ahead, c_ahead, d_ahead]: CodeRows<'_>,
+        x: WideRows<'_>,
+    ) -> WideDots {
         // Two rows at a time: sixteen sums would not leave a register for the codes.
         // SAFETY: as above.
-        let [upper, lower] = [[a, b], [c, d]].map(|rows| unsafe { two_rows_wide(self.0, rows, x) });
+        let [upper, lower] = [[a, b, a_ahead, b_ahead], [c, d, c_ahead, d_ahead]]
+            .map(|[a, b, c, d]| unsafe { two_rows_wide(self.0, [a, b], [c, d], x) });
         std::array::from_fn(|row| [upper[0][row], upper[1][row], lower[0][row], lower[1][row]])
     }
 }
@@ -82,13 +88,19 @@ fn add_planes(sums: [__m256i; 2], packed: __m256i, x: [__m256i; 4]) -> [__m256i;
 }
 
 #[target_feature(enable = "avxvnni")]
-fn two_rows_wide(avx2: Avx2, weights: [&[u8]; 2], x: [&[i8]; 4]) -> [[i32; 4]; 2] {
+fn two_rows_wide(
+    avx2: Avx2,
+    weights: [&[u8]; 2],
+    ahead: [&[u8]; 2],
+    x: [&[i8]; 4],
+) -> [[i32; 4]; 2] {
     let low_bits = _mm256_set1_epi8(0b11);
     let blocks = x[0].len() / BLOCK_COLUMNS;
     let x = activation_blocks(x, blocks);
     let weights = code_blocks(weights, blocks);
     let [mut upper, mut lower] = [[_mm256_setzero_si256(); 4]; 2]; // a row of weights each
     for block in 0..blocks {
+        prefetch_blocks(ahead, block);
         let [mut a, mut b] = [codes(avx2, &weights[0][block]), codes(avx2, &weights[1][block])];
         for plane in 0..4 {
             let x = std::array::from_fn(|row| activations(avx2, &x[row][block], plane));
