@@ -22,6 +22,7 @@ mod shared;
 
 use std::{
     fmt,
+    mem::MaybeUninit,
     ops::{Deref, DerefMut},
 };
 
@@ -32,6 +33,10 @@ use shared::SharedSlice;
 
 /// Bytes of a cache line, and of the widest vector register.
 pub const LINE: usize = 64;
+
+/// Bytes that pages of any kind divide or are multiples of; where they are larger, the system declines.
+#[cfg(all(target_os = "linux", not(miri)))]
+const SMALL: usize = 4 << 10;
 
 /// Bytes of a large page of the processors that have been met.
 const LARGE: usize = 2 << 20;
@@ -209,32 +214,47 @@ const fn max_padding<T>(align: usize) -> usize {
     if step < align { align / step } else { 0 }
 }
 
+/// Has the system provide memory that is about to be filled, in one call: it takes about half of what
+/// the first touch of each page does.
+pub(crate) fn provide<T>(room: &mut [MaybeUninit<T>]) {
+    if size_of_val(room) >= LEAST {
+        advise(room, Advice::Pages);
+    }
+}
+
 /// What is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Advice {
+    /// Pages of any kind.
+    Pages,
     /// Large pages when memory is touched for the first time.
     When,
     /// Large pages for what was touched already.
     Now,
 }
 
+/// Linux has it from 5.14 on; the crate `libc` names it for glibc alone.
+#[cfg(all(target_os = "linux", not(miri)))]
+const MADV_POPULATE_WRITE: libc::c_int = 23;
+
 /// Linux has it from 6.1 on; the crate `libc` names it for glibc alone.
 #[cfg(all(target_os = "linux", not(miri)))]
 const MADV_COLLAPSE: libc::c_int = 25;
 
-/// Requests whole large pages, those at both ends included: what lies beside a weight is mostly
+/// Requests whole pages, those at both ends included: what lies beside a weight is mostly
 /// another.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn advise<T>(values: &[T], advice: Advice) {
-    let address = values.as_ptr().addr();
-    let start = address / LARGE * LARGE;
-    let len = (address + size_of_val(values)).next_multiple_of(LARGE) - start;
-    let advice = match advice {
-        Advice::When => libc::MADV_HUGEPAGE,
-        Advice::Now => MADV_COLLAPSE,
+    let (page, advice) = match advice {
+        Advice::Pages => (SMALL, MADV_POPULATE_WRITE),
+        Advice::When => (LARGE, libc::MADV_HUGEPAGE),
+        Advice::Now => (LARGE, MADV_COLLAPSE),
     };
-    // SAFETY: neither advice changes what memory holds or who may use it, whatever lies in the
-    // pages at both ends.
+    let address = values.as_ptr().addr();
+    let start = address / page * page;
+    let len = (address + size_of_val(values)).next_multiple_of(page) - start;
+    // SAFETY: no advice changes what memory holds or who may use it, whatever lies in the pages
+    // at both ends.
     let _declined = unsafe { libc::madvise(std::ptr::without_provenance_mut(start), len, advice) };
 }
 

@@ -5,6 +5,7 @@ use std::{collections::TryReserveError, ops::Range};
 use half::f16;
 
 use crate::{
+    aligned::provide,
     cache::{BlockId, CacheElement, round_f16},
     quantize::quantize_row,
 };
@@ -57,7 +58,9 @@ impl CacheValues {
         head_dim: usize,
     ) -> Result<(), TryReserveError> {
         each_part!(self, head_dim, |values, width| {
-            values.try_reserve_exact((vectors * width).saturating_sub(values.len()))?;
+            let more = (vectors * width).saturating_sub(values.len());
+            values.try_reserve_exact(more)?;
+            provide(&mut values.spare_capacity_mut()[..more]);
         });
         Ok(())
     }
