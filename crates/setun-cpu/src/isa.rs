@@ -12,7 +12,7 @@ use crate::wasm32::relaxed::Relaxed;
 ))]
 use crate::wasm32::simd128::Simd128;
 #[cfg(target_arch = "x86_64")]
-use crate::x86_64::avx_vnni::AvxVnni;
+use crate::x86_64::{avx_vnni::AvxVnni, prefetch::choose_cache};
 
 /// Proof that the processor has a level: a token that only detection gives out.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +48,8 @@ impl Isa {
             all(target_arch = "wasm32", target_feature = "simd128")
         ))]
         let detected = fearless_simd::Level::new();
+        #[cfg(target_arch = "x86_64")]
+        choose_cache();
         match level {
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => detected.as_avx512().map(Self::Avx512),

@@ -42,8 +42,13 @@ pub(crate) trait TernaryDot: TernaryPanel {
     /// Token of the sums over columns.
     fn columns(self) -> Self::Columns;
 
+    /// How many tiles ahead rows are requested.
+    fn tiles_ahead(self) -> usize {
+        1
+    }
+
     /// `Σ code × activation` of four packed rows with one row of activations. Asks memory for the
-    /// rows `ahead`, which come next.
+    /// rows `ahead`, which come soon.
     ///
     /// Shapes: `weights` and `ahead` four times `[columns / 4]`, `x` `[columns]`, `columns` whole
     /// blocks.

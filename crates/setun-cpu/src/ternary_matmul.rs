@@ -208,6 +208,7 @@ impl LinearView<'_> {
     ) -> [[i32; RUN]; TILE_ROWS] {
         let mut dots = [[0; RUN]; TILE_ROWS];
         let (steps, end) = (places.len().div_ceil(TILE_OUTPUTS), places.len() - 1);
+        let far = isa.tiles_ahead();
         for step in 0..steps {
             let mut at = [0; TILE_OUTPUTS];
             let [mut weights, mut ahead]: [[&[u8]; TILE_OUTPUTS]; 2] = [[&[]; TILE_OUTPUTS]; 2];
@@ -217,7 +218,7 @@ impl LinearView<'_> {
                 let index = part * steps + step;
                 at[part] = places[index.min(end)];
                 weights[part] = self.matrix.row(first + at[part]);
-                ahead[part] = self.matrix.row(first + places[(index + 1).min(end)]);
+                ahead[part] = self.matrix.row(first + places[(index + far).min(end)]);
             }
             // Three rows cost as much alone as four together.
             if rows.len() > 2 {

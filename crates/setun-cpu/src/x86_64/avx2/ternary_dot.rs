@@ -22,7 +22,7 @@ use crate::{
         ActivationBlock, CodeBlock, CodeDots, CodeRows, TernaryDot, WideDots, WideRows,
         activation_blocks, code_blocks,
     },
-    x86_64::prefetch_blocks,
+    x86_64::{prefetch::tiles_ahead, prefetch_blocks},
 };
 
 /// Blocks whose 16-bit sums cannot overflow: those of the upper planes are at most
@@ -39,6 +39,10 @@ impl TernaryDot for Avx2 {
 
     fn columns(self) -> Self {
         self
+    }
+
+    fn tiles_ahead(self) -> usize {
+        tiles_ahead()
     }
 
     fn code_dots(self, weights: CodeRows<'_>, ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {

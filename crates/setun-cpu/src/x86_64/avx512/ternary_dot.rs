@@ -20,7 +20,7 @@ use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use crate::{
     ternary_dot::{ActivationBlock, CodeBlock, CodeDots, CodeRows, TernaryDot, WideDots, WideRows},
-    x86_64::prefetch_blocks,
+    x86_64::{prefetch::tiles_ahead, prefetch_blocks},
 };
 
 /// Bytes of packed codes in a load.
@@ -36,6 +36,10 @@ impl TernaryDot for Avx512 {
 
     fn columns(self) -> Self {
         self
+    }
+
+    fn tiles_ahead(self) -> usize {
+        tiles_ahead()
     }
 
     fn code_dots(self, weights: CodeRows<'_>, ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {

@@ -22,7 +22,7 @@ use crate::ternary_dot::{
     ActivationBlock, CodeBlock, CodeDots, CodeRows, TernaryDot, WideDots, WideRows,
     activation_blocks, code_blocks,
 };
-use crate::x86_64::{avx2::ternary_dot::add_lanes, prefetch_blocks};
+use crate::x86_64::{avx2::ternary_dot::add_lanes, prefetch::tiles_ahead, prefetch_blocks};
 
 impl TernaryDot for AvxVnni {
     type Lanes = Avx2;
@@ -34,6 +34,10 @@ impl TernaryDot for AvxVnni {
 
     fn columns(self) -> Avx2 {
         self.0
+    }
+
+    fn tiles_ahead(self) -> usize {
+        tiles_ahead()
     }
 
     fn code_dots(self, weights: CodeRows<'_>, ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {
