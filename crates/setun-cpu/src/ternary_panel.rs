@@ -29,7 +29,7 @@ pub(crate) const MAX_BLOCKS: usize = 2;
 pub(crate) const MAX_TILE_ROWS: usize = 8;
 
 /// Fewest rows for which any instruction set makes panels.
-pub(crate) const FEWEST_PANEL_ROWS: usize = 5;
+pub(crate) const FEWEST_PANEL_ROWS: usize = 3;
 
 /// Codes of four neighbouring columns, `[PANEL_OUTPUTS][4]`.
 #[derive(Clone, Copy, Debug)]
@@ -46,9 +46,12 @@ pub(crate) struct PanelSums(pub(crate) [i32; PANEL_OUTPUTS]);
 
 /// Sums by panels of an instruction set.
 pub(crate) trait TernaryPanel: Copy + Send + Sync + 'static {
-    /// Fewest rows of a step for which a panel pays, at least [`FEWEST_PANEL_ROWS`]; never, where
-    /// there is no kernel.
-    const FEWEST_ROWS: usize = usize::MAX;
+    /// Fewest rows of a step for which a panel pays with this many columns, at least
+    /// [`FEWEST_PANEL_ROWS`]; never, where there is no kernel. Tiles add up lanes for each output and row:
+    /// the fewer columns, the more that counts.
+    fn fewest_rows(_columns: usize) -> usize {
+        usize::MAX
+    }
 
     /// Blocks of columns of a panel, at most [`MAX_BLOCKS`].
     const BLOCKS: usize = 1;

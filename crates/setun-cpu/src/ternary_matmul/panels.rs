@@ -31,11 +31,11 @@ impl<D: TernaryDot> Walk<'_, D> {
     /// Whether panels pay for a step of this many rows, and can serve these layers: sums by column
     /// groups are apart from each other.
     pub(crate) fn has_panels<const N: usize>(&self, rows: usize, layers: [&Linear; N]) -> bool {
-        let is_grouped = |layer: &Linear| {
-            let scales = self.weights.ternary(layer.weight).scales();
-            matches!(scales, Scales::ColumnGroups { .. })
-        };
-        rows >= D::FEWEST_ROWS && !layers.into_iter().any(is_grouped)
+        layers.into_iter().all(|layer| {
+            let matrix = self.weights.ternary(layer.weight);
+            let is_grouped = matches!(matrix.scales(), Scales::ColumnGroups { .. });
+            rows >= D::fewest_rows(matrix.columns()) && !is_grouped
+        })
     }
 
     pub(super) fn by_panels(

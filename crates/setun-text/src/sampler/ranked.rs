@@ -65,6 +65,10 @@ enum Cut {
     TopP,
 }
 
+/// Tokens from which on a mask leaves the decision to few logits: with fewer, the rows that run again
+/// take longer than the head that is saved.
+const MANY_TOKENS: usize = 16 << 10;
+
 impl Sampler {
     /// Which logits [`sample_ranked`](Self::sample_ranked) needs to choose the next token of a
     /// vocabulary of this size.
@@ -86,6 +90,7 @@ impl Sampler {
         let touched = distinct(&touched);
         let (noise, top) = match cut.filter(|_| few.is_none()) {
             Some(Cut::Draw) => (Some(self.scores(step)), 0),
+            Some(Cut::TopP) if self.is_masked(step) && !has_many_tokens(step) => return Needs::All,
             Some(Cut::TopP) => (Some(self.scores(step)), TOP_P_TOKENS),
             _ => (None, 0),
         };
@@ -314,4 +319,9 @@ impl Sampler {
         };
         (few.len() <= FEW).then_some(few)
     }
+}
+
+/// Whether a mask is over many tokens.
+fn has_many_tokens(step: &Step<'_>) -> bool {
+    step.allowed.is_some_and(|mask| mask.vocabulary() >= MANY_TOKENS)
 }

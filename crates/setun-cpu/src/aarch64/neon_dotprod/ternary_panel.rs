@@ -39,10 +39,13 @@ const PAIRS: usize = 8;
 const QUADS: usize = 4;
 
 impl TernaryPanel for NeonDotprod {
-    const FEWEST_ROWS: usize = 6;
     /// In the first-level cache while all rows pass.
     const BLOCKS: usize = 2;
     const ROWS: usize = 8;
+
+    fn fewest_rows(_columns: usize) -> usize {
+        6
+    }
 
     fn unpack_rows(self, rows: [&[u8]; UNPACKED_ROWS], first: usize, panel: &mut [Quad]) {
         let (fours, _) = rows.as_chunks::<LANES>();

@@ -44,12 +44,15 @@ const RUNS_OF_QUAD: usize = RUNS / 2;
 const QUADS: usize = 4;
 
 impl TernaryPanel for NeonI8mm {
-    const FEWEST_ROWS: usize = 5;
     /// In the first-level cache while all rows pass.
     const BLOCKS: usize = 2;
     const ROWS: usize = 8;
     #[cfg(any(test, feature = "testing"))]
     const COLUMNS: usize = 8;
+
+    fn fewest_rows(_columns: usize) -> usize {
+        5
+    }
 
     fn unpack_rows(self, rows: [&[u8]; UNPACKED_ROWS], first: usize, panel: &mut [Quad]) {
         let (pairs, _) = rows.as_chunks::<2>();

@@ -21,10 +21,13 @@ const LANES: usize = 4;
 const PAIRS: usize = 8;
 
 impl TernaryPanel for Relaxed {
-    const FEWEST_ROWS: usize = 12;
     /// In the first-level cache while all rows pass.
     const BLOCKS: usize = 2;
     const ROWS: usize = 4;
+
+    fn fewest_rows(_columns: usize) -> usize {
+        12
+    }
 
     fn add_rows(self, panel: &[Quad], x: &[&[Four]], sums: &mut [PanelSums]) {
         match *x {

@@ -28,9 +28,12 @@ const VECTORS: usize = 16;
 const QUADS: usize = 64;
 
 impl TernaryPanel for Simd128 {
-    const FEWEST_ROWS: usize = 5;
     const BLOCKS: usize = QUADS / BLOCK_QUADS;
     const ROWS: usize = 4;
+
+    fn fewest_rows(_columns: usize) -> usize {
+        5
+    }
 
     fn add_rows(self, panel: &[Quad], x: &[&[Four]], sums: &mut [PanelSums]) {
         match *x {

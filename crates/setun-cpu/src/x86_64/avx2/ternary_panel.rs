@@ -33,9 +33,12 @@ const VECTORS: usize = 8;
 const QUADS: usize = 64;
 
 impl TernaryPanel for Avx2 {
-    const FEWEST_ROWS: usize = 12;
     const BLOCKS: usize = QUADS / BLOCK_QUADS;
     const ROWS: usize = 6;
+
+    fn fewest_rows(columns: usize) -> usize {
+        (columns / 200).clamp(5, 12)
+    }
 
     fn unpack_rows(self, rows: [&[u8]; UNPACKED_ROWS], first: usize, panel: &mut [Quad]) {
         let (upper, lower) = rows.split_at(VECTORS);

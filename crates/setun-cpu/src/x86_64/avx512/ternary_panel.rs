@@ -16,7 +16,8 @@ use fearless_simd::{i32x16, prelude::*, u8x32, u8x64, x86::Avx512};
 use setun_ops::ternary::{BLOCK_BYTES, PLANE_COLUMNS};
 
 use crate::ternary_panel::{
-    BLOCK_QUADS, Four, MAX_BLOCKS, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS, as_long,
+    BLOCK_QUADS, FEWEST_PANEL_ROWS, Four, MAX_BLOCKS, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS,
+    as_long,
 };
 
 /// Outputs of a vector.
@@ -26,9 +27,12 @@ const LANES: usize = 16;
 const VECTOR: usize = 64;
 
 impl TernaryPanel for Avx512 {
-    const FEWEST_ROWS: usize = 24;
     const BLOCKS: usize = MAX_BLOCKS;
     const ROWS: usize = 6;
+
+    fn fewest_rows(columns: usize) -> usize {
+        (columns / 80).clamp(FEWEST_PANEL_ROWS, 24)
+    }
 
     fn unpack_rows(self, rows: [&[u8]; UNPACKED_ROWS], first: usize, panel: &mut [Quad]) {
         sixteen_rows(self, rows, first, panel);

@@ -24,10 +24,13 @@ const VECTOR: usize = 32;
 const VECTORS: usize = 8;
 
 impl TernaryPanel for AvxVnni {
-    const FEWEST_ROWS: usize = 5;
     /// In the first-level cache while all rows pass.
     const BLOCKS: usize = 2;
     const ROWS: usize = 6;
+
+    fn fewest_rows(_columns: usize) -> usize {
+        5
+    }
 
     fn unpack_rows(self, rows: [&[u8]; UNPACKED_ROWS], first: usize, panel: &mut [Quad]) {
         self.0.unpack_rows(rows, first, panel);

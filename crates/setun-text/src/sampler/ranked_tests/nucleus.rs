@@ -41,8 +41,8 @@ proptest! {
     /// A mask of many tokens, which is known when logits are requested or not before the choice.
     #[test]
     fn draws_under_a_mask_are_the_same(
-        logits in peaked().prop_map(|logits| logits.repeat(10)),
-        forbidden in vec(0..2600_usize, 0..1500),
+        logits in peaked().prop_map(|logits| logits.repeat(65)),
+        forbidden in vec(0..17_000_usize, 0..1500),
         best in 0..40_usize,
         penalty in prop_oneof![Just(1.0_f32), 0.3_f32..3.0],
         temperature in 0.1_f32..4.0,
@@ -76,12 +76,13 @@ fn mask_without(logits: &[f32], best: usize, forbidden: &[usize]) -> TokenMask {
 
 #[test]
 fn a_mask_of_many_tokens_needs_few_logits() {
-    let place = |token: u16| token * 7 % 4000;
-    let logits: Vec<f32> = (0..4000).map(|token| -f32::from(place(token)) / 4.0).collect();
+    const TOKENS: u16 = 16_400;
+    let place = |token: u16| token % 4000 * 7 % 4000 + token / 4000 * 4000;
+    let logits: Vec<f32> = (0..TOKENS).map(|token| -f32::from(place(token)) / 4.0).collect();
     let options = SamplerOptions { temperature: 1.5, top_p: 0.9, ..greedy() };
     // Of the best tokens every second one.
     let is_forbidden = |&token: &u16| place(token) < 40 && place(token) % 2 == 1;
-    let forbidden: Vec<_> = (0..4000).filter(is_forbidden).map(usize::from).collect();
+    let forbidden: Vec<_> = (0..TOKENS).filter(is_forbidden).map(usize::from).collect();
     let mask = mask_without(&logits, 0, &forbidden);
     let decided = (0..200).filter(|&index| {
         let step = Step { allowed: Some(&mask), ..at(&[], index) };
