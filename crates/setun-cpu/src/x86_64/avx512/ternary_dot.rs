@@ -181,11 +181,11 @@ fearless_simd::kernel!(
         let [mut a, mut b, mut c, mut d] = [[_mm512_setzero_si512(); 4]; 4]; // a row of x each
         for block in 0..blocks {
             prefetch_blocks(ahead, block);
-            for half in 0..2 {
+            for (half, shift) in shifts.into_iter().enumerate() {
                 let mut codes = [_mm512_setzero_si512(); 4];
                 for row in 0..4 {
                     let packed = twice(avx512, &rows[row][block]);
-                    let shifted = _mm512_srlv_epi16(packed, shifts[half]);
+                    let shifted = _mm512_srlv_epi16(packed, shift);
                     codes[row] = _mm512_and_si512(shifted, low_bits);
                 }
                 a = add_rows(avx512, a, codes, half_block(avx512, &columns[0][block], half));
