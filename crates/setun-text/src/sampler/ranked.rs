@@ -65,10 +65,6 @@ enum Cut {
     TopP,
 }
 
-/// Tokens from which on a mask leaves the decision to few logits: with fewer, the rows that run again
-/// take longer than the head that is saved.
-const MANY_TOKENS: usize = 16 << 10;
-
 impl Sampler {
     /// Which logits [`sample_ranked`](Self::sample_ranked) needs to choose the next token of a
     /// vocabulary of this size.
@@ -90,7 +86,8 @@ impl Sampler {
         let touched = distinct(&touched);
         let (noise, top) = match cut.filter(|_| few.is_none()) {
             Some(Cut::Draw) => (Some(self.scores(step)), 0),
-            Some(Cut::TopP) if self.is_masked(step) && !has_many_tokens(step) => return Needs::All,
+            // The weights of tokens that are not allowed do not count.
+            Some(Cut::TopP) if self.is_masked(step) => return Needs::All,
             Some(Cut::TopP) => (Some(self.scores(step)), TOP_P_TOKENS),
             _ => (None, 0),
         };
@@ -196,7 +193,7 @@ impl Sampler {
                 let share = f64::from(self.options.top_p);
                 // No other token has a higher logit.
                 let least = last_logit / self.divisor();
-                self.lists_drawn(list, ranked, step) && list.leaves_drawn(share, noise, least)
+                step.allowed.is_none() && list.leaves_drawn(share, noise, least)
             }
             Some(Cut::MinP) => {
                 let unseen = self.max_unseen(self.others(ranked, step), step);
@@ -204,21 +201,6 @@ impl Sampler {
             }
             None => false,
         }
-    }
-
-    /// Whether what is drawn of these is drawn of all that are allowed. Listed are the best by score, and
-    /// those with the highest logits behind them.
-    fn lists_drawn(&self, list: &RankedCandidates, ranked: &[(u32, f32)], step: &Step<'_>) -> bool {
-        if !self.is_masked(step) {
-            return true;
-        }
-        let (scores, others) = (self.scores(step), self.others(ranked, step));
-        // How many were requested by score: one, if the mask was not known yet.
-        let last = others.len().checked_sub(TOP_P_TOKENS + 1).map(|last| others[last]);
-        let drawn = list.draw(scores.noise, None);
-        drawn.zip(last).is_some_and(|((drawn, score), (last, logit))| {
-            !precedes((last, scores.score(last, logit)), (drawn.token(), score))
-        })
     }
 
     /// The listed tokens that are not touched.
@@ -319,9 +301,4 @@ impl Sampler {
         };
         (few.len() <= FEW).then_some(few)
     }
-}
-
-/// Whether a mask is over many tokens.
-fn has_many_tokens(step: &Step<'_>) -> bool {
-    step.allowed.is_some_and(|mask| mask.vocabulary() >= MANY_TOKENS)
 }
