@@ -136,6 +136,16 @@ pub(crate) enum CliError {
     #[error("{0}")]
     Load(String),
 
+    /// A query failed.
+    #[cfg(feature = "sql")]
+    #[error("[{code}] {}", one_line(reason))]
+    Query {
+        /// Its kind.
+        code: ErrorCode,
+        /// What the query engine says.
+        reason: String,
+    },
+
     /// Standard input could not be read.
     #[error("[io] cannot read standard input: {0}")]
     Input(io::Error),

@@ -105,7 +105,7 @@ pub(crate) fn cancels(handles: Vec<CancelHandle>) -> Guard {
 }
 
 /// The first signal does this, until the guard is dropped.
-#[cfg(feature = "serve")]
+#[cfg(any(feature = "serve", feature = "sql"))]
 pub(crate) fn on_signal(action: impl FnOnce() + Send + 'static) -> Guard {
     replace(vec![Box::new(action)]);
     Guard

@@ -7,6 +7,7 @@ mod error;
 mod flags;
 mod input;
 mod interrupt;
+mod lines;
 mod logging;
 mod offer;
 mod output;

@@ -13,6 +13,7 @@ mod memory;
 mod neon;
 mod ptx;
 mod releases;
+mod sql;
 mod stage;
 mod stages;
 mod systems;

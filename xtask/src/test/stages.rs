@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::stage::{Stage, count};
 use super::{
-    clients, cuda, dependencies, examples, fuzz, gpu, loom, memory, neon, releases, systems,
+    clients, cuda, dependencies, examples, fuzz, gpu, loom, memory, neon, releases, sql, systems,
     workspace,
 };
 use crate::bindgen;
@@ -60,6 +60,7 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
         }),
         examples::stage(),
         clients::stage(),
+        sql::stage(),
     ];
     if long {
         stages.push(Stage::new("crates release", |totals| {
@@ -146,7 +147,8 @@ fn features() -> Result<()> {
         }
         let code = code(package)?;
         let counts = |feature: &&str| {
-            let is_elsewhere = name == ELSEWHERE.0 && ELSEWHERE.1.contains(feature);
+            let is_elsewhere =
+                name == ELSEWHERE.0 && ELSEWHERE.1.contains(feature) || **feature == *sql::FEATURE;
             !is_elsewhere && code.contains(&format!("feature = \"{feature}\""))
         };
         for feature in std::iter::once("").chain(features.into_iter().filter(counts)) {

@@ -16,7 +16,7 @@ const LAYERS: [&[&str]; 9] = [
     &["setun-model"],
     &["setun-engine", "setun-hub"],
     &["setun"],
-    &["setun-serve"],
+    &["setun-serve", "setun-sql"],
     &["setun-cli", "setun-wasm", "setun-grammar-wasm", "setun-onnx-wasm", "setun-tests"],
     &["xtask"],
 ];
@@ -38,7 +38,8 @@ const KEPT_OUT: [&str; 12] = [
 ];
 
 /// Crates that may use the above.
-const FREE: [&str; 5] = ["setun-cli", "setun-hub", "setun-serve", "setun-tests", "xtask"];
+const FREE: [&str; 6] =
+    ["setun-cli", "setun-hub", "setun-serve", "setun-sql", "setun-tests", "xtask"];
 
 pub(super) fn check() -> Result<Findings> {
     let metadata = metadata()?;

@@ -39,13 +39,23 @@ pub(crate) struct EngineSettings {
 
 impl EngineArgs {
     /// Refuses a device that is not here.
-    pub(super) fn check(&self) -> Result<(), CliError> {
+    pub(crate) fn check(&self) -> Result<(), CliError> {
         self.settings.device.device().map(drop)
     }
 
     /// Loads the model and starts an engine for this number of concurrent texts.
     pub(crate) fn engine(&self, texts: usize) -> Result<Engine, CliError> {
-        let config = self.settings.engine_config(Some(texts))?;
+        self.start(Some(texts))
+    }
+
+    /// Loads the model and starts an engine for as many concurrent texts as the settings say.
+    #[cfg(feature = "sql")]
+    pub(crate) fn default_engine(&self) -> Result<Engine, CliError> {
+        self.start(None)
+    }
+
+    fn start(&self, texts: Option<usize>) -> Result<Engine, CliError> {
+        let config = self.settings.engine_config(texts)?;
         let builder = Engine::builder(self.model.files()?.open()?).config(config);
         start(match &self.settings.draft {
             Some(draft) => builder.draft(self.model.files_of(draft)?.open()?),

@@ -1,7 +1,5 @@
 //! `setun chat`: a conversation through the model's own chat template.
 
-mod lines;
-
 use setun::{
     Engine, EngineError, Error, Event, FinishReason, GenerateOptions, Message,
     text::{TemplateVariables, ToolCall, ToolCallDelta},
@@ -11,10 +9,9 @@ use crate::{
     args::{GenerateArgs, MessageArgs, ToolArgs},
     error::CliError,
     interrupt,
+    lines::Lines,
     output::{Output, report},
 };
-
-use lines::Lines;
 
 /// Divisor of the context that gives the positions kept free for an answer.
 const ROOM: usize = 4;
@@ -76,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     }
     let mut history = History::new(args.system.as_deref());
     let mut lines = Lines::new();
-    while let Some(line) = lines.next("> ", &mut output)? {
+    while let Some(line) = lines.next("> ", "the message", &mut output)? {
         if line.trim().is_empty() {
             continue;
         }
@@ -111,7 +108,9 @@ fn converse(
         history.messages.push(Message::calls(text, &calls));
         for call in &calls {
             let prompt = format!("result of {}> ", call.name);
-            let Some(result) = lines.next(&prompt, output)? else { return Ok(false) };
+            let Some(result) = lines.next(&prompt, "the message", output)? else {
+                return Ok(false);
+            };
             history.messages.push(Message::tool(call, result));
         }
         if !history.make_room(engine, &options)? {

@@ -1,5 +1,7 @@
 //! The commands.
 
+#[cfg(feature = "sql")]
+mod batch;
 mod bench;
 #[cfg(all(test, feature = "serve"))]
 mod capabilities_tests;
@@ -17,6 +19,8 @@ mod run;
 mod score;
 #[cfg(feature = "serve")]
 mod serve;
+#[cfg(feature = "sql")]
+mod sql;
 mod synth;
 mod verify;
 
@@ -45,6 +49,10 @@ enum Command {
     Chat(chat::Args),
     #[cfg(feature = "serve")]
     Serve(serve::Args),
+    #[cfg(feature = "sql")]
+    Sql(sql::Args),
+    #[cfg(feature = "sql")]
+    Batch(batch::Args),
     Score(score::Args),
     Classify(classify::Args),
     Embed(embed::Args),
@@ -85,6 +93,10 @@ impl Setun {
             Command::Chat(args) => chat::run(&args),
             #[cfg(feature = "serve")]
             Command::Serve(args) => serve::run(&args),
+            #[cfg(feature = "sql")]
+            Command::Sql(args) => sql::run(args),
+            #[cfg(feature = "sql")]
+            Command::Batch(args) => batch::run(args),
             Command::Score(args) => score::run(&args),
             Command::Classify(args) => classify::run(&args),
             Command::Embed(args) => embed::run(&args),

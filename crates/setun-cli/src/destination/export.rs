@@ -21,7 +21,7 @@ const BUFFER: usize = 1 << 20;
 pub(crate) fn export(
     path: &Path,
     force: bool,
-    write: impl FnOnce(&mut dyn Write) -> Result<(), CliError>,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     let failed = write_error(path);
     if is_stream(path) {

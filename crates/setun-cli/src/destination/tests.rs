@@ -226,14 +226,14 @@ fn an_export_that_fails_leaves_what_was_there() {
     let keep = tempfile::tempdir().expect("a folder");
     let path = keep.path().join("x");
     fs::write(&path, "before").expect("a file");
-    let failing = |file: &mut dyn Write| {
+    let failing = |file: &mut (dyn Write + Send)| {
         file.write_all(b"half").expect("written");
         Err(CliError::Interrupted { status: 130 })
     };
     assert!(matches!(export(&path, false, failing), Err(CliError::Exists { .. })));
     assert!(matches!(export(&path, true, failing), Err(CliError::Interrupted { .. })));
     assert_eq!(fs::read(&path).expect("the file"), b"before");
-    let whole = |file: &mut dyn Write| {
+    let whole = |file: &mut (dyn Write + Send)| {
         file.write_all(b"after").expect("written");
         Ok(())
     };

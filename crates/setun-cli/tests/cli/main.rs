@@ -1,5 +1,7 @@
 //! The `setun` command as its users see it: arguments in, text, files and exit statuses out.
 
+#[cfg(all(unix, feature = "sql"))]
+mod batch;
 mod bench;
 mod catalog;
 mod chat;
@@ -24,6 +26,8 @@ mod serve;
 mod signals;
 #[cfg(unix)]
 mod special_files;
+#[cfg(all(unix, feature = "sql"))]
+mod sql;
 mod support;
 mod synth;
 mod usage;

@@ -34,7 +34,7 @@ impl Engine {
         normalised: bool,
     ) -> Vec<Result<Embedding, Error>> {
         let embed = |text: P| self.embed_one(text.into(), pooling, normalised);
-        stream::iter(texts).map(embed).buffered(self.at_once()).collect().await
+        stream::iter(texts).map(embed).buffered(self.max_concurrent()).collect().await
     }
 
     async fn embed_one(

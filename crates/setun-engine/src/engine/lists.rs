@@ -32,7 +32,7 @@ impl Engine {
             let (prompt, options) = (prompt.into(), options.clone());
             async move { self.generate(prompt, options)?.finish().await }
         };
-        stream::iter(prompts).map(complete).buffered(self.at_once()).collect().await
+        stream::iter(prompts).map(complete).buffered(self.max_concurrent()).collect().await
     }
 
     /// Answers each of these conversations, as [`text_completion`](Self::text_completion)
@@ -51,8 +51,9 @@ impl Engine {
         completions.into_iter().map(|completion| completion.map(answered)).collect()
     }
 
-    /// Requests of a list that are made before the first of them ends.
-    pub(crate) fn at_once(&self) -> usize {
+    /// Generations of one batch at most, on each device. Lists of requests are made as many at a time.
+    #[must_use]
+    pub fn max_concurrent(&self) -> usize {
         self.shared.max_concurrent
     }
 }

@@ -67,7 +67,7 @@ impl Engine {
             self.run(tokens[..shared].to_vec(), None).await?;
         }
         let scores = joined.into_iter().map(|(tokens, from)| self.run(tokens, Some(from)));
-        let scores = stream::iter(scores).buffered(self.at_once());
+        let scores = stream::iter(scores).buffered(self.max_concurrent());
         let scores: Vec<Result<_, Error>> = scores.collect().await;
         scores.into_iter().map(|tokens| tokens.map(Score::of)).collect()
     }

@@ -37,6 +37,10 @@ enum Pattern {
 
 /// What bounds a device: the bandwidth of its memory in 10⁹ bytes a second, and of a GPU its peak of
 /// integer products in 10¹² operations a second.
+#[cfg_attr(
+    not(feature = "gpu"),
+    expect(clippy::unnecessary_wraps, reason = "a GPU may refuse the measurement")
+)]
 pub(super) fn of_device(
     device: DeviceKind,
     threads: usize,

@@ -11,22 +11,23 @@ use crate::{
 const MAX_LINE: u64 = 1 << 24;
 
 /// Standard input, line by line.
-pub(super) struct Lines {
+pub(crate) struct Lines {
     input: StdinLock<'static>,
-    pub(super) is_terminal: bool,
+    pub(crate) is_terminal: bool,
 }
 
 impl Lines {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let input = io::stdin().lock();
         let is_terminal = input.is_terminal() && io::stdout().is_terminal();
         Self { input, is_terminal }
     }
 
     /// The next line that is text, which a terminal is asked for; none at the end.
-    pub(super) fn next(
+    pub(crate) fn next(
         &mut self,
         prompt: &str,
+        what: &str,
         output: &mut Output,
     ) -> Result<Option<String>, CliError> {
         loop {
@@ -37,7 +38,7 @@ impl Lines {
                 None => return Ok(None),
                 Some(Ok(line)) => return Ok(Some(line)),
                 Some(Err(reason)) => {
-                    report(&format!("setun: the message is skipped: {reason}\n"));
+                    report(&format!("setun: {what} is skipped: {reason}\n"));
                 }
             }
         }

@@ -1,0 +1,92 @@
+//! Batch jobs: a table of prompts becomes files of results, across restarts.
+//!
+//! The input is cut into chunks of rows. The results of a chunk are one file, and then an entry of the manifest. Both are
+//! put where nothing is yet, so a reader of the manifest never sees a part. A run does the chunks that have no entry. The
+//! bytes of a file depend on the job alone: a run that was killed, and two runs at once, leave the same files.
+
+mod chunk;
+mod input;
+mod job;
+mod manifest;
+
+use futures::{StreamExt, stream::FuturesUnordered};
+
+use crate::{error::Error, handle::ModelHandle, session::plain_session, settings::Settings};
+use chunk::Chunk;
+use input::{ChunkReader, Input};
+pub use job::{BatchJob, Conversation};
+use manifest::Manifest;
+pub use manifest::{BatchStatus, ChunkEntry};
+
+/// Chunks that run at once: the second fills the places that the last rows of the first leave.
+const CHUNKS_IN_FLIGHT: usize = 2;
+
+/// Runs the chunks of a job that are not done, and reports the status at the start and after each.
+///
+/// # Errors
+///
+/// Before any token, if the input, a column, an option or the output is wrong, or the output has another
+/// job. Later if the engine or a store fails: what is done stays, and the next run goes on from there.
+pub async fn run_batch(
+    job: &BatchJob,
+    model: &ModelHandle,
+    mut report: impl FnMut(&BatchStatus),
+) -> Result<BatchStatus, Error> {
+    let context = plain_session()?;
+    let manifest = Manifest::open(&context, &job.output)?;
+    let input = Input::open(&context, job).await?;
+    let loaded = model.loaded().await?;
+    if let Some(options) = &job.options {
+        loaded.prepare(options).await?.map_err(|reason| Error::Argument {
+            function: job.conversation.function(),
+            reason: reason.to_string(),
+        })?;
+    }
+    manifest.begin(&job.describe(&input, &loaded.engine)?).await?;
+    let mut status = manifest.status().await?;
+    report(&status);
+    let mut reader = input.chunks(job.chunk_rows);
+    let mut running = FuturesUnordered::new();
+    loop {
+        while running.len() < CHUNKS_IN_FLIGHT
+            && let Some(chunk) = next_missing(&mut reader, &status).await?
+        {
+            running.push(run_chunk(chunk, job, model, &manifest));
+        }
+        let Some(entry) = running.next().await else { break };
+        status.add(entry?);
+        report(&status);
+    }
+    Ok(status)
+}
+
+/// What the manifest in this folder says.
+///
+/// # Errors
+///
+/// If there is no job, or the store fails.
+pub async fn batch_status(output: &str) -> Result<BatchStatus, Error> {
+    Manifest::open(&plain_session()?, output)?.status().await
+}
+
+async fn next_missing(
+    reader: &mut ChunkReader,
+    status: &BatchStatus,
+) -> Result<Option<Chunk>, Error> {
+    while let Some(chunk) = reader.next().await? {
+        if !status.has(&chunk.name) {
+            return Ok(Some(chunk));
+        }
+    }
+    Ok(None)
+}
+
+async fn run_chunk(
+    chunk: Chunk,
+    job: &BatchJob,
+    model: &ModelHandle,
+    manifest: &Manifest,
+) -> Result<ChunkEntry, Error> {
+    let results = chunk.run(job, model, Settings::new(job.seed)).await?;
+    manifest.put(&chunk.name, results).await
+}

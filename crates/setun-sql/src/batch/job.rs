@@ -1,0 +1,127 @@
+//! What a job is to do, as it stands in its output.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use setun::Engine;
+
+use super::input::Input;
+use crate::error::Error;
+
+/// A batch job.
+#[derive(Clone, Debug)]
+pub struct BatchJob {
+    /// A file or a folder, here or in an object store: Parquet, CSV, JSON lines or Arrow.
+    pub input: String,
+    /// The folder of the results, here or in an object store.
+    pub output: String,
+    /// What a row has.
+    pub conversation: Conversation,
+    /// The column with the key of each row, from which its seed follows. By default the prompt is the key.
+    pub key: Option<String>,
+    /// Options of all rows, as those of `generate`.
+    pub options: Option<String>,
+    /// Seed of the job.
+    pub seed: u64,
+    /// Most rows of a chunk, 1 or more.
+    pub chunk_rows: usize,
+}
+
+/// What a row has, by its column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Conversation {
+    /// A prompt, as `generate` takes it.
+    Prompt(String),
+    /// Messages as JSON, as `chat` takes them.
+    Messages(String),
+}
+
+impl Conversation {
+    pub(super) fn column(&self) -> &str {
+        match self {
+            Self::Prompt(column) | Self::Messages(column) => column,
+        }
+    }
+
+    pub(super) fn function(&self) -> &'static str {
+        match self {
+            Self::Prompt(_) => "generate",
+            Self::Messages(_) => "chat",
+        }
+    }
+}
+
+/// A job as it stands in its output. Results of another one are never mixed with its own.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Description {
+    version: u32,
+    model: String,
+    weight_bytes: usize,
+    conversation: Conversation,
+    key: Option<String>,
+    options: Value,
+    seed: u64,
+    pub(super) chunk_rows: usize,
+    pub(super) files: Vec<InputFile>,
+}
+
+/// A file of the input.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct InputFile {
+    pub(super) path: String,
+    pub(super) bytes: u64,
+    pub(super) rows: usize,
+}
+
+/// The version of descriptions and of what follows from them.
+const VERSION: u32 = 1;
+
+impl BatchJob {
+    pub(super) fn describe(&self, input: &Input, engine: &Engine) -> Result<Description, Error> {
+        let options = self.options.as_deref().unwrap_or("{}");
+        let options = serde_json::from_str(options).map_err(|error| Error::Argument {
+            function: self.conversation.function(),
+            reason: error.to_string(),
+        })?;
+        Ok(Description {
+            version: VERSION,
+            model: engine.model_name().to_owned(),
+            weight_bytes: engine.weight_bytes(),
+            conversation: self.conversation.clone(),
+            key: self.key.clone(),
+            options,
+            seed: self.seed,
+            chunk_rows: self.chunk_rows,
+            files: input.files(),
+        })
+    }
+}
+
+impl Description {
+    /// Refuses a job that is not this one, by the first thing that differs.
+    pub(super) fn check_same(&self, found: &Self) -> Result<(), Error> {
+        let object = |description| match serde_json::to_value(description) {
+            Ok(Value::Object(fields)) => fields,
+            _ => serde_json::Map::new(),
+        };
+        let (expected, mut found) = (object(self), object(found));
+        for (field, expected) in expected {
+            let found = found.remove(&field).unwrap_or_default();
+            if expected != found {
+                let (expected, found) = (expected.to_string(), found.to_string());
+                return Err(Error::OtherJob { field, expected, found });
+            }
+        }
+        Ok(())
+    }
+
+    /// Number of chunks.
+    pub(super) fn chunks(&self) -> usize {
+        let chunk_rows = self.chunk_rows.max(1);
+        self.files.iter().map(|file| file.rows.div_ceil(chunk_rows)).sum()
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.files.iter().map(|file| file.rows).sum()
+    }
+}

@@ -1,0 +1,196 @@
+//! The manifest: what of a job is done.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use datafusion::{datasource::listing::ListingTableUrl, prelude::SessionContext};
+use futures::TryStreamExt;
+use object_store::{
+    Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutPayload, path::Path,
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use sha2::{Digest, Sha256};
+
+use super::{chunk::ChunkResults, job::Description};
+use crate::error::Error;
+
+/// The description of the job, and the folder of the entries.
+const JOB: &str = "_job.json";
+const ENTRIES: &str = "_manifest";
+
+/// A folder with results and their manifest.
+pub(super) struct Manifest {
+    store: Arc<dyn ObjectStore>,
+    folder: Path,
+    shown: String,
+}
+
+/// An entry of the manifest: a chunk that is done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ChunkEntry {
+    /// Name of the chunk: the number of its file in the input and its first row.
+    pub chunk: String,
+    /// The file with its results.
+    pub file: String,
+    /// Size of that file.
+    pub bytes: u64,
+    /// SHA-256 of that file, in hexadecimal digits.
+    pub sha256: String,
+    /// Its rows.
+    pub rows: u64,
+    /// Those of them with an `error`.
+    pub errors: u64,
+    /// Tokens of prompts.
+    pub prompt_tokens: u64,
+    /// Tokens generated.
+    pub completion_tokens: u64,
+}
+
+/// How far a job is, as its manifest says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BatchStatus {
+    /// Chunks of the job.
+    pub chunks: usize,
+    /// Rows of the job.
+    pub rows: u64,
+    done: BTreeMap<String, ChunkEntry>,
+}
+
+impl BatchStatus {
+    /// The entries of the manifest, by the names of their chunks.
+    #[must_use]
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = &ChunkEntry> {
+        self.done.values()
+    }
+
+    /// The sum of a count over all entries.
+    pub fn total(&self, count: impl Fn(&ChunkEntry) -> u64) -> u64 {
+        self.done.values().map(count).sum()
+    }
+
+    /// Whether nothing is left to do.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.done.len() >= self.chunks
+    }
+
+    pub(super) fn has(&self, chunk: &str) -> bool {
+        self.done.contains_key(chunk)
+    }
+
+    pub(super) fn add(&mut self, entry: ChunkEntry) {
+        self.done.insert(entry.chunk.clone(), entry);
+    }
+}
+
+impl Manifest {
+    pub(super) fn open(context: &SessionContext, output: &str) -> Result<Self, Error> {
+        // A folder's address ends so; one that is not there yet is told from a file by it.
+        let url = ListingTableUrl::parse(format!("{}/", output.trim_end_matches('/')))?;
+        let store = context.runtime_env().object_store(url.object_store())?;
+        Ok(Self { store, folder: url.prefix().clone(), shown: output.to_owned() })
+    }
+
+    /// Begins a job, or goes on with it. Another one is refused.
+    pub(super) async fn begin(&self, job: &Description) -> Result<(), Error> {
+        let text = self.json(job)?;
+        if self.create(JOB, text.into()).await? {
+            return Ok(());
+        }
+        job.check_same(&self.read(JOB).await?)
+    }
+
+    pub(super) async fn status(&self) -> Result<BatchStatus, Error> {
+        let job: Description = self.read(JOB).await?;
+        let folder = self.folder.clone().join(ENTRIES);
+        let listed: Vec<_> = self
+            .store
+            .list(Some(&folder))
+            .try_collect()
+            .await
+            .map_err(|error| self.failed(ENTRIES, &error))?;
+        let mut done = BTreeMap::new();
+        for file in listed {
+            let name = file.location.filename().unwrap_or_default();
+            let entry: ChunkEntry = self.read(&format!("{ENTRIES}/{name}")).await?;
+            done.insert(entry.chunk.clone(), entry);
+        }
+        Ok(BatchStatus { chunks: job.chunks(), rows: job.rows() as u64, done })
+    }
+
+    /// Puts the file of a chunk, and then its entry.
+    pub(super) async fn put(
+        &self,
+        chunk: &str,
+        results: ChunkResults,
+    ) -> Result<ChunkEntry, Error> {
+        let ChunkResults { bytes, rows, errors, prompt_tokens, completion_tokens } = results;
+        let entry = ChunkEntry {
+            chunk: chunk.to_owned(),
+            file: format!("{chunk}.parquet"),
+            bytes: bytes.len() as u64,
+            sha256: sha256(&bytes),
+            rows: rows as u64,
+            errors: errors as u64,
+            prompt_tokens,
+            completion_tokens,
+        };
+        if !self.create(&entry.file, bytes.into()).await? {
+            // Of a run that was killed before it put the entry, or of one that is under way.
+            let found = self.bytes(&entry.file).await?;
+            let found = sha256(&found);
+            if found != entry.sha256 {
+                let (field, expected) = (entry.file, entry.sha256);
+                return Err(Error::OtherJob { field, expected, found });
+            }
+        }
+        let text = self.json(&entry)?;
+        self.create(&format!("{ENTRIES}/{chunk}.json"), text.into()).await?;
+        Ok(entry)
+    }
+
+    /// Puts an object where there is none; false where there is one.
+    async fn create(&self, name: &str, bytes: PutPayload) -> Result<bool, Error> {
+        match self.store.put_opts(&self.path(name), bytes, PutMode::Create.into()).await {
+            Ok(_) => Ok(true),
+            Err(StoreError::AlreadyExists { .. }) => Ok(false),
+            Err(error) => Err(self.failed(name, &error)),
+        }
+    }
+
+    async fn read<Value: DeserializeOwned>(&self, name: &str) -> Result<Value, Error> {
+        let bytes = self.bytes(name).await?;
+        serde_json::from_slice(&bytes).map_err(|error| Error::Output {
+            output: format!("{}/{name}", self.shown),
+            reason: error.to_string(),
+        })
+    }
+
+    async fn bytes(&self, name: &str) -> Result<Vec<u8>, Error> {
+        let read = async { self.store.get(&self.path(name)).await?.bytes().await };
+        read.await.map(Into::into).map_err(|error| self.failed(name, &error))
+    }
+
+    fn json(&self, value: &impl Serialize) -> Result<Vec<u8>, Error> {
+        serde_json::to_vec_pretty(value).map_err(|error| Error::Output {
+            output: self.shown.clone(),
+            reason: error.to_string(),
+        })
+    }
+
+    fn path(&self, name: &str) -> Path {
+        name.split('/').fold(self.folder.clone(), Path::join)
+    }
+
+    fn failed(&self, name: &str, error: &StoreError) -> Error {
+        Error::Output { output: format!("{}/{name}", self.shown), reason: error.to_string() }
+    }
+}
+
+/// SHA-256 in hexadecimal digits.
+fn sha256(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(u32::from(value), 16);
+    let hash = Sha256::digest(bytes);
+    hash.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).flatten().collect()
+}

@@ -1,0 +1,88 @@
+//! Errors of rows and of queries.
+
+use datafusion::error::DataFusionError;
+use setun::{EngineError, ErrorCode};
+
+/// Why a function has no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The row cannot be answered; the next one may. It becomes the row's `error`.
+    #[error("{0}")]
+    Row(String),
+
+    /// A literal argument is wrong for every row.
+    #[error("{function}: {reason}")]
+    Argument {
+        /// The function.
+        function: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// The input of a batch job is wrong.
+    #[error("input `{input}`: {reason}")]
+    Input {
+        /// The file or folder.
+        input: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// The output of a batch job cannot be read or written.
+    #[error("output `{output}`: {reason}")]
+    Output {
+        /// What was read or written.
+        output: String,
+        /// What the store says.
+        reason: String,
+    },
+
+    /// The output has another job.
+    #[error("the output has another job: `{field}` is {found}, expected {expected}")]
+    OtherJob {
+        /// What differs.
+        field: String,
+        /// As this job has it.
+        expected: String,
+        /// As the output has it.
+        found: String,
+    },
+
+    /// The query engine refuses a query.
+    #[error(transparent)]
+    Query(#[from] DataFusionError),
+
+    /// The model cannot be loaded.
+    #[error("the model cannot be loaded: {0}")]
+    Load(String),
+
+    /// The engine has failed. The same rows may succeed elsewhere, or later.
+    #[error("the engine has failed: {0}")]
+    Engine(EngineError),
+}
+
+impl From<EngineError> for Error {
+    fn from(error: EngineError) -> Self {
+        match error.code() {
+            ErrorCode::BadOption | ErrorCode::ContextFull => Self::Row(error.to_string()),
+            _ => Self::Engine(error),
+        }
+    }
+}
+
+/// Executors try an [`IoError`](DataFusionError::IoError) again, and nothing else.
+impl From<Error> for DataFusionError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Query(error) => error,
+            Error::Row(_)
+            | Error::Argument { .. }
+            | Error::Input { .. }
+            | Error::OtherJob { .. } => Self::Execution(error.to_string()),
+            Error::Output { .. } | Error::Load(_) | Error::Engine(_) => {
+                Self::IoError(std::io::Error::other(error))
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The model of a process: its engine, loaded once, and how many rows it has answered.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use futures::future::{BoxFuture, try_join_all};
+use setun::{Engine, GenerateOptions};
+use tokio::{
+    sync::{OnceCell, Semaphore},
+    task::spawn_blocking,
+};
+
+use crate::{error::Error, row_options};
+
+/// Loads a model; called at most once with success.
+pub type Load =
+    Box<dyn Fn() -> Result<Engine, Box<dyn std::error::Error + Send + Sync>> + Send + Sync>;
+
+/// The model that functions run: one engine a process, which all queries share.
+#[derive(Clone)]
+pub struct ModelHandle(Arc<Inner>);
+
+struct Inner {
+    load: Load,
+    loaded: OnceCell<Loaded>,
+    counts: Counts,
+}
+
+/// A loaded model.
+pub(crate) struct Loaded {
+    pub(crate) engine: Engine,
+    /// Rows that may run at once, of all queries together.
+    room: Semaphore,
+    /// Options by their text. Grammars are in them, which take long to compile.
+    options: Mutex<HashMap<String, Prepared>>,
+}
+
+/// Options that were read, or why they cannot be.
+pub(crate) type Prepared = Result<Arc<GenerateOptions>, Arc<str>>;
+
+#[derive(Default)]
+struct Counts {
+    rows: AtomicU64,
+    errors: AtomicU64,
+    prompt_tokens: AtomicU64,
+    cached_tokens: AtomicU64,
+    completion_tokens: AtomicU64,
+}
+
+/// What the functions of a model have done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RowCounts {
+    /// Rows with a result, or with an `error`.
+    pub rows: u64,
+    /// Those of them with an `error`.
+    pub errors: u64,
+    /// Tokens of prompts and texts.
+    pub prompt_tokens: u64,
+    /// Those of them that the prefix cache had.
+    pub cached_tokens: u64,
+    /// Tokens generated.
+    pub completion_tokens: u64,
+}
+
+/// Tokens of one row.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct RowTokens {
+    pub(crate) prompt: usize,
+    pub(crate) cached: usize,
+    pub(crate) completion: usize,
+}
+
+/// A row that runs.
+pub(crate) type RowFuture<'a, Row> = BoxFuture<'a, Result<(Row, RowTokens), Error>>;
+
+/// Options that are kept, each with its grammar.
+const MAX_KEPT: usize = 256;
+
+/// Waiting rows for each that runs. With some in the queue, none of the engine's places is empty.
+const ROWS_PER_PLACE: usize = 2;
+
+impl ModelHandle {
+    /// A model that is loaded when a query first needs it, on a thread of its own.
+    #[must_use]
+    pub fn lazy(load: Load) -> Self {
+        Self(Arc::new(Inner { load, loaded: OnceCell::new(), counts: Counts::default() }))
+    }
+
+    /// Loads the model now, unless it is.
+    ///
+    /// # Errors
+    ///
+    /// As the loading function has them.
+    pub async fn load(&self) -> Result<(), Error> {
+        self.loaded().await.map(drop)
+    }
+
+    /// What the functions have done so far.
+    #[must_use]
+    pub fn counts(&self) -> RowCounts {
+        let counts = &self.0.counts;
+        let [rows, errors, prompt_tokens, cached_tokens, completion_tokens] = [
+            &counts.rows,
+            &counts.errors,
+            &counts.prompt_tokens,
+            &counts.cached_tokens,
+            &counts.completion_tokens,
+        ]
+        .map(|count| count.load(Ordering::Relaxed));
+        RowCounts { rows, errors, prompt_tokens, cached_tokens, completion_tokens }
+    }
+
+    pub(crate) async fn loaded(&self) -> Result<&Loaded, Error> {
+        let handle = self.clone();
+        let load = || async move {
+            let engine = spawn_blocking(move || (handle.0.load)()).await;
+            let engine = engine.map_err(|error| Error::Load(error.to_string()))?;
+            engine.map(Loaded::new).map_err(|error| Error::Load(error.to_string()))
+        };
+        self.0.loaded.get_or_try_init(load).await
+    }
+
+    /// Runs a function over rows, as many at once as there is room for. The results are in order;
+    /// that of a row which cannot be answered says why.
+    pub(crate) async fn each_row<'a, Row: Send>(
+        &'a self,
+        rows: usize,
+        run: impl Fn(usize) -> RowFuture<'a, Row> + Send,
+    ) -> Result<Vec<Result<Row, String>>, Error> {
+        let room = &self.loaded().await?.room;
+        let running = (0..rows).map(|row| self.in_room(room, run(row))).collect::<Vec<_>>();
+        try_join_all(running).await
+    }
+
+    async fn in_room<Row>(
+        &self,
+        room: &Semaphore,
+        row: RowFuture<'_, Row>,
+    ) -> Result<Result<Row, String>, Error> {
+        let _place = room.acquire().await;
+        self.count(row.await)
+    }
+
+    fn count<Row>(
+        &self,
+        result: Result<(Row, RowTokens), Error>,
+    ) -> Result<Result<Row, String>, Error> {
+        let counts = &self.0.counts;
+        let add = |count: &AtomicU64, more: usize| count.fetch_add(more as u64, Ordering::Relaxed);
+        let result = match result {
+            Ok((row, tokens)) => {
+                add(&counts.prompt_tokens, tokens.prompt);
+                add(&counts.cached_tokens, tokens.cached);
+                add(&counts.completion_tokens, tokens.completion);
+                Ok(row)
+            }
+            Err(Error::Row(reason)) => {
+                add(&counts.errors, 1);
+                Err(reason)
+            }
+            Err(error) => return Err(error),
+        };
+        add(&counts.rows, 1);
+        Ok(result)
+    }
+}
+
+impl From<Engine> for ModelHandle {
+    fn from(engine: Engine) -> Self {
+        Self::lazy(Box::new(move || Ok(engine.clone())))
+    }
+}
+
+impl PartialEq for ModelHandle {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for ModelHandle {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ModelHandle")
+            .field("counts", &self.counts())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Loaded {
+    fn new(engine: Engine) -> Self {
+        let room = Semaphore::new(ROWS_PER_PLACE * engine.max_concurrent());
+        Self { engine, room, options: Mutex::default() }
+    }
+
+    /// Options from their text, which are read and compiled once.
+    pub(crate) async fn prepare(&self, text: &str) -> Result<Prepared, Error> {
+        let kept = || self.options.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(prepared) = kept().get(text) {
+            return Ok(prepared.clone());
+        }
+        let (engine, owned) = (self.engine.clone(), text.to_owned());
+        let read = spawn_blocking(move || row_options::read(&engine, &owned)).await;
+        let prepared = match read.map_err(|error| Error::Row(error.to_string())).flatten() {
+            Ok(options) => Ok(Arc::new(options)),
+            Err(Error::Row(reason)) => Err(reason.into()),
+            Err(error) => return Err(error),
+        };
+        let mut kept = kept();
+        if kept.len() >= MAX_KEPT {
+            kept.clear();
+        }
+        kept.insert(text.to_owned(), prepared.clone());
+        Ok(prepared)
+    }
+}

@@ -1,0 +1,74 @@
+//! Language models as functions of SQL, for [`DataFusion`](datafusion).
+//!
+//! | function | result |
+//! |---|---|
+//! | `generate(prompt [, options [, key]])` | `text`, `finish_reason`, `prompt_tokens`, `completion_tokens`, `cached_tokens`, `error` |
+//! | `chat(messages [, options [, key]])` | the same; `messages` is a JSON array as chat APIs have it |
+//! | `embed(text [, options])` | `embedding`, `tokens`, `error` |
+//! | `score(prompt, continuation)` | `logprob`, `mean_logprob`, `tokens`, `error` |
+//! | `perplexity(text)` | `perplexity`, `mean_nll`, `tokens`, `error` |
+//!
+//! ```no_run
+//! # async fn query() -> Result<(), Box<dyn std::error::Error>> {
+//! use datafusion::prelude::SessionContext;
+//! use setun::{Engine, Model};
+//! use setun_sql::{ModelHandle, register};
+//!
+//! let engine = Engine::builder(Model::open("bitnet-b1.58-2B-4T")?).build()?;
+//! let context = SessionContext::new();
+//! register(&context, &ModelHandle::from(engine))?;
+//! let query = "SELECT generate(prompt, '{\"max_tokens\": 32}')['text'] FROM 'prompts.parquet'";
+//! context.enable_url_table().sql(query).await?.show().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - All rows of a batch run at once, as many as the engine has room for.
+//! - A row that cannot be answered is data: its `error` says why and its other fields are null. Trouble of the engine is
+//!   an error of the query, which may be tried again.
+//! - The seed of a row is a hash of the job's seed (`SET setun.seed = 7`) and the row's key, by default its prompt. So a
+//!   row has the same text wherever and however often it runs.
+
+mod arguments;
+mod batch;
+mod error;
+mod functions;
+mod handle;
+mod nested_calls;
+mod progress;
+mod row_options;
+mod session;
+mod settings;
+
+use std::sync::Arc;
+
+use datafusion::{execution::FunctionRegistry, prelude::SessionContext};
+
+pub use batch::{BatchJob, BatchStatus, ChunkEntry, Conversation, batch_status, run_batch};
+pub use error::Error;
+pub use functions::functions;
+pub use handle::{Load, ModelHandle, RowCounts};
+pub use nested_calls::SplitNestedCalls;
+pub use progress::progress_words;
+pub use session::session;
+pub use settings::Settings;
+
+/// Registers the functions of a model, the settings `setun.*`, and what nested calls need.
+///
+/// # Errors
+///
+/// If the context refuses a function.
+pub fn register(context: &SessionContext, model: &ModelHandle) -> datafusion::error::Result<()> {
+    let state = context.state_ref();
+    let mut state = state.write();
+    for function in functions(model) {
+        state.register_udf(Arc::new(function))?;
+    }
+    let extensions = &mut state.config_mut().options_mut().extensions;
+    if extensions.get::<Settings>().is_none() {
+        extensions.insert(Settings::default());
+    }
+    drop(state);
+    context.add_optimizer_rule(Arc::new(SplitNestedCalls));
+    Ok(())
+}
