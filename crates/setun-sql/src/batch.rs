@@ -42,7 +42,7 @@ pub async fn run_batch(
             reason: reason.to_string(),
         })?;
     }
-    manifest.begin(&job.describe(&input, &loaded.engine)?).await?;
+    manifest.begin(&job.describe(input.files(), &loaded.engine)?).await?;
     let mut status = manifest.status().await?;
     report(&status);
     let mut reader = input.chunks(job.chunk_rows);

@@ -1,6 +1,6 @@
 //! Errors of rows and of queries.
 
-use datafusion::error::DataFusionError;
+use datafusion::{arrow::error::ArrowError, error::DataFusionError};
 use setun::{EngineError, ErrorCode};
 
 /// Why a function has no result.
@@ -68,6 +68,12 @@ impl From<EngineError> for Error {
             ErrorCode::BadOption | ErrorCode::ContextFull => Self::Row(error.to_string()),
             _ => Self::Engine(error),
         }
+    }
+}
+
+impl From<ArrowError> for Error {
+    fn from(error: ArrowError) -> Self {
+        Self::Query(error.into())
     }
 }
 

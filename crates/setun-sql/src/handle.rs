@@ -127,7 +127,7 @@ impl ModelHandle {
         self.0.loaded.get_or_try_init(load).await
     }
 
-    /// Runs a function over rows, as many at once as there is room for. The results are in order;
+    /// Runs a function over rows, at once as far as there is room. The results are in order;
     /// that of a row which cannot be answered says why.
     pub(crate) async fn each_row<'a, Row: Send>(
         &'a self,

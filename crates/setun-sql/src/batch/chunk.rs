@@ -13,10 +13,7 @@ use datafusion::{
     parquet::{arrow::ArrowWriter, basic::Compression, file::properties::WriterProperties},
 };
 
-use super::{
-    input::arrow,
-    job::{BatchJob, Conversation},
-};
+use super::job::{BatchJob, Conversation};
 use crate::{
     error::Error,
     functions::{TextFunction, texts},
@@ -55,8 +52,8 @@ impl Chunk {
         let prompts = self.column(job.conversation.column())?;
         let keys = job.key.as_deref().map(|key| self.column(key)).transpose()?;
         // Rows that begin alike follow each other, so that they share what is computed.
-        let order = sort_to_indices(&prompts, None, None).map_err(arrow)?;
-        let ordered = |column: ArrayRef| take(&column, &order, None).map_err(arrow);
+        let order = sort_to_indices(&prompts, None, None)?;
+        let ordered = |column: ArrayRef| take(&column, &order, None);
         let function = match job.conversation {
             Conversation::Prompt(_) => TextFunction::Generate,
             Conversation::Messages(_) => TextFunction::Chat,
@@ -64,7 +61,7 @@ impl Chunk {
         let (prompts, keys) = (ordered(prompts)?, keys.map(ordered).transpose()?);
         let options = job.options.as_deref().unwrap_or("{}");
         let found = texts(function, model, settings, prompts, options, keys);
-        let found = take(&found.await?, &inverse(&order), None).map_err(arrow)?;
+        let found = take(&found.await?, &inverse(&order), None)?;
         self.results(found.as_struct())
     }
 
@@ -74,7 +71,7 @@ impl Chunk {
             input: self.name.clone(),
             reason: format!("no column `{name}`"),
         })?;
-        cast(column, &DataType::Utf8View).map_err(arrow)
+        Ok(cast(column, &DataType::Utf8View)?)
     }
 
     fn results(&self, found: &StructArray) -> Result<ChunkResults, Error> {
@@ -109,7 +106,7 @@ impl Chunk {
         let columns = columns.map(|(column, _)| Arc::clone(column));
         let columns = columns.chain([Arc::new(result) as ArrayRef]).collect();
         let schema = Arc::new(Schema::new(fields));
-        let rows = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(arrow)?;
+        let rows = RecordBatch::try_new(Arc::clone(&schema), columns)?;
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let failed = |error| Error::Query(DataFusionError::from(error));
         let mut writer = ArrowWriter::try_new(vec![], schema, Some(properties)).map_err(failed)?;

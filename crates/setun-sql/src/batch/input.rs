@@ -63,12 +63,7 @@ impl Input {
     }
 
     pub(super) fn files(&self) -> Vec<InputFile> {
-        let one = |InputFile { path, bytes, rows }: &InputFile| InputFile {
-            path: path.clone(),
-            bytes: *bytes,
-            rows: *rows,
-        };
-        self.0.iter().map(|file| one(&file.description)).collect()
+        self.0.iter().map(|file| file.description.clone()).collect()
     }
 
     pub(super) fn chunks(self, chunk_rows: usize) -> ChunkReader {
@@ -168,15 +163,11 @@ impl FileReader {
         if count == 0 {
             return Ok(None);
         }
-        let all = concat_batches(&self.schema, &self.left).map_err(arrow)?;
+        let all = concat_batches(&self.schema, &self.left)?;
         let rows = all.slice(0, chunk_rows.min(count));
         self.left = vec![all.slice(rows.num_rows(), count - rows.num_rows())];
         let name = format!("{:05}-{:010}", self.number, self.offset);
         self.offset += rows.num_rows();
         Ok(Some(Chunk { name, rows }))
     }
-}
-
-pub(super) fn arrow(error: datafusion::arrow::error::ArrowError) -> Error {
-    Error::Query(error.into())
 }

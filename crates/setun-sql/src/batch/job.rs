@@ -1,10 +1,9 @@
-//! What a job is to do, as it stands in its output.
+//! The description of a job, as it stands in its output.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use setun::Engine;
 
-use super::input::Input;
 use crate::error::Error;
 
 /// A batch job.
@@ -66,7 +65,7 @@ pub(super) struct Description {
 }
 
 /// A file of the input.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct InputFile {
     pub(super) path: String,
     pub(super) bytes: u64,
@@ -77,7 +76,11 @@ pub(super) struct InputFile {
 const VERSION: u32 = 1;
 
 impl BatchJob {
-    pub(super) fn describe(&self, input: &Input, engine: &Engine) -> Result<Description, Error> {
+    pub(super) fn describe(
+        &self,
+        files: Vec<InputFile>,
+        engine: &Engine,
+    ) -> Result<Description, Error> {
         let options = self.options.as_deref().unwrap_or("{}");
         let options = serde_json::from_str(options).map_err(|error| Error::Argument {
             function: self.conversation.function(),
@@ -92,7 +95,7 @@ impl BatchJob {
             options,
             seed: self.seed,
             chunk_rows: self.chunk_rows,
-            files: input.files(),
+            files,
         })
     }
 }

@@ -92,7 +92,7 @@ impl Manifest {
         Ok(Self { store, folder: url.prefix().clone(), shown: output.to_owned() })
     }
 
-    /// Begins a job, or goes on with it. Another one is refused.
+    /// Begins a job, or continues it. Another one is refused.
     pub(super) async fn begin(&self, job: &Description) -> Result<(), Error> {
         let text = self.json(job)?;
         if self.create(JOB, text.into()).await? {
