@@ -1,7 +1,11 @@
 //! Arguments of a call as columns of texts.
 
 use datafusion::{
-    arrow::{array::StringViewArray, compute::cast, datatypes::DataType},
+    arrow::{
+        array::{Array, StringViewArray},
+        compute::cast,
+        datatypes::DataType,
+    },
     common::cast::as_string_view_array,
     error::DataFusionError,
     logical_expr::ColumnarValue,
@@ -28,8 +32,7 @@ impl Texts {
     /// The text of a row; none where it is NULL.
     pub(crate) fn get(&self, row: usize) -> Option<&str> {
         let row = if self.is_literal { 0 } else { row };
-        let mut rows = self.values.iter().skip(row);
-        rows.next().flatten()
+        self.values.is_valid(row).then(|| self.values.value(row))
     }
 
     /// All texts, a literal once.

@@ -38,7 +38,7 @@ pub async fn run_batch(
     let loaded = model.loaded().await?;
     if let Some(options) = &job.options {
         loaded.prepare(options).await?.map_err(|reason| Error::Argument {
-            function: job.conversation.function(),
+            function: job.conversation.function().name(),
             reason: reason.to_string(),
         })?;
     }

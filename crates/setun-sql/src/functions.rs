@@ -34,14 +34,14 @@ use crate::{
 /// Every function over a model, to be registered by name.
 #[must_use]
 pub fn functions(model: &ModelHandle) -> Vec<ScalarUDF> {
-    let function = |kind| ModelFunction::new(kind, model.clone());
-    let all = Kind::ALL.map(|kind| AsyncScalarUDF::new(Arc::new(function(kind))));
+    let function = |function| ModelFunction::new(function, model.clone());
+    let all = Function::ALL.map(|one| AsyncScalarUDF::new(Arc::new(function(one))));
     all.map(AsyncScalarUDF::into_scalar_udf).into()
 }
 
-/// Which function.
+/// A function of SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kind {
+pub(crate) enum Function {
     Generate,
     Chat,
     Embed,
@@ -49,16 +49,9 @@ enum Kind {
     Perplexity,
 }
 
-/// A function that generates texts.
-#[derive(Clone, Copy)]
-pub(crate) enum TextFunction {
-    Generate,
-    Chat,
-}
-
 /// Texts of rows without a query, with the same options for all.
 pub(crate) async fn texts(
-    function: TextFunction,
+    function: Function,
     model: &ModelHandle,
     settings: Settings,
     prompts: ArrayRef,
@@ -69,24 +62,20 @@ pub(crate) async fn texts(
     let options = ColumnarValue::Scalar(ScalarValue::from(options));
     let mut columns = vec![ColumnarValue::Array(prompts), options];
     columns.extend(keys.map(ColumnarValue::Array));
-    let kind = match function {
-        TextFunction::Generate => Kind::Generate,
-        TextFunction::Chat => Kind::Chat,
-    };
-    Call::new(kind, model, &columns, rows, settings).await?.run(kind).await
+    Call::new(function, model, &columns, rows, settings).await?.run().await
 }
 
 /// A function over a model.
 #[derive(Debug)]
 struct ModelFunction {
-    kind: Kind,
+    function: Function,
     signature: Signature,
     model: ModelHandle,
 }
 
 /// One call: the rows of a batch.
 struct Call<'a> {
-    function: &'static str,
+    function: Function,
     model: &'a ModelHandle,
     loaded: &'a Loaded,
     arguments: Vec<Texts>,
@@ -94,10 +83,10 @@ struct Call<'a> {
     settings: Settings,
 }
 
-impl Kind {
+impl Function {
     const ALL: [Self; 5] = [Self::Generate, Self::Chat, Self::Embed, Self::Score, Self::Perplexity];
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Generate => "generate",
             Self::Chat => "chat",
@@ -128,25 +117,25 @@ impl Kind {
 }
 
 impl ModelFunction {
-    fn new(kind: Kind, model: ModelHandle) -> Self {
-        let [fewest, most] = kind.arguments();
+    fn new(function: Function, model: ModelHandle) -> Self {
+        let [fewest, most] = function.arguments();
         let counts = (fewest..=most).map(TypeSignature::String).collect();
         // The same arguments and settings have the same result, wherever it is computed.
         let signature = Signature::one_of(counts, Volatility::Stable);
-        Self { kind, signature, model }
+        Self { function, signature, model }
     }
 
     async fn call(&self, arguments: ScalarFunctionArgs) -> Result<ArrayRef, Error> {
         let ScalarFunctionArgs { args, number_rows, config_options, .. } = arguments;
         let settings = Settings::of(&config_options);
-        let call = Call::new(self.kind, &self.model, &args, number_rows, settings).await?;
-        call.run(self.kind).await
+        let call = Call::new(self.function, &self.model, &args, number_rows, settings).await?;
+        call.run().await
     }
 }
 
 impl PartialEq for ModelFunction {
     fn eq(&self, other: &Self) -> bool {
-        self.kind == other.kind && self.model == other.model
+        self.function == other.function && self.model == other.model
     }
 }
 
@@ -154,13 +143,13 @@ impl Eq for ModelFunction {}
 
 impl Hash for ModelFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.kind.hash(state);
+        self.function.hash(state);
     }
 }
 
 impl ScalarUDFImpl for ModelFunction {
     fn name(&self) -> &str {
-        self.kind.name()
+        self.function.name()
     }
 
     fn signature(&self) -> &Signature {
@@ -168,11 +157,11 @@ impl ScalarUDFImpl for ModelFunction {
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Struct(self.kind.fields()))
+        Ok(DataType::Struct(self.function.fields()))
     }
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        exec_err!("`{}` cannot be called here: its rows take time", self.kind.name())
+        exec_err!("`{}` cannot be called here: its rows take time", self.function.name())
     }
 }
 
@@ -186,7 +175,7 @@ impl AsyncScalarUDFImpl for ModelFunction {
 impl<'a> Call<'a> {
     /// Loads the model, if this is its first call.
     async fn new(
-        kind: Kind,
+        function: Function,
         model: &'a ModelHandle,
         arguments: &[ColumnarValue],
         rows: usize,
@@ -194,16 +183,16 @@ impl<'a> Call<'a> {
     ) -> Result<Self, Error> {
         let arguments = arguments.iter().map(Texts::new).collect::<Result<_>>()?;
         let loaded = model.loaded().await?;
-        Ok(Self { function: kind.name(), model, loaded, arguments, rows, settings })
+        Ok(Self { function, model, loaded, arguments, rows, settings })
     }
 
-    async fn run(&self, kind: Kind) -> Result<ArrayRef, Error> {
-        match kind {
-            Kind::Generate => texts::generate(self).await,
-            Kind::Chat => texts::chat(self).await,
-            Kind::Embed => embed::embed(self).await,
-            Kind::Score => score::score(self).await,
-            Kind::Perplexity => score::perplexity(self).await,
+    async fn run(&self) -> Result<ArrayRef, Error> {
+        match self.function {
+            Function::Generate => texts::generate(self).await,
+            Function::Chat => texts::chat(self).await,
+            Function::Embed => embed::embed(self).await,
+            Function::Score => score::score(self).await,
+            Function::Perplexity => score::perplexity(self).await,
         }
     }
 
@@ -226,7 +215,7 @@ impl<'a> Call<'a> {
         }
         match prepared.first() {
             Some(Err(reason)) if texts.is_literal => {
-                Err(Error::Argument { function: self.function, reason: reason.to_string() })
+                Err(Error::Argument { function: self.function.name(), reason: reason.to_string() })
             }
             _ => Ok(prepared),
         }

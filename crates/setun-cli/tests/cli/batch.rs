@@ -13,6 +13,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
+    chat::with_template,
     signals::send,
     support::{Outcome, command, setun},
 };
@@ -212,4 +213,27 @@ fn what_is_wrong_is_one_line() {
     }
     let missing = setun(&["batch", "status", "--out", &job.path("out")]).failure();
     assert!(missing.contains("_job.json"), "{missing}");
+}
+
+/// JSON lines have messages as lists, tables often as text.
+#[test]
+fn conversations_are_lists_or_their_text() {
+    let (job, (_keep, model)) = (Job::new(), with_template());
+    let messages = json!([{"role": "user", "content": "A cat sat."}]);
+    let mut texts = vec![];
+    for (out, messages) in [("lists", messages.clone()), ("texts", json!(messages.to_string()))] {
+        let row = json!({"id": 1, "talk": messages}).to_string();
+        fs::write(job.path("in.jsonl"), row).expect("it is written");
+        let input = job.path("in.jsonl");
+        let out = job.path(out);
+        let args =
+            ["batch", "run", "--in", &input, "--out", &out, "--messages", "talk", "--key", "id"];
+        let options = ["--options", r#"{"max_tokens": 8}"#, "--model", &model];
+        setun(&[&args[..], &options].concat()).text();
+        let query =
+            format!("SELECT result['text'] AS text, result['error'] AS error FROM '{out}/'");
+        texts.push(setun(&["sql", "-c", &query, "--format", "json"]).json());
+    }
+    assert!(texts[0]["text"].is_string(), "{texts:?}");
+    assert_eq!(texts[0], texts[1]);
 }

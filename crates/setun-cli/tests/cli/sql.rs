@@ -5,6 +5,7 @@ use std::{fs, io::Read, process::Stdio};
 use serde_json::{Value, json};
 
 use crate::{
+    chat::with_template,
     signals::{send, statuses},
     support::{Outcome, command, setun, setun_reading},
 };
@@ -119,5 +120,30 @@ fn a_signal_ends_a_query_and_leaves_no_file() {
         child.stderr.take().expect("a pipe").read_to_string(&mut words).expect("UTF-8");
         assert_eq!(child.wait().expect("its end").code(), Some(status), "{words}");
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+    }
+}
+
+#[test]
+fn a_conversation_is_answered_as_chat_does() {
+    let (_keep, folder) = with_template();
+    let args = ["chat", "--model", &folder, "--temperature", "0", "--max-tokens", "8"];
+    let expected = setun_reading(&args, b"A cat sat.\n").text();
+    let options = r#"{"temperature": 0, "max_tokens": 8}"#;
+    let text = |messages: &str| {
+        let query = format!("SELECT chat('{messages}', '{options}') AS answer");
+        let line = sql(&query, &["--model", &folder, "--format", "json"]).json();
+        line["answer"].clone()
+    };
+    let answer = text(r#"[{"role": "user", "content": "A cat sat."}]"#);
+    let found = answer["text"].as_str().expect("a text");
+    assert_eq!(found.trim(), expected.trim());
+    for (messages, error) in [
+        ("A cat sat.", "expected a JSON array of messages"),
+        ("[]", "it is empty"),
+        (r#"[{"content": "A cat sat."}]"#, "role"),
+    ] {
+        let answer = text(messages);
+        let found = answer["error"].as_str().expect("an error");
+        assert!(found.contains(error), "{found}");
     }
 }

@@ -4,22 +4,20 @@ use std::sync::Arc;
 
 use datafusion::{
     arrow::{
-        array::{Array, ArrayRef, AsArray, StructArray, UInt32Array},
+        array::{Array, ArrayRef, AsArray, StringViewArray, StructArray, UInt32Array},
         compute::{cast, sort_to_indices, take},
         datatypes::{DataType, Field, Schema, UInt32Type},
+        json::LineDelimitedWriter,
         record_batch::RecordBatch,
     },
     error::DataFusionError,
     parquet::{arrow::ArrowWriter, basic::Compression, file::properties::WriterProperties},
 };
 
-use super::job::{BatchJob, Conversation};
-use crate::{
-    error::Error,
-    functions::{TextFunction, texts},
-    handle::ModelHandle,
-    settings::Settings,
-};
+use serde_json::{Map, Value};
+
+use super::job::BatchJob;
+use crate::{error::Error, functions::texts, handle::ModelHandle, settings::Settings};
 
 /// Consecutive rows of a file.
 pub(super) struct Chunk {
@@ -54,13 +52,9 @@ impl Chunk {
         // Rows that begin alike follow each other, so that they share what is computed.
         let order = sort_to_indices(&prompts, None, None)?;
         let ordered = |column: ArrayRef| take(&column, &order, None);
-        let function = match job.conversation {
-            Conversation::Prompt(_) => TextFunction::Generate,
-            Conversation::Messages(_) => TextFunction::Chat,
-        };
         let (prompts, keys) = (ordered(prompts)?, keys.map(ordered).transpose()?);
         let options = job.options.as_deref().unwrap_or("{}");
-        let found = texts(function, model, settings, prompts, options, keys);
+        let found = texts(job.conversation.function(), model, settings, prompts, options, keys);
         let found = take(&found.await?, &inverse(&order), None)?;
         self.results(found.as_struct())
     }
@@ -71,7 +65,10 @@ impl Chunk {
             input: self.name.clone(),
             reason: format!("no column `{name}`"),
         })?;
-        Ok(cast(column, &DataType::Utf8View)?)
+        match column.data_type() {
+            DataType::List(_) | DataType::LargeList(_) => json_texts(column),
+            _ => Ok(cast(column, &DataType::Utf8View)?),
+        }
     }
 
     fn results(&self, found: &StructArray) -> Result<ChunkResults, Error> {
@@ -113,6 +110,20 @@ impl Chunk {
         writer.write(&rows).map_err(failed)?;
         writer.into_inner().map_err(failed)
     }
+}
+
+/// Lists of messages as JSON.
+fn json_texts(column: &ArrayRef) -> Result<ArrayRef, Error> {
+    let rows = RecordBatch::try_from_iter([("messages", Arc::clone(column))])?;
+    let mut writer = LineDelimitedWriter::new(vec![]);
+    writer.write(&rows)?;
+    writer.finish()?;
+    let lines = String::from_utf8_lossy(&writer.into_inner()).into_owned();
+    let text = |line: &str| {
+        let mut row: Map<String, Value> = serde_json::from_str(line).ok()?;
+        row.remove("messages").map(|messages| messages.to_string())
+    };
+    Ok(Arc::new(lines.lines().map(text).collect::<StringViewArray>()))
 }
 
 /// The order that undoes an order.

@@ -16,7 +16,7 @@ use futures::{StreamExt, TryStreamExt};
 
 use super::{
     chunk::Chunk,
-    job::{BatchJob, InputFile},
+    job::{BatchJob, Conversation, InputFile},
 };
 use crate::error::Error;
 
@@ -93,20 +93,27 @@ async fn read(context: &SessionContext, path: &str) -> Result<DataFrame, Error> 
 }
 
 fn check_columns(job: &BatchJob, path: &str, rows: &DataFrame) -> Result<(), Error> {
-    let schema = rows.schema();
-    let names = [Some(job.conversation.column()), job.key.as_deref()];
-    for name in names.into_iter().flatten() {
-        let wrong = |reason| Err(Error::Input { input: path.to_owned(), reason });
-        let Some(field) = schema.fields().iter().find(|field| field.name() == name) else {
-            let known: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-            return wrong(format!("no column `{name}`, expected one of {}", known.join(", ")));
-        };
-        if !is_text(field.data_type()) && name == job.conversation.column() {
-            let found = field.data_type();
-            return wrong(format!("column `{name}` has the type {found}, expected strings"));
+    let wrong = |reason| Error::Input { input: path.to_owned(), reason };
+    let column = |name: &str| {
+        let fields = rows.schema().fields();
+        fields.iter().find(|field| field.name() == name).ok_or_else(|| {
+            let known: Vec<_> = fields.iter().map(|field| field.name().as_str()).collect();
+            wrong(format!("no column `{name}`, expected one of {}", known.join(", ")))
+        })
+    };
+    job.key.as_deref().map(column).transpose()?;
+    let name = job.conversation.column();
+    let found = column(name)?.data_type();
+    let (is_right, expected) = match job.conversation {
+        Conversation::Prompt(_) => (is_text(found), "strings"),
+        Conversation::Messages(_) => {
+            (is_text(found) || is_list(found), "strings or lists of messages")
         }
+    };
+    if is_right {
+        return Ok(());
     }
-    Ok(())
+    Err(wrong(format!("column `{name}` has the type {found}, expected {expected}")))
 }
 
 fn is_text(found: &DataType) -> bool {
@@ -115,6 +122,12 @@ fn is_text(found: &DataType) -> bool {
         DataType::Dictionary(_, values) => is_text(values),
         _ => false,
     }
+}
+
+/// Lists of messages, as JSON lines have them.
+fn is_list(found: &DataType) -> bool {
+    let (DataType::List(field) | DataType::LargeList(field)) = found else { return false };
+    matches!(field.data_type(), DataType::Struct(_))
 }
 
 /// The chunks of all files, one after the other.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use setun::Engine;
 
-use crate::error::Error;
+use crate::{error::Error, functions::Function};
 
 /// A batch job.
 #[derive(Clone, Debug)]
@@ -42,10 +42,10 @@ impl Conversation {
         }
     }
 
-    pub(super) fn function(&self) -> &'static str {
+    pub(super) fn function(&self) -> Function {
         match self {
-            Self::Prompt(_) => "generate",
-            Self::Messages(_) => "chat",
+            Self::Prompt(_) => Function::Generate,
+            Self::Messages(_) => Function::Chat,
         }
     }
 }
@@ -83,7 +83,7 @@ impl BatchJob {
     ) -> Result<Description, Error> {
         let options = self.options.as_deref().unwrap_or("{}");
         let options = serde_json::from_str(options).map_err(|error| Error::Argument {
-            function: self.conversation.function(),
+            function: self.conversation.function().name(),
             reason: error.to_string(),
         })?;
         Ok(Description {

@@ -48,8 +48,10 @@ pub(super) fn fields() -> Fields {
 
 pub(super) async fn embed(call: &Call<'_>) -> Result<ArrayRef, Error> {
     if call.arguments.get(OPTIONS).is_some_and(|options| options.is_literal) {
-        let wrong =
-            |error: Error| Error::Argument { function: call.function, reason: error.to_string() };
+        let wrong = |error: Error| Error::Argument {
+            function: call.function.name(),
+            reason: error.to_string(),
+        };
         options(call, 0).map_err(wrong)?;
     }
     let rows = call.model.each_row(call.rows, |row| {

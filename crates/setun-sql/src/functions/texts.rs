@@ -34,7 +34,7 @@ pub(super) async fn generate(call: &Call<'_>) -> Result<ArrayRef, Error> {
 pub(super) async fn chat(call: &Call<'_>) -> Result<ArrayRef, Error> {
     if !call.loaded.engine.has_chat_template() {
         let reason = "the model has no chat template, expected one beside its weights".into();
-        return Err(Error::Argument { function: call.function, reason });
+        return Err(Error::Argument { function: call.function.name(), reason });
     }
     let prompt = |row| messages(call.text(PROMPT, row, "conversation")?);
     texts(call, prompt).await
