@@ -9,6 +9,7 @@ mod input;
 mod job;
 mod manifest;
 
+use datafusion::datasource::listing::ListingTableUrl;
 use futures::{StreamExt, stream::FuturesUnordered};
 
 use crate::{error::Error, handle::ModelHandle, session::plain_session, settings::Settings};
@@ -34,6 +35,7 @@ pub async fn run_batch(
 ) -> Result<BatchStatus, Error> {
     let context = plain_session()?;
     let manifest = Manifest::open(&context, &job.output)?;
+    manifest.check_is_not(&ListingTableUrl::parse(&job.input)?)?;
     let input = Input::open(&context, job).await?;
     let loaded = model.loaded().await?;
     if let Some(options) = &job.options {
@@ -42,7 +44,7 @@ pub async fn run_batch(
             reason: reason.to_string(),
         })?;
     }
-    manifest.begin(&job.describe(input.files(), &loaded.engine)?).await?;
+    manifest.begin(&job.describe(input.files(), &loaded.engine).await?).await?;
     let mut status = manifest.status().await?;
     report(&status);
     let mut reader = input.chunks(job.chunk_rows);

@@ -64,10 +64,9 @@ pub enum Error {
 
 impl From<EngineError> for Error {
     fn from(error: EngineError) -> Self {
-        match error.code() {
-            ErrorCode::BadOption | ErrorCode::ContextFull => Self::Row(error.to_string()),
-            _ => Self::Engine(error),
-        }
+        let is_of_row = matches!(error, EngineError::Text(_)) // of its tokens, or its template
+            || matches!(error.code(), ErrorCode::BadOption | ErrorCode::ContextFull);
+        if is_of_row { Self::Row(error.to_string()) } else { Self::Engine(error) }
     }
 }
 

@@ -77,7 +77,7 @@ struct ModelFunction {
 struct Call<'a> {
     function: Function,
     model: &'a ModelHandle,
-    loaded: &'a Loaded,
+    loaded: Arc<Loaded>,
     arguments: Vec<Texts>,
     rows: usize,
     settings: Settings,

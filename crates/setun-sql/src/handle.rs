@@ -4,21 +4,21 @@ use std::{
     collections::HashMap,
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-use futures::future::{BoxFuture, try_join_all};
-use setun::{Engine, GenerateOptions};
-use tokio::{
-    sync::{OnceCell, Semaphore},
-    task::spawn_blocking,
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Shared, try_join_all},
 };
+use setun::{Engine, GenerateOptions};
+use tokio::{sync::Semaphore, task::spawn_blocking};
 
 use crate::{error::Error, row_options};
 
-/// Loads a model; called at most once with success.
+/// Loads a model; called again only if it has failed.
 pub type Load =
     Box<dyn Fn() -> Result<Engine, Box<dyn std::error::Error + Send + Sync>> + Send + Sync>;
 
@@ -28,9 +28,12 @@ pub struct ModelHandle(Arc<Inner>);
 
 struct Inner {
     load: Load,
-    loaded: OnceCell<Loaded>,
+    /// A load that was begun goes on, though the query that began it is cancelled.
+    loading: Mutex<Option<Loading>>,
     counts: Counts,
 }
+
+type Loading = Shared<BoxFuture<'static, Result<Arc<Loaded>, Arc<str>>>>;
 
 /// A loaded model.
 pub(crate) struct Loaded {
@@ -83,14 +86,14 @@ pub(crate) type RowFuture<'a, Row> = BoxFuture<'a, Result<(Row, RowTokens), Erro
 /// Options that are kept, each with its grammar.
 const MAX_KEPT: usize = 256;
 
-/// Waiting rows for each that runs. With some in the queue, none of the engine's places is empty.
+/// Rows in the engine for each of its places. With some in the queue, no place is empty.
 const ROWS_PER_PLACE: usize = 2;
 
 impl ModelHandle {
     /// A model that is loaded when a query first needs it, on a thread of its own.
     #[must_use]
     pub fn lazy(load: Load) -> Self {
-        Self(Arc::new(Inner { load, loaded: OnceCell::new(), counts: Counts::default() }))
+        Self(Arc::new(Inner { load, loading: Mutex::default(), counts: Counts::default() }))
     }
 
     /// Loads the model now, unless it is.
@@ -117,14 +120,22 @@ impl ModelHandle {
         RowCounts { rows, errors, prompt_tokens, cached_tokens, completion_tokens }
     }
 
-    pub(crate) async fn loaded(&self) -> Result<&Loaded, Error> {
+    pub(crate) async fn loaded(&self) -> Result<Arc<Loaded>, Error> {
+        let loading = lock(&self.0.loading).get_or_insert_with(|| self.begin_load()).clone();
+        loading.await.map_err(|reason| {
+            *lock(&self.0.loading) = None; // the next query tries again
+            Error::Load(reason.to_string())
+        })
+    }
+
+    fn begin_load(&self) -> Loading {
         let handle = self.clone();
-        let load = || async move {
-            let engine = spawn_blocking(move || (handle.0.load)()).await;
-            let engine = engine.map_err(|error| Error::Load(error.to_string()))?;
-            engine.map(Loaded::new).map_err(|error| Error::Load(error.to_string()))
+        let loading = spawn_blocking(move || (handle.0.load)().map_err(|error| error.to_string()));
+        let loaded = async {
+            let engine = loading.await.map_err(|error| error.to_string()).flatten();
+            engine.map(|engine| Arc::new(Loaded::new(engine))).map_err(Arc::from)
         };
-        self.0.loaded.get_or_try_init(load).await
+        loaded.boxed().shared()
     }
 
     /// Runs a function over rows, at once as far as there is room. The results are in order;
@@ -134,8 +145,8 @@ impl ModelHandle {
         rows: usize,
         run: impl Fn(usize) -> RowFuture<'a, Row> + Send,
     ) -> Result<Vec<Result<Row, String>>, Error> {
-        let room = &self.loaded().await?.room;
-        let running = (0..rows).map(|row| self.in_room(room, run(row))).collect::<Vec<_>>();
+        let loaded = self.loaded().await?;
+        let running = (0..rows).map(|row| self.in_room(&loaded.room, run(row))).collect::<Vec<_>>();
         try_join_all(running).await
     }
 
@@ -195,13 +206,14 @@ impl fmt::Debug for ModelHandle {
 
 impl Loaded {
     fn new(engine: Engine) -> Self {
-        let room = Semaphore::new(ROWS_PER_PLACE * engine.max_concurrent());
+        let rows = (ROWS_PER_PLACE * engine.max_concurrent()).min(engine.max_requests());
+        let room = Semaphore::new(rows);
         Self { engine, room, options: Mutex::default() }
     }
 
     /// Options from their text, which are read and compiled once.
     pub(crate) async fn prepare(&self, text: &str) -> Result<Prepared, Error> {
-        let kept = || self.options.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = || lock(&self.options);
         if let Some(prepared) = kept().get(text) {
             return Ok(prepared.clone());
         }
@@ -219,4 +231,8 @@ impl Loaded {
         kept.insert(text.to_owned(), prepared.clone());
         Ok(prepared)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

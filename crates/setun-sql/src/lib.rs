@@ -64,9 +64,12 @@ pub fn register(context: &SessionContext, model: &ModelHandle) -> datafusion::er
     for function in functions(model) {
         state.register_udf(Arc::new(function))?;
     }
-    let extensions = &mut state.config_mut().options_mut().extensions;
-    if extensions.get::<Settings>().is_none() {
-        extensions.insert(Settings::default());
+    let options = state.config_mut().options_mut();
+    // It takes a field of a call's result for a field of a column, and computes the call below a filter, and once for
+    // each field.
+    options.optimizer.enable_leaf_expression_pushdown = false;
+    if options.extensions.get::<Settings>().is_none() {
+        options.extensions.insert(Settings::default());
     }
     drop(state);
     context.add_optimizer_rule(Arc::new(SplitNestedCalls));

@@ -17,9 +17,9 @@ const CONSTRAINTS: [&str; 6] = ["json_schema", "json_object", "regex", "choice",
 /// Variables of the chat template.
 const TEMPLATE_VARIABLES: &str = "chat_template_kwargs";
 
-/// Options that change nothing in a result.
-const WITHOUT_EFFECT: [&str; 4] =
-    ["logprobs", "top_logprobs", "prompt_logprobs", "prompt_progress"];
+/// Options that change nothing in a result, and those with which it depends on the time.
+const LEFT_OUT: [&str; 6] =
+    ["logprobs", "top_logprobs", "prompt_logprobs", "prompt_progress", "timeout", "queue_timeout"];
 
 /// Reads options and compiles their constraint.
 pub(crate) fn read(engine: &Engine, text: &str) -> Result<GenerateOptions, Error> {
@@ -57,7 +57,7 @@ fn set(options: &mut GenerateOptions, name: &str, value: &Value) -> Result<(), E
 
 fn specs() -> impl Iterator<Item = &'static OptionSpec> {
     let is_read = |spec: &&OptionSpec| {
-        !matches!(spec.kind, OptionKind::Structured(_)) && !WITHOUT_EFFECT.contains(&spec.name)
+        !matches!(spec.kind, OptionKind::Structured(_)) && !LEFT_OUT.contains(&spec.name)
     };
     GenerateOptions::SPECS.iter().filter(is_read)
 }

@@ -1,6 +1,6 @@
 //! A session that reads files and object stores by their addresses.
 
-use std::{collections::HashMap, env, sync::Arc};
+use std::{collections::HashMap, env, ffi::OsString, sync::Arc};
 
 use datafusion::{
     catalog::Session,
@@ -41,7 +41,8 @@ pub fn session(model: &ModelHandle, settings: Settings) -> Result<SessionContext
 
 /// A session that reads files in the order of their rows, and has no functions of a model.
 pub(crate) fn plain_session() -> Result<SessionContext> {
-    let config = SessionConfig::new().with_target_partitions(1);
+    let mut config = SessionConfig::new().with_target_partitions(1);
+    config.options_mut().execution.listing_table_ignore_subdirectory = false;
     Ok(SessionContext::new_with_config_rt(config, runtime()?))
 }
 
@@ -77,6 +78,14 @@ impl FileFormatFactory for JsonLines {
     }
 }
 
+/// The environment's settings of object stores.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    let text = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?.to_ascii_lowercase(), value.into_string().ok()?))
+    };
+    env::vars_os().filter_map(text).filter(|(name, _)| name.starts_with("aws_"))
+}
+
 /// Object stores, each opened when its address is first read.
 #[derive(Debug)]
 struct Stores(DefaultObjectStoreRegistry);
@@ -94,8 +103,7 @@ impl ObjectStoreRegistry for Stores {
         if let Ok(store) = self.0.get_store(url) {
             return Ok(store);
         }
-        let settings = env::vars().map(|(name, value)| (name.to_ascii_lowercase(), value));
-        let store = parse_url_opts(url, settings);
+        let store = parse_url_opts(url, environment());
         let (store, _) = store.map_err(|error| DataFusionError::ObjectStore(Box::new(error)))?;
         let store: Arc<dyn ObjectStore> = Arc::from(store);
         self.0.register_store(url, Arc::clone(&store));

@@ -21,6 +21,7 @@ pub(super) fn stage() -> Stage {
         documentation.args(["doc", "--locked", "--no-deps", "--quiet", "--package", QUERY_CRATE]);
         run(documentation.env("RUSTDOCFLAGS", "-D warnings"))?;
         count(both("test").args(["--no-fail-fast", "--lib", "--test", TESTS]), totals)?;
+        count(both("test").arg("--doc"), totals)?;
         let mut command = both("test");
         command.args(["--no-fail-fast", "--test", "cli", "--"]).args(COMMAND_TESTS);
         count(&mut command, totals)

@@ -71,7 +71,7 @@ struct RunArgs {
     seed: u64,
 
     /// Most rows of a chunk
-    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     chunk_rows: u32,
 
     #[command(flatten)]
@@ -107,15 +107,17 @@ fn run_job(args: RunArgs) -> Result<(), CliError> {
     let _guard = interrupt::on_signal(move || _ = stop.send(()));
     let progress = JobProgress { begun: Instant::now(), now: RefCell::default() };
     let report_status = |now: &BatchStatus| progress.record(now);
-    let ended = runtime()?.block_on(async {
+    let runtime = runtime()?;
+    let ended = runtime.block_on(async {
         let ended = run_batch(&job, &model, report_status);
         tokio::select! {
             ended = ended => ended.map(Some).map_err(failed),
             () = progress.show(&model) => Ok(None),
             _ = stopped => Ok(None),
         }
-    })?;
-    if let Some(status) = ended {
+    });
+    runtime.shutdown_background(); // a load that was interrupted is not waited for
+    if let Some(status) = ended? {
         return Output::new().line(&summary(&status));
     }
     if let Some((_, status)) = &*progress.now.borrow() {

@@ -5,7 +5,7 @@ mod rows;
 
 use std::{
     io::{self, IsTerminal},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -91,21 +91,9 @@ pub(crate) fn run(args: Args) -> Result<(), CliError> {
         model,
         format: args.format,
     };
-    let Some(texts) = texts else { return queries.prompt() };
-    let statements: Vec<_> = texts.iter().map(|text| statements(text)).collect::<Result<_, _>>()?;
-    let mut statements = statements.concat();
-    let Some(last) = statements.pop() else {
-        return Err(CliError::Usage("expected a query, found none".into()));
-    };
-    for statement in statements {
-        queries.print(statement)?;
-    }
-    match output {
-        None => queries.print(last),
-        Some(path) => export(&path, args.force, |file| {
-            queries.run(last, |schema| RowWriter::file(FileFormat::of(&path), schema, file))
-        }),
-    }
+    let ended = queries.run_all(texts, output.as_deref(), args.force);
+    queries.runtime.shutdown_background(); // a load that was interrupted is not waited for
+    ended
 }
 
 /// The error of a query.
@@ -162,6 +150,29 @@ struct Queries {
 }
 
 impl Queries {
+    /// Runs what was given, or else asks a terminal. The rows of the last query go to `output`.
+    fn run_all(
+        &self,
+        texts: Option<Vec<String>>,
+        output: Option<&Path>,
+        force: bool,
+    ) -> Result<(), CliError> {
+        let Some(texts) = texts else { return self.prompt() };
+        let statements: Vec<_> =
+            texts.iter().map(|text| statements(text)).collect::<Result<_, _>>()?;
+        let mut statements = statements.concat();
+        let Some(last) = statements.pop() else {
+            return Err(CliError::Usage("expected a query, found none".into()));
+        };
+        for statement in statements {
+            self.print(statement)?;
+        }
+        let Some(path) = output else { return self.print(last) };
+        export(path, force, |file| {
+            self.run(last, |schema| RowWriter::file(FileFormat::of(path), schema, file))
+        })
+    }
+
     /// Asks a terminal for queries. One that fails is reported.
     fn prompt(&self) -> Result<(), CliError> {
         let (mut lines, mut text) = (Lines::new(), String::new());
@@ -188,7 +199,7 @@ impl Queries {
 
     fn print(&self, statement: Statement) -> Result<(), CliError> {
         let mut output = Output::new();
-        self.run(statement, |schema| Ok(RowWriter::print(self.format, schema, &mut output)))
+        self.run(statement, |schema| RowWriter::print(self.format, schema, &mut output))
     }
 
     /// Runs a query, and writes its rows as they come.

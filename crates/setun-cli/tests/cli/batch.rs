@@ -84,7 +84,7 @@ fn strings(args: &[String]) -> Vec<&str> {
 }
 
 fn read_manifest(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let Ok(entries) = fs::read_dir(folder.join("_manifest")) else { return BTreeMap::new() };
+    let Ok(entries) = fs::read_dir(folder.join("_manifest/chunks")) else { return BTreeMap::new() };
     let mut files = BTreeMap::new();
     for entry in entries {
         let path = entry.expect("an entry").path();
@@ -121,12 +121,24 @@ fn a_job_that_is_killed_ends_complete_and_equal() {
             }
             most
         });
+        let mut seen = vec![];
         for attempt in 0..10_u64 {
-            let mut child = job.spawn("killed");
-            thread::sleep(Duration::from_millis(150 + 73 * attempt % 350));
+            let (mut child, before) = (job.spawn("killed"), job.files("killed").len());
+            // Half of the time as soon as a chunk is done, else at some moment.
+            if attempt % 2 == 0 {
+                while job.files("killed").len() == before
+                    && child.try_wait().expect("a child").is_none()
+                {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            } else {
+                thread::sleep(Duration::from_millis(73 * attempt % 350));
+            }
             send("-KILL", &child);
             child.wait().expect("its end");
+            seen.push(job.files("killed").len());
         }
+        assert!(seen.iter().any(|done| (1..ROWS / CHUNK).contains(done)), "{seen:?}");
         let summary = job.run("killed", &[]);
         assert_eq!(summary.status, Some(0), "{}", summary.stderr);
         ended.store(true, Ordering::Relaxed);
@@ -212,7 +224,7 @@ fn what_is_wrong_is_one_line() {
         assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
     }
     let missing = setun(&["batch", "status", "--out", &job.path("out")]).failure();
-    assert!(missing.contains("_job.json"), "{missing}");
+    assert!(missing.contains("_manifest/job.json"), "{missing}");
 }
 
 /// JSON lines have messages as lists, tables often as text.

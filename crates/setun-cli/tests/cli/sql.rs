@@ -93,6 +93,8 @@ fn failures_are_one_line() {
         let line = sql(query, &[]).failure();
         assert!(line.contains(expected), "{query}: {line}");
     }
+    let nested = sql("SELECT generate('a')", &["--format", "csv"]).failure();
+    assert!(nested.contains("CSV has no way to write column"), "{nested}");
     let line = sql("SELECT generate('a')", &["--model", "not-there.setun"]).failure();
     assert!(line.contains("the model cannot be loaded"), "{line}");
     assert_eq!(

@@ -56,4 +56,10 @@ impl Engine {
     pub fn max_concurrent(&self) -> usize {
         self.shared.max_concurrent
     }
+
+    /// Generations that run and wait at most, on all devices together.
+    #[must_use]
+    pub fn max_requests(&self) -> usize {
+        self.schedulers.iter().map(|scheduler| scheduler.slots.most()).sum()
+    }
 }

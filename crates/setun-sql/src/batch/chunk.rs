@@ -35,7 +35,7 @@ pub(super) struct ChunkResults {
 }
 
 /// The column of the results.
-const RESULT: &str = "result";
+pub(super) const RESULT: &str = "result";
 
 /// What depends on the state of a cache, and so on more than the job.
 const LEFT_OUT: &str = "cached_tokens";
@@ -96,11 +96,8 @@ impl Chunk {
     fn parquet(&self, result: StructArray) -> Result<Vec<u8>, Error> {
         let field = Field::new(RESULT, result.data_type().clone(), false);
         let schema = self.rows.schema();
-        let fields = schema.fields().iter().filter(|field| field.name() != RESULT).cloned();
-        let fields: Vec<_> = fields.chain([Arc::new(field)]).collect();
-        let columns = self.rows.columns().iter().zip(schema.fields());
-        let columns = columns.filter(|(_, field)| field.name() != RESULT);
-        let columns = columns.map(|(column, _)| Arc::clone(column));
+        let fields: Vec<_> = schema.fields().iter().cloned().chain([Arc::new(field)]).collect();
+        let columns = self.rows.columns().iter().cloned();
         let columns = columns.chain([Arc::new(result) as ArrayRef]).collect();
         let schema = Arc::new(Schema::new(fields));
         let rows = RecordBatch::try_new(Arc::clone(&schema), columns)?;

@@ -1,6 +1,6 @@
 //! The files of the input and their rows, in chunks.
 
-use std::{collections::VecDeque, path::Path};
+use std::{collections::VecDeque, path::Path, sync::Arc};
 
 use datafusion::{
     arrow::{
@@ -9,14 +9,17 @@ use datafusion::{
         record_batch::RecordBatch,
     },
     datasource::{file_format::options::ArrowReadOptions, listing::ListingTableUrl},
-    execution::SendableRecordBatchStream,
+    execution::{SendableRecordBatchStream, context::DataFilePaths},
     prelude::{CsvReadOptions, DataFrame, JsonReadOptions, ParquetReadOptions, SessionContext},
 };
 use futures::{StreamExt, TryStreamExt};
+use object_store::{ObjectStore, ObjectStoreExt, path::Path as StorePath};
+use sha2::{Digest, Sha256};
+use url::Url;
 
 use super::{
-    chunk::Chunk,
-    job::{BatchJob, Conversation, InputFile},
+    chunk::{Chunk, RESULT},
+    job::{BatchJob, Conversation, InputFile, digits},
 };
 use crate::error::Error;
 
@@ -32,6 +35,7 @@ struct File {
 const FORMATS: [&str; 6] = ["parquet", "csv", "json", "jsonl", "ndjson", "arrow"];
 
 impl Input {
+    /// Lists the files, checks their columns, and reads them once for their rows and hashes.
     pub(super) async fn open(context: &SessionContext, job: &BatchJob) -> Result<Self, Error> {
         if job.chunk_rows == 0 {
             return Err(input_error(job, "a chunk has 0 rows, expected 1 or more"));
@@ -41,16 +45,16 @@ impl Input {
         let state = context.state();
         let listed = url.list_all_files(&state, &store, "").await?;
         let mut found: Vec<_> = listed.try_collect().await?;
-        found.retain(|file| format(file.location.as_ref()).is_some());
+        found.retain(|file| is_read(&url, &file.location));
         found.sort_by(|one, other| one.location.cmp(&other.location));
         let mut files = vec![];
         for file in found {
-            let path = format!("{}{}", url.object_store().as_str(), file.location);
-            let rows = read(context, &path).await?;
+            let path = file.location.to_string();
+            let rows = read(context, &url, &file.location).await?;
             check_columns(job, &path, &rows)?;
-            let count = rows.clone().count().await?;
-            let description = InputFile { path, bytes: file.size, rows: count };
-            files.push(File { description, rows });
+            let (bytes, count) = (file.size, rows.clone().count().await?);
+            let sha256 = hash(&store, &file.location).await?;
+            files.push(File { description: InputFile { path, bytes, sha256, rows: count }, rows });
         }
         if files.is_empty() {
             let expected = FORMATS.join(", .");
@@ -82,14 +86,60 @@ fn format(path: &str) -> Option<&'static str> {
     FORMATS.into_iter().find(|format| *format == end)
 }
 
-async fn read(context: &SessionContext, path: &str) -> Result<DataFrame, Error> {
-    let end = format!(".{}", format(path).unwrap_or_default());
+/// Whether a file has rows: its name ends in a format, and no folder on its way is hidden, as those with a manifest are.
+fn is_read(url: &ListingTableUrl, file: &StorePath) -> bool {
+    let is_hidden = |part: &str| part.starts_with(['_', '.']);
+    let mut parts = url.strip_prefix(file).into_iter().flatten();
+    format(file.as_ref()).is_some() && !parts.any(is_hidden)
+}
+
+/// A file that was found, by its address: in a path, some characters would mean more than one.
+struct Found(ListingTableUrl);
+
+impl DataFilePaths for Found {
+    fn to_urls(self) -> datafusion::error::Result<Vec<ListingTableUrl>> {
+        Ok(vec![self.0])
+    }
+}
+
+async fn read(
+    context: &SessionContext,
+    url: &ListingTableUrl,
+    file: &StorePath,
+) -> Result<DataFrame, Error> {
+    let mut address = AsRef::<Url>::as_ref(&url.object_store()).clone();
+    if let Ok(mut segments) = address.path_segments_mut() {
+        segments.clear().extend(file.parts().map(|part| part.as_ref().to_owned()));
+    }
+    let found = Found(ListingTableUrl::try_new(address, None)?);
+    let end = format!(".{}", format(file.as_ref()).unwrap_or_default());
+    // Types are those of all rows: one that differs would end the job when its chunk is read.
+    let all = usize::MAX;
     Ok(match end.as_str() {
-        ".parquet" => context.read_parquet(path, ParquetReadOptions::default()).await?,
-        ".csv" => context.read_csv(path, CsvReadOptions::new()).await?,
-        ".arrow" => context.read_arrow(path, ArrowReadOptions::default()).await?,
-        _ => context.read_json(path, JsonReadOptions::default().file_extension(&end)).await?,
+        ".parquet" => context.read_parquet(found, ParquetReadOptions::default()).await?,
+        ".csv" => {
+            context.read_csv(found, CsvReadOptions::new().schema_infer_max_records(all)).await?
+        }
+        ".arrow" => context.read_arrow(found, ArrowReadOptions::default()).await?,
+        _ => {
+            let mut options = JsonReadOptions::default().file_extension(&end);
+            options.schema_infer_max_records = all;
+            context.read_json(found, options).await?
+        }
     })
+}
+
+async fn hash(store: &Arc<dyn ObjectStore>, file: &StorePath) -> Result<String, Error> {
+    let failed = |error: object_store::Error| Error::Input {
+        input: file.to_string(),
+        reason: error.to_string(),
+    };
+    let mut bytes = store.get(file).await.map_err(failed)?.into_stream();
+    let mut hash = Sha256::new();
+    while let Some(part) = bytes.try_next().await.map_err(failed)? {
+        hash.update(&part);
+    }
+    Ok(digits(&hash.finalize()))
 }
 
 fn check_columns(job: &BatchJob, path: &str, rows: &DataFrame) -> Result<(), Error> {
@@ -102,6 +152,9 @@ fn check_columns(job: &BatchJob, path: &str, rows: &DataFrame) -> Result<(), Err
         })
     };
     job.key.as_deref().map(column).transpose()?;
+    if column(RESULT).is_ok() {
+        return Err(wrong(format!("it has a column `{RESULT}`, which is the name of the results")));
+    }
     let name = job.conversation.column();
     let found = column(name)?.data_type();
     let (is_right, expected) = match job.conversation {

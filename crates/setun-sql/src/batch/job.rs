@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use setun::Engine;
+use setun::{Engine, GenerateOptions};
+use sha2::{Digest, Sha256};
 
 use crate::{error::Error, functions::Function};
 
@@ -54,8 +55,10 @@ impl Conversation {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Description {
     version: u32,
+    /// Name of the model, which may change.
     model: String,
-    weight_bytes: usize,
+    /// Its identity.
+    fingerprint: String,
     conversation: Conversation,
     key: Option<String>,
     options: Value,
@@ -69,6 +72,7 @@ pub(super) struct Description {
 pub(super) struct InputFile {
     pub(super) path: String,
     pub(super) bytes: u64,
+    pub(super) sha256: String,
     pub(super) rows: usize,
 }
 
@@ -76,7 +80,7 @@ pub(super) struct InputFile {
 const VERSION: u32 = 1;
 
 impl BatchJob {
-    pub(super) fn describe(
+    pub(super) async fn describe(
         &self,
         files: Vec<InputFile>,
         engine: &Engine,
@@ -89,7 +93,7 @@ impl BatchJob {
         Ok(Description {
             version: VERSION,
             model: engine.model_name().to_owned(),
-            weight_bytes: engine.weight_bytes(),
+            fingerprint: fingerprint(engine).await?,
             conversation: self.conversation.clone(),
             key: self.key.clone(),
             options,
@@ -100,6 +104,36 @@ impl BatchJob {
     }
 }
 
+/// Tokens that tell a model.
+const PROBE_TOKENS: u32 = 16;
+
+/// SHA-256 over what of a model decides its texts: the log-probabilities of tokens spread over its vocabulary, which are
+/// the same bits on every processor, the length of its context, and its sampling options.
+async fn fingerprint(engine: &Engine) -> Result<String, Error> {
+    let vocabulary = u32::try_from(engine.vocab_size()).unwrap_or(u32::MAX);
+    let stride = (vocabulary / (PROBE_TOKENS + 1)).max(1);
+    let tokens: Vec<u32> = (1..=PROBE_TOKENS)
+        .map(|place| place * stride)
+        .filter(|&token| token < vocabulary)
+        .collect();
+    let options = GenerateOptions::new().prompt_logprobs(true);
+    let probe = engine.prefill(tokens, options).map_err(Error::Engine)?;
+    let probe = probe.finish().await.map_err(Error::Engine)?;
+    let mut hash = Sha256::new();
+    for logprob in probe.prompt.iter().filter_map(|token| token.logprob) {
+        hash.update(logprob.to_le_bytes());
+    }
+    hash.update(engine.context_length().to_le_bytes());
+    hash.update(format!("{:?}", engine.sampling_defaults()));
+    Ok(digits(&hash.finalize()))
+}
+
+/// Bytes in hexadecimal digits.
+pub(super) fn digits(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(u32::from(value), 16);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).flatten().collect()
+}
+
 impl Description {
     /// Refuses a job that is not this one, by the first thing that differs.
     pub(super) fn check_same(&self, found: &Self) -> Result<(), Error> {
@@ -107,7 +141,8 @@ impl Description {
             Ok(Value::Object(fields)) => fields,
             _ => serde_json::Map::new(),
         };
-        let (expected, mut found) = (object(self), object(found));
+        let (mut expected, mut found) = (object(self), object(found));
+        expected.remove("model");
         for (field, expected) in expected {
             let found = found.remove(&field).unwrap_or_default();
             if expected != found {

@@ -10,17 +10,21 @@ use object_store::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
-use super::{chunk::ChunkResults, job::Description};
+use super::{
+    chunk::ChunkResults,
+    job::{Description, digits},
+};
 use crate::error::Error;
 
-/// The description of the job, and the folder of the entries.
-const JOB: &str = "_job.json";
-const ENTRIES: &str = "_manifest";
+/// The description of the job, and the folder of the entries. Readers of the folder see only the results.
+const JOB: &str = "_manifest/job.json";
+const ENTRIES: &str = "_manifest/chunks";
 
 /// A folder with results and their manifest.
 pub(super) struct Manifest {
     store: Arc<dyn ObjectStore>,
     folder: Path,
+    url: ListingTableUrl,
     shown: String,
 }
 
@@ -88,8 +92,23 @@ impl Manifest {
     pub(super) fn open(context: &SessionContext, output: &str) -> Result<Self, Error> {
         // A folder's address ends so; one that is not there yet is told from a file by it.
         let url = ListingTableUrl::parse(format!("{}/", output.trim_end_matches('/')))?;
+        if url.get_glob().is_some() {
+            let reason = "it has one of `?`, `*` and `[`, expected a folder".to_owned();
+            return Err(Error::Output { output: output.to_owned(), reason });
+        }
         let store = context.runtime_env().object_store(url.object_store())?;
-        Ok(Self { store, folder: url.prefix().clone(), shown: output.to_owned() })
+        Ok(Self { store, folder: url.prefix().clone(), url, shown: output.to_owned() })
+    }
+
+    /// Refuses an input whose files lie where the results go.
+    pub(super) fn check_is_not(&self, input: &ListingTableUrl) -> Result<(), Error> {
+        let is_same = self.url.object_store() == input.object_store()
+            && self.folder.prefix_matches(input.prefix());
+        if is_same {
+            let reason = "it is in the input, expected another folder".to_owned();
+            return Err(Error::Output { output: self.shown.clone(), reason });
+        }
+        Ok(())
     }
 
     /// Begins a job, or continues it. Another one is refused.
@@ -103,7 +122,7 @@ impl Manifest {
 
     pub(super) async fn status(&self) -> Result<BatchStatus, Error> {
         let job: Description = self.read(JOB).await?;
-        let folder = self.folder.clone().join(ENTRIES);
+        let folder = self.path(ENTRIES);
         let listed: Vec<_> = self
             .store
             .list(Some(&folder))
@@ -130,7 +149,7 @@ impl Manifest {
             chunk: chunk.to_owned(),
             file: format!("{chunk}.parquet"),
             bytes: bytes.len() as u64,
-            sha256: sha256(&bytes),
+            sha256: digits(&Sha256::digest(&bytes)),
             rows: rows as u64,
             errors: errors as u64,
             prompt_tokens,
@@ -139,7 +158,7 @@ impl Manifest {
         if !self.create(&entry.file, bytes.into()).await? {
             // Of a run that was killed before it put the entry, or of one that is under way.
             let found = self.bytes(&entry.file).await?;
-            let found = sha256(&found);
+            let found = digits(&Sha256::digest(&found));
             if found != entry.sha256 {
                 let (field, expected) = (entry.file, entry.sha256);
                 return Err(Error::OtherJob { field, expected, found });
@@ -186,11 +205,4 @@ impl Manifest {
     fn failed(&self, name: &str, error: &StoreError) -> Error {
         Error::Output { output: format!("{}/{name}", self.shown), reason: error.to_string() }
     }
-}
-
-/// SHA-256 in hexadecimal digits.
-fn sha256(bytes: &[u8]) -> String {
-    let digit = |value: u8| char::from_digit(u32::from(value), 16);
-    let hash = Sha256::digest(bytes);
-    hash.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).flatten().collect()
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::{
-    array::{ArrayRef, ListArray, StringArray, StructArray, UInt32Array},
+    array::{ArrayRef, ListArray, StringViewArray, StructArray, UInt32Array},
     datatypes::{DataType, Field, Fields, Float32Type},
 };
 use serde::Deserialize;
@@ -42,7 +42,7 @@ pub(super) fn fields() -> Fields {
     Fields::from(vec![
         Field::new("embedding", DataType::List(Arc::new(values)), true),
         Field::new("tokens", DataType::UInt32, true),
-        Field::new("error", DataType::Utf8, true),
+        Field::new("error", DataType::Utf8View, true),
     ])
 }
 
@@ -84,7 +84,7 @@ fn column(rows: &[Result<Embedding, String>]) -> ArrayRef {
     });
     let values = ListArray::from_iter_primitive::<Float32Type, _, _>(values);
     let tokens = rows.iter().map(|row| u32::try_from(row.as_ref().ok()?.tokens).ok());
-    let errors: StringArray = rows.iter().map(|row| row.as_ref().err()).collect();
+    let errors: StringViewArray = rows.iter().map(|row| row.as_ref().err()).collect();
     let columns: Vec<ArrayRef> =
         vec![Arc::new(values), Arc::new(tokens.collect::<UInt32Array>()), Arc::new(errors)];
     Arc::new(StructArray::new(fields(), columns, None))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::{
-    array::{ArrayRef, Float64Array, StringArray, StructArray, UInt32Array},
+    array::{ArrayRef, Float64Array, StringViewArray, StructArray, UInt32Array},
     datatypes::{DataType, Field, Fields},
 };
 use setun::{GenerateOptions, TextDelta};
@@ -39,8 +39,10 @@ pub(super) fn perplexity_fields() -> Fields {
 
 fn sum_fields(numbers: [&str; 2]) -> Fields {
     let numbers = numbers.map(|name| Field::new(name, DataType::Float64, true));
-    let others =
-        [Field::new("tokens", DataType::UInt32, true), Field::new("error", DataType::Utf8, true)];
+    let others = [
+        Field::new("tokens", DataType::UInt32, true),
+        Field::new("error", DataType::Utf8View, true),
+    ];
     numbers.into_iter().chain(others).collect()
 }
 
@@ -87,7 +89,7 @@ fn column(
         Arc::new(column.collect::<Float64Array>())
     };
     let tokens = rows.iter().map(|row| u32::try_from(row.as_ref().ok()?.tokens).ok());
-    let errors: StringArray = rows.iter().map(|row| row.as_ref().err()).collect();
+    let errors: StringViewArray = rows.iter().map(|row| row.as_ref().err()).collect();
     let others: [ArrayRef; 2] = [Arc::new(tokens.collect::<UInt32Array>()), Arc::new(errors)];
     let columns = [number(0), number(1)].into_iter().chain(others).collect();
     Arc::new(StructArray::new(fields, columns, None))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::{
-    array::{ArrayRef, StringArray, StructArray, UInt32Array},
+    array::{ArrayRef, StringViewArray, StructArray, UInt32Array},
     datatypes::{DataType, Field, Fields},
 };
 use setun::{Completion, GenerateOptions, Message, Prompt};
@@ -20,10 +20,10 @@ const OPTIONS: usize = 1;
 const KEY: usize = 2;
 
 pub(super) fn fields() -> Fields {
-    let texts = ["text", "finish_reason"].map(|name| Field::new(name, DataType::Utf8, true));
+    let texts = ["text", "finish_reason"].map(|name| Field::new(name, DataType::Utf8View, true));
     let counts = ["prompt_tokens", "completion_tokens", "cached_tokens"];
     let counts = counts.map(|name| Field::new(name, DataType::UInt32, true));
-    texts.into_iter().chain(counts).chain([Field::new("error", DataType::Utf8, true)]).collect()
+    texts.into_iter().chain(counts).chain([Field::new("error", DataType::Utf8View, true)]).collect()
 }
 
 pub(super) async fn generate(call: &Call<'_>) -> Result<ArrayRef, Error> {
@@ -96,13 +96,13 @@ fn row_options(
 fn column(rows: &[Result<Completion, String>]) -> ArrayRef {
     let texts = |text: fn(&Completion) -> &str| -> ArrayRef {
         let column = rows.iter().map(|row| row.as_ref().ok().map(text));
-        Arc::new(column.collect::<StringArray>())
+        Arc::new(column.collect::<StringViewArray>())
     };
     let counts = |count: fn(&Completion) -> usize| -> ArrayRef {
         let column = rows.iter().map(|row| u32::try_from(count(row.as_ref().ok()?)).ok());
         Arc::new(column.collect::<UInt32Array>())
     };
-    let errors: StringArray = rows.iter().map(|row| row.as_ref().err()).collect();
+    let errors: StringViewArray = rows.iter().map(|row| row.as_ref().err()).collect();
     let columns = vec![
         texts(|row| &row.text),
         texts(|row| row.done.finish_reason.as_str()),

@@ -18,7 +18,7 @@ use datafusion::{
     dataframe::DataFrameWriteOptions,
     prelude::SessionContext,
 };
-use setun::GenerateOptions;
+use setun::{Engine, GenerateOptions, Model};
 use setun_sql::{BatchJob, Conversation, Error, ModelHandle, Settings, batch_status, run_batch};
 
 use crate::support::{context, engine, query};
@@ -154,7 +154,8 @@ async fn a_restart_does_what_is_missing_and_leaves_the_same_bytes() {
         let chunk =
             ["00000-0000000000", "00000-0000000004", "00000-0000000008", "00001-0000000000"]
                 [missing];
-        fs::remove_file(folder.join(format!("_manifest/{chunk}.json"))).expect("it is there");
+        fs::remove_file(folder.join(format!("_manifest/chunks/{chunk}.json")))
+            .expect("it is there");
         if missing % 2 == 0 {
             fs::remove_file(folder.join(format!("{chunk}.parquet"))).expect("it is there");
         }
@@ -233,7 +234,11 @@ async fn what_is_wrong_is_an_error_before_any_token() {
         (|job| job.conversation = Conversation::Messages("prompt".into()), "no chat template"),
         (|job| job.input += "none/", "no file, expected names that end in .parquet"),
         (|job| job.chunk_rows = 0, "0 rows, expected 1 or more"),
-        (|job| job.output = "/proc/out".into(), "output `/proc/out/_job.json`"),
+        (|job| job.options = Some(r#"{"timeout": 5}"#.into()), "`timeout` is unknown"),
+        (|job| job.output = format!("{}out", job.input), "it is in the input"),
+        (|job| job.output = job.input.clone(), "it is in the input"),
+        (|job| job.output += "[1]", "expected a folder"),
+        (|job| job.output = "/proc/out".into(), "output `/proc/out/_manifest/job.json`"),
     ] {
         let error = error(change, job.job("out")).await.to_string();
         assert!(error.contains(expected), "{error}");
@@ -263,7 +268,62 @@ async fn another_job_in_the_folder_is_refused() {
     write(&job.folder.path().join("in/1.parquet"), &PROMPTS).await;
     let error = run_batch(&job.job("out"), &model, |_| ()).await.expect_err("another input");
     assert!(error.to_string().contains("`files`"), "{error}");
-    fs::write(job.path("out/_job.json"), "{").expect("it is written");
+    fs::write(job.path("out/_manifest/job.json"), "{").expect("it is written");
     let error = batch_status(&job.path("out")).await.expect_err("no JSON").to_string();
-    assert!(error.contains("_job.json"), "{error}");
+    assert!(error.contains("_manifest/job.json"), "{error}");
+}
+
+/// Equal sizes hide nothing, and neither does another name of the model.
+#[tokio::test]
+async fn a_job_is_told_by_its_rows_and_its_model() {
+    let job = Job::new(&[]).await;
+    let input = job.folder.path().join("in/rows.jsonl");
+    let rows = |word: &str| format!("{{\"id\": 1, \"prompt\": \"A {word}\"}}\n");
+    fs::write(&input, rows("dog")).expect("it is written");
+    let model = ModelHandle::from(engine());
+    run_batch(&job.job("out"), &model, |_| ()).await.expect("it runs");
+    fs::write(&input, rows("cat")).expect("it is written");
+    let error = run_batch(&job.job("out"), &model, |_| ()).await.expect_err("another input");
+    assert!(error.to_string().contains("`files`"), "{error}");
+    fs::write(&input, rows("dog")).expect("it is written");
+    run_batch(&job.job("out"), &model, |_| ()).await.expect("the same job");
+    let shorter = Engine::builder(Model::embedded().expect("it is compiled in"));
+    let shorter = shorter.context_length(64).build().expect("an engine");
+    let error =
+        run_batch(&job.job("out"), &shorter.into(), |_| ()).await.expect_err("another model");
+    assert!(error.to_string().contains("`fingerprint`"), "{error}");
+}
+
+#[tokio::test]
+async fn files_of_every_name_and_in_folders_are_read() {
+    let job = Job::new(&[]).await;
+    let folder = job.folder.path().join("in");
+    fs::create_dir(folder.join("more")).expect("a folder");
+    fs::create_dir(folder.join("_manifest")).expect("a folder");
+    let names = ["a#b.jsonl", "a b.jsonl", "a%20b.jsonl", "a?b.jsonl", "a[1].jsonl", "more/c.json"];
+    for name in names {
+        fs::write(folder.join(name), r#"{"id": 1, "prompt": "A dog"}"#).expect("it is written");
+    }
+    fs::write(folder.join("_manifest/job.json"), "{").expect("it is written");
+    fs::write(folder.join("notes.txt"), "no rows").expect("it is written");
+    let status = run_batch(&job.job("out"), &engine().into(), |_| ()).await.expect("it runs");
+    assert_eq!((status.rows, status.total(|entry| entry.errors)), (6, 0));
+}
+
+/// Types are those of all rows, and a column of results is never lost.
+#[tokio::test]
+async fn columns_are_those_of_the_whole_file() {
+    let job = Job::new(&[]).await;
+    let input = job.folder.path().join("in/rows.csv");
+    let numbers: Vec<_> = (1..=1100).map(|id| format!("{id},")).collect();
+    fs::write(&input, format!("id,prompt\n{}\nA17,A dog\n", numbers.join("\n")))
+        .expect("it is written");
+    let mut whole = job.job("out");
+    whole.chunk_rows = 2000;
+    let status = run_batch(&whole, &engine().into(), |_| ()).await.expect("it runs");
+    assert_eq!((status.rows, status.total(|entry| entry.errors)), (1101, 1100));
+    fs::write(&input, "id,prompt,result\n1,A dog,2\n").expect("it is written");
+    let error =
+        run_batch(&job.job("other"), &engine().into(), |_| ()).await.expect_err("a name twice");
+    assert!(error.to_string().contains("it has a column `result`"), "{error}");
 }

@@ -14,6 +14,7 @@ use datafusion::{
     error::DataFusionError,
     parquet::arrow::ArrowWriter,
 };
+use setun::ErrorCode;
 
 use super::failed;
 use crate::{error::CliError, output::Output};
@@ -73,13 +74,19 @@ pub(super) enum RowWriter<'a> {
 }
 
 impl<'a> RowWriter<'a> {
-    pub(super) fn print(format: PrintFormat, schema: SchemaRef, output: &'a mut Output) -> Self {
-        match format {
+    pub(super) fn print(
+        format: PrintFormat,
+        schema: SchemaRef,
+        output: &'a mut Output,
+    ) -> Result<Self, CliError> {
+        Ok(match format {
             PrintFormat::Table => Self::Table { output, schema, rows: vec![] },
-            PrintFormat::Json | PrintFormat::Csv => {
+            PrintFormat::Json => Self::Lines { output, format, has_header: false },
+            PrintFormat::Csv => {
+                check_flat(&schema)?;
                 Self::Lines { output, format, has_header: false }
             }
-        }
+        })
     }
 
     pub(super) fn file(
@@ -89,7 +96,10 @@ impl<'a> RowWriter<'a> {
     ) -> Result<Self, CliError> {
         Ok(match format {
             FileFormat::Json => Self::Json(LineDelimitedWriter::new(file)),
-            FileFormat::Csv => Self::Csv(Box::new(csv::Writer::new(file))),
+            FileFormat::Csv => {
+                check_flat(&schema)?;
+                Self::Csv(Box::new(csv::Writer::new(file)))
+            }
             FileFormat::Parquet => {
                 let writer = ArrowWriter::try_new(file, schema, None);
                 Self::Parquet(Box::new(writer.map_err(failed)?))
@@ -142,4 +152,15 @@ fn lines(
         writer.finish()?;
     }
     String::from_utf8(bytes).map_err(|error| DataFusionError::External(Box::new(error)))
+}
+
+/// Refuses columns that CSV has no way to write, before they are computed.
+fn check_flat(schema: &SchemaRef) -> Result<(), CliError> {
+    let nested = schema.fields().iter().find(|field| field.data_type().is_nested());
+    nested.map_or(Ok(()), |field| {
+        let (name, found) = (field.name(), field.data_type());
+        let reason =
+            format!("CSV has no way to write column `{name}` of type {found}: choose its fields");
+        Err(CliError::Query { code: ErrorCode::BadOption, reason })
+    })
 }
