@@ -49,7 +49,7 @@ impl Input {
         found.sort_by(|one, other| one.location.cmp(&other.location));
         let mut files = vec![];
         for file in found {
-            let path = file.location.to_string();
+            let path = name_in(&url, &file.location);
             let rows = read(context, &url, &file.location).await?;
             check_columns(job, &path, &rows)?;
             let (bytes, count) = (file.size, rows.clone().count().await?);
@@ -91,6 +91,12 @@ fn is_read(url: &ListingTableUrl, file: &StorePath) -> bool {
     let is_hidden = |part: &str| part.starts_with(['_', '.']);
     let mut parts = url.strip_prefix(file).into_iter().flatten();
     format(file.as_ref()).is_some() && !parts.any(is_hidden)
+}
+
+/// The path of a file below the input, which may move.
+fn name_in(url: &ListingTableUrl, file: &StorePath) -> String {
+    let below = url.strip_prefix(file).into_iter().flatten().collect::<Vec<_>>().join("/");
+    if below.is_empty() { file.filename().unwrap_or_default().to_owned() } else { below }
 }
 
 /// A file that was found, by its address: in a path, some characters would mean more than one.
