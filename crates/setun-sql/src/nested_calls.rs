@@ -71,9 +71,9 @@ fn split_projection(
     };
     let mut shared = vec![];
     if let Some(filter) = &filter {
-        let of_filter = outermost_calls(&filter.predicate)?;
+        let of_filter = outer_calls(&filter.predicate)?;
         for expression in &projection.expr {
-            let found = outermost_calls(expression)?;
+            let found = outer_calls(expression)?;
             shared.extend(found.into_iter().filter(|call| of_filter.contains(call)));
         }
     }
@@ -197,7 +197,7 @@ fn split_join(mut join: Join) -> Result<Transformed<LogicalPlan>> {
 }
 
 fn refuse_calls(expressions: &[Expr], place: &str) -> Result<()> {
-    let mut calls = expressions.iter().map(outermost_calls);
+    let mut calls = expressions.iter().map(outer_calls);
     match calls.find_map(|calls| calls.ok()?.into_iter().next()) {
         Some(Expr::ScalarFunction(call)) => {
             let name = call.name();
@@ -281,7 +281,7 @@ fn has_call(expression: &Expr) -> bool {
     expression.exists(|inner| Ok(is_call(inner))).unwrap_or(false)
 }
 
-fn outermost_calls(expression: &Expr) -> Result<Vec<Expr>> {
+fn outer_calls(expression: &Expr) -> Result<Vec<Expr>> {
     let mut calls = vec![];
     expression.apply(|inner| {
         if !is_call(inner) {

@@ -13,7 +13,6 @@ use datafusion::{
     error::DataFusionError,
     parquet::{arrow::ArrowWriter, basic::Compression, file::properties::WriterProperties},
 };
-
 use serde_json::{Map, Value};
 
 use super::job::BatchJob;

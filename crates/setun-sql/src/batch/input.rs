@@ -235,7 +235,10 @@ impl FileReader {
         if count == 0 {
             return Ok(None);
         }
-        let all = concat_batches(&self.schema, &self.left)?;
+        let all = match &self.left[..] {
+            [one] => one.clone(), // many small chunks of one batch
+            several => concat_batches(&self.schema, several)?,
+        };
         let rows = all.slice(0, chunk_rows.min(count));
         self.left = vec![all.slice(rows.num_rows(), count - rows.num_rows())];
         let name = format!("{:05}-{:010}", self.number, self.offset);
