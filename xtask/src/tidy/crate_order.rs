@@ -16,7 +16,7 @@ const LAYERS: [&[&str]; 9] = [
     &["setun-model"],
     &["setun-engine", "setun-hub"],
     &["setun"],
-    &["setun-serve", "setun-sql"],
+    &["setun-serve", "setun-simulate", "setun-sql"],
     &["setun-cli", "setun-wasm", "setun-grammar-wasm", "setun-onnx-wasm", "setun-tests"],
     &["xtask"],
 ];

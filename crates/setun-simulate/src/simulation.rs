@@ -1,0 +1,324 @@
+//! The simulation: events in the order of their times, over a load balancer and its replicas.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashSet},
+};
+
+use crate::{
+    costs::StepCosts,
+    error::SimulateError,
+    replica::{BLOCK_TOKENS, Limits, Replica, Told},
+    report::{Loss, Report},
+    router::{Load, Policy, Router},
+    trace::{Prepared, Request, prepare},
+};
+
+/// Most replicas.
+pub const MAX_REPLICAS: u32 = 10_000;
+
+/// A replica that is lost at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostReplica {
+    /// Its number, from 0 on.
+    pub replica: u32,
+    /// Milliseconds from the begin of the trace.
+    pub at_ms: u64,
+}
+
+/// What is simulated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Replicas.
+    pub replicas: u32,
+    /// How requests are sent to them.
+    pub policy: Policy,
+    /// Limits of each.
+    pub limits: Limits,
+    /// Times of its steps.
+    pub costs: StepCosts,
+    /// With [`Policy::BoundedHash`]: most open requests of a replica, in percent of the mean.
+    pub factor: u32,
+    /// A replica that is lost.
+    pub lose: Option<LostReplica>,
+    /// Seed of the choices that are left to chance.
+    pub seed: u64,
+}
+
+impl Options {
+    /// The defaults for a number of replicas and a policy.
+    #[must_use]
+    pub fn new(replicas: u32, policy: Policy) -> Self {
+        let (limits, costs) = (Limits::default(), StepCosts::bitnet_2b4t());
+        Self { replicas, policy, limits, costs, factor: 150, lose: None, seed: 0 }
+    }
+
+    fn check(&self) -> Result<(), SimulateError> {
+        let wrong = |option, found: u32, expected: String| {
+            Err(SimulateError::Option { option, found: found.to_string(), expected })
+        };
+        if !(1..=MAX_REPLICAS).contains(&self.replicas) {
+            return wrong("replicas", self.replicas, format!("1 to {MAX_REPLICAS}"));
+        }
+        if self.limits.cache < BLOCK_TOKENS {
+            let expected = format!("at least {BLOCK_TOKENS}, a block");
+            return wrong("cache", self.limits.cache, expected);
+        }
+        if !(1..=crate::MAX_ROWS).contains(&self.limits.max_concurrent) {
+            let expected = format!("1 to {}, the rows of a step", crate::MAX_ROWS);
+            return wrong("max_concurrent", self.limits.max_concurrent, expected);
+        }
+        if self.factor <= 100 {
+            return wrong("factor", self.factor, "a percentage above 100".to_owned());
+        }
+        match self.lose {
+            Some(_) if self.replicas == 1 => {
+                wrong("lose", 0, "another replica beside it".to_owned())
+            }
+            Some(lost) if lost.replica >= self.replicas => {
+                wrong("lose", lost.replica, format!("a replica from 0 to {}", self.replicas - 1))
+            }
+            _ => self.costs.check(),
+        }
+    }
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The replica that answered.
+    pub replica: u32,
+    /// Tokens of its prompt that were found in the cache there.
+    pub cached: u32,
+    /// Microseconds from the begin of the trace at which it was sent.
+    pub sent: u64,
+    /// Microseconds from there to its first token.
+    pub first_token: u64,
+}
+
+/// Simulates a trace. With a lost replica it is simulated without the loss as well.
+///
+/// # Errors
+///
+/// If an option is out of its range, or a request has no room in the cache.
+pub fn simulate(trace: &[Request], options: &Options) -> Result<Report, SimulateError> {
+    let run = run(trace, options)?;
+    let mut report = Report::new(options, &run);
+    if let Some(lost) = options.lose {
+        let whole = Options { lose: None, ..options.clone() };
+        let whole = Report::new(&whole, &self::run(trace, &whole)?);
+        report.loss = Some(Loss::new(lost, &report, &whole, &run));
+    }
+    Ok(report)
+}
+
+/// The answer to each request of a trace.
+///
+/// # Errors
+///
+/// As [`simulate`].
+pub fn answers(trace: &[Request], options: &Options) -> Result<Vec<Answer>, SimulateError> {
+    Ok(run(trace, options)?.answers)
+}
+
+fn run(trace: &[Request], options: &Options) -> Result<Run, SimulateError> {
+    options.check()?;
+    if trace.is_empty() {
+        return Err(SimulateError::EmptyTrace);
+    }
+    let blocks = options.limits.cache / BLOCK_TOKENS;
+    let trace = prepare(trace, u64::from(blocks))?;
+    let mut simulation = Simulation::new(&trace, options);
+    simulation.run();
+    Ok(simulation.run)
+}
+
+/// What was observed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Run {
+    pub(crate) answers: Vec<Answer>,
+    pub(crate) prompt_tokens: u64,
+    pub(crate) output_tokens: u64,
+    pub(crate) end: u64,             // microseconds
+    pub(crate) open_time: Vec<u128>, // by replica: open requests times microseconds
+    pub(crate) replicas: Vec<Replica>,
+    pub(crate) restarted: u32, // requests that were open at the lost replica
+    pub(crate) keys_of_lost: u32,
+    pub(crate) keys_of_others: u32, // that moved all the same
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Lose(u32),
+    StepEnd(u32),
+    Arrival(u32),
+}
+
+struct Simulation<'a> {
+    trace: &'a [Prepared],
+    options: &'a Options,
+    router: Router,
+    loads: Vec<Load>,
+    since: Vec<u64>, // by replica: when its load has changed
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    order: u64,
+    now: u64,
+    next: Vec<Option<u32>>,   // by request: the one that waits for its end
+    places: Vec<Option<u32>>, // by key: the replica that it was last sent to
+    seen: HashSet<u32>,       // keys that came after the loss
+    lost: Option<u32>,
+    told: Vec<Told>,
+    run: Run,
+}
+
+impl<'a> Simulation<'a> {
+    fn new(trace: &'a [Prepared], options: &'a Options) -> Self {
+        let count = options.replicas as usize;
+        let blocks = options.limits.cache / BLOCK_TOKENS;
+        let Options { policy, replicas, factor, seed, .. } = *options;
+        let keys = trace.iter().map(|request| request.key as usize + 1).max().unwrap_or(0);
+        let run = Run {
+            answers: vec![Answer::default(); trace.len()],
+            prompt_tokens: trace.iter().map(|request| u64::from(request.prompt)).sum(),
+            output_tokens: trace.iter().map(|request| u64::from(request.output)).sum(),
+            open_time: vec![0; count],
+            replicas: vec![Replica::new(options.limits); count],
+            ..Run::default()
+        };
+        let mut simulation = Self {
+            trace,
+            options,
+            router: Router::new(policy, replicas, blocks, factor, seed),
+            loads: vec![Load::default(); count],
+            since: vec![0; count],
+            events: BinaryHeap::new(),
+            order: 0,
+            now: 0,
+            next: vec![None; trace.len()],
+            places: vec![None; keys],
+            seen: HashSet::new(),
+            lost: None,
+            told: vec![],
+            run,
+        };
+        simulation.schedule_all();
+        simulation
+    }
+
+    fn schedule_all(&mut self) {
+        if let Some(lost) = self.options.lose {
+            self.schedule(lost.at_ms.saturating_mul(1000), Event::Lose(lost.replica));
+        }
+        for (number, request) in (0..).zip(self.trace) {
+            match request.follows {
+                Some(before) => self.next[before as usize] = Some(number),
+                None => self.schedule(request.at, Event::Arrival(number)),
+            }
+        }
+    }
+
+    fn schedule(&mut self, time: u64, event: Event) {
+        self.events.push(Reverse((time, self.order, event)));
+        self.order += 1;
+    }
+
+    fn run(&mut self) {
+        while let Some(Reverse((time, _, event))) = self.events.pop() {
+            self.now = time;
+            match event {
+                Event::Arrival(request) => {
+                    self.run.answers[request as usize].sent = time;
+                    self.send(request);
+                }
+                Event::StepEnd(replica) => self.end_step(replica),
+                Event::Lose(replica) => self.lose(replica),
+            }
+        }
+        (0..self.loads.len()).for_each(|replica| self.update(replica));
+    }
+
+    /// Sends a request to a replica.
+    fn send(&mut self, request: u32) {
+        let prepared = &self.trace[request as usize];
+        let chosen = self.router.choose(prepared, &self.loads);
+        let replica = u32::try_from(chosen).unwrap_or(u32::MAX);
+        let before = self.places[prepared.key as usize].replace(replica);
+        if let (Some(lost), Some(before)) = (self.lost, before)
+            && self.seen.insert(prepared.key)
+        {
+            self.run.keys_of_lost += u32::from(before == lost);
+            self.run.keys_of_others += u32::from(before != lost && before != replica);
+        }
+        self.run.answers[request as usize].replica = replica;
+        self.run.replicas[chosen].enqueue(request);
+        self.begin_step(replica);
+    }
+
+    fn begin_step(&mut self, replica: u32) {
+        let index = replica as usize;
+        let begun = self.run.replicas[index].begin(self.trace, &self.options.costs, &mut self.told);
+        if let Some(milliseconds) = begun {
+            self.schedule(self.now + microseconds(milliseconds), Event::StepEnd(replica));
+        }
+        self.hear();
+        self.update(index);
+    }
+
+    fn end_step(&mut self, replica: u32) {
+        if self.lost == Some(replica) {
+            return;
+        }
+        self.run.replicas[replica as usize].end(self.trace, &mut self.told);
+        self.run.end = self.now;
+        self.begin_step(replica);
+    }
+
+    /// Takes note of what replicas have told.
+    fn hear(&mut self) {
+        for told in std::mem::take(&mut self.told) {
+            match told {
+                Told::Started { request, cached } => {
+                    self.run.answers[request as usize].cached = cached;
+                }
+                Told::FirstToken { request } => {
+                    let answer = &mut self.run.answers[request as usize];
+                    answer.first_token = self.now - answer.sent;
+                }
+                Told::Ended { request } => {
+                    if let Some(next) = self.next[request as usize] {
+                        let time = self.trace[next as usize].at.max(self.now);
+                        self.schedule(time, Event::Arrival(next));
+                    }
+                }
+            }
+        }
+    }
+
+    /// A replica is lost. Its requests are sent to others.
+    fn lose(&mut self, replica: u32) {
+        let index = replica as usize;
+        self.update(index);
+        self.lost = Some(replica);
+        self.loads[index] = Load { lost: true, ..Load::default() };
+        self.router.lose(index);
+        let open = self.run.replicas[index].lose();
+        self.run.restarted = u32::try_from(open.len()).unwrap_or(u32::MAX);
+        for request in open {
+            self.send(request);
+        }
+    }
+
+    /// Notes the load of a replica, and how long it had the one before.
+    fn update(&mut self, index: usize) {
+        let time = self.now - std::mem::replace(&mut self.since[index], self.now);
+        self.run.open_time[index] += u128::from(self.loads[index].open) * u128::from(time);
+        let replica = &self.run.replicas[index];
+        let (open, waiting, used) = (replica.open(), replica.waiting(), replica.used());
+        self.loads[index] = Load { open, waiting, used, ..self.loads[index] };
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
+fn microseconds(milliseconds: f64) -> u64 {
+    ((milliseconds * 1000.0) as u64).max(1)
+}
