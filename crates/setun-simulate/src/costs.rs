@@ -30,14 +30,14 @@ impl StepCosts {
         }
     }
 
-    /// The embedded story model with one thread, from docs/lab/2026-11-25-server.md ("Overhead of
-    /// HTTP", engine) and the prefill that docs/simulate.md states.
+    /// The embedded story model with one thread: the engine's streams of
+    /// docs/lab/2026-11-25-server.md ("Overhead of HTTP"), and the prompts of docs/simulate.md.
     #[must_use]
     pub fn stories() -> Self {
         Self {
-            name: "stories, one thread, Emerald Rapids".to_owned(),
+            name: "stories, one thread".to_owned(),
             decode: vec![(1, 0.263), (4, 0.512), (16, 1.565)],
-            prefill: vec![(1, 0.22), (128, 14.0)],
+            prefill: vec![(1, 0.22), (16, 1.06), (64, 3.75)],
         }
     }
 

@@ -7,13 +7,13 @@ use crate::report::Report;
 const ROW: f64 = 24.0;
 const HEAD: f64 = 52.0; // of a block: its title and those of its columns
 const LEFT: f64 = 110.0;
-const BAR: f64 = 110.0; // most of a bar
+const BAR: f64 = 100.0; // most of a bar
 const WIDTH: f64 = 780.0;
 
 /// Left edges of the columns.
 const SHARE: f64 = LEFT;
-const FIRST_TOKEN: f64 = 280.0;
-const OPEN: f64 = 470.0;
+const FIRST_TOKEN: f64 = 270.0;
+const OPEN: f64 = 480.0;
 const COMPUTED: f64 = 630.0;
 
 /// Colours are readable on light and dark pages; where the reader prefers dark ones, text is light.
@@ -116,7 +116,8 @@ fn draw_times(svg: &mut String, middle: f64, report: &Report, scales: &Scales) {
          <path class=\"l\" d=\"M{p95:.1} {high}V{low}M{p99:.1} {high}V{low}\"/>\
          <circle class=\"p\" cx=\"{median:.1}\" cy=\"{middle}\" r=\"4\"/>"
     );
-    text(svg, "v", p99 + 6.0, middle + 4.0, &format!("{} s", seconds(times.p99)));
+    let label = format!("{} – {} s", seconds(times.median), seconds(times.p99));
+    text(svg, "v", p99 + 6.0, middle + 4.0, &label);
 }
 
 fn bar(svg: &mut String, class: &str, left: f64, middle: f64, share: f64, label: &str) {

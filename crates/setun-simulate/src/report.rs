@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use crate::simulation::{LostReplica, Options, Run};
+use crate::{
+    options::{LostReplica, Options},
+    simulation::Run,
+};
 
 /// What a simulation has found.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,87 +1,22 @@
 //! The simulation: events in the order of their times, over a load balancer and its replicas.
 
+mod clients;
+
 use std::{
     cmp::Reverse,
     collections::{BinaryHeap, HashSet},
 };
 
+use clients::Clients;
+
 use crate::{
-    costs::StepCosts,
     error::SimulateError,
-    replica::{BLOCK_TOKENS, Limits, Replica, Told},
+    options::Options,
+    replica::{BLOCK_TOKENS, Replica, Told},
     report::{Loss, Report},
-    router::{Load, Policy, Router},
+    router::{Load, Router},
     trace::{Prepared, Request, prepare},
 };
-
-/// Most replicas.
-pub const MAX_REPLICAS: u32 = 10_000;
-
-/// A replica that is lost at some time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LostReplica {
-    /// Its number, from 0 on.
-    pub replica: u32,
-    /// Milliseconds from the begin of the trace.
-    pub at_ms: u64,
-}
-
-/// What is simulated.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Options {
-    /// Replicas.
-    pub replicas: u32,
-    /// How requests are sent to them.
-    pub policy: Policy,
-    /// Limits of each.
-    pub limits: Limits,
-    /// Times of its steps.
-    pub costs: StepCosts,
-    /// With [`Policy::BoundedHash`]: most open requests of a replica, in percent of the mean.
-    pub factor: u32,
-    /// A replica that is lost.
-    pub lose: Option<LostReplica>,
-    /// Seed of the choices that are left to chance.
-    pub seed: u64,
-}
-
-impl Options {
-    /// The defaults for a number of replicas and a policy.
-    #[must_use]
-    pub fn new(replicas: u32, policy: Policy) -> Self {
-        let (limits, costs) = (Limits::default(), StepCosts::bitnet_2b4t());
-        Self { replicas, policy, limits, costs, factor: 150, lose: None, seed: 0 }
-    }
-
-    fn check(&self) -> Result<(), SimulateError> {
-        let wrong = |option, found: u32, expected: String| {
-            Err(SimulateError::Option { option, found: found.to_string(), expected })
-        };
-        if !(1..=MAX_REPLICAS).contains(&self.replicas) {
-            return wrong("replicas", self.replicas, format!("1 to {MAX_REPLICAS}"));
-        }
-        if self.limits.cache < BLOCK_TOKENS {
-            let expected = format!("at least {BLOCK_TOKENS}, a block");
-            return wrong("cache", self.limits.cache, expected);
-        }
-        if !(1..=crate::MAX_ROWS).contains(&self.limits.max_concurrent) {
-            let expected = format!("1 to {}, the rows of a step", crate::MAX_ROWS);
-            return wrong("max_concurrent", self.limits.max_concurrent, expected);
-        }
-        if self.factor <= 100 {
-            return wrong("factor", self.factor, "a percentage above 100".to_owned());
-        }
-        match self.lose {
-            Some(_) if self.replicas == 1 => {
-                wrong("lose", 0, "another replica beside it".to_owned())
-            }
-            Some(lost) if lost.replica >= self.replicas => {
-                wrong("lose", lost.replica, format!("a replica from 0 to {}", self.replicas - 1))
-            }
-            _ => self.costs.check(),
-        }
-    }
-}
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,7 +25,7 @@ pub struct Answer {
     pub replica: u32,
     /// Tokens of its prompt that were found in the cache there.
     pub cached: u32,
-    /// Microseconds from the begin of the trace at which it was sent.
+    /// Microseconds from the begin of the simulation at which it was sent.
     pub sent: u64,
     /// Microseconds from there to its first token.
     pub first_token: u64,
@@ -127,7 +62,7 @@ fn run(trace: &[Request], options: &Options) -> Result<Run, SimulateError> {
         return Err(SimulateError::EmptyTrace);
     }
     let blocks = options.limits.cache / BLOCK_TOKENS;
-    let trace = prepare(trace, u64::from(blocks))?;
+    let trace = prepare(trace, u64::from(blocks), options.other_replies)?;
     let mut simulation = Simulation::new(&trace, options);
     simulation.run();
     Ok(simulation.run)
@@ -163,7 +98,7 @@ struct Simulation<'a> {
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     order: u64,
     now: u64,
-    next: Vec<Option<u32>>,   // by request: the one that waits for its end
+    clients: Clients,
     places: Vec<Option<u32>>, // by key: the replica that it was last sent to
     seen: HashSet<u32>,       // keys that came after the loss
     lost: Option<u32>,
@@ -194,7 +129,7 @@ impl<'a> Simulation<'a> {
             events: BinaryHeap::new(),
             order: 0,
             now: 0,
-            next: vec![None; trace.len()],
+            clients: Clients::new(trace, options.open),
             places: vec![None; keys],
             seen: HashSet::new(),
             lost: None,
@@ -209,11 +144,13 @@ impl<'a> Simulation<'a> {
         if let Some(lost) = self.options.lose {
             self.schedule(lost.at_ms.saturating_mul(1000), Event::Lose(lost.replica));
         }
-        for (number, request) in (0..).zip(self.trace) {
-            match request.follows {
-                Some(before) => self.next[before as usize] = Some(number),
-                None => self.schedule(request.at, Event::Arrival(number)),
+        match self.options.open {
+            None => {
+                for (number, request) in (0..).zip(self.trace) {
+                    self.schedule(request.at, Event::Arrival(number));
+                }
             }
+            Some(open) => (0..open).for_each(|_| self.take_next()),
         }
     }
 
@@ -227,8 +164,10 @@ impl<'a> Simulation<'a> {
             self.now = time;
             match event {
                 Event::Arrival(request) => {
-                    self.run.answers[request as usize].sent = time;
-                    self.send(request);
+                    if self.clients.is_ready(request, self.trace) {
+                        self.run.answers[request as usize].sent = time;
+                        self.send(request);
+                    }
                 }
                 Event::StepEnd(replica) => self.end_step(replica),
                 Event::Lose(replica) => self.lose(replica),
@@ -285,12 +224,21 @@ impl<'a> Simulation<'a> {
                     answer.first_token = self.now - answer.sent;
                 }
                 Told::Ended { request } => {
-                    if let Some(next) = self.next[request as usize] {
-                        let time = self.trace[next as usize].at.max(self.now);
-                        self.schedule(time, Event::Arrival(next));
+                    if let Some(next) = self.clients.has_ended(request) {
+                        self.schedule(self.now, Event::Arrival(next));
+                    }
+                    if self.options.open.is_some() {
+                        self.take_next();
                     }
                 }
             }
+        }
+    }
+
+    /// A client takes the next request of the trace.
+    fn take_next(&mut self) {
+        if let Some(next) = self.clients.take() {
+            self.schedule(self.now, Event::Arrival(next));
         }
     }
 

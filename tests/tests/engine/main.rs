@@ -13,6 +13,7 @@ mod salts;
 mod schemas;
 mod scoring;
 mod screened_head;
+mod simulated_cache;
 mod streams;
 mod tools;
 

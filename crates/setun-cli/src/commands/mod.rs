@@ -19,6 +19,7 @@ mod run;
 mod score;
 #[cfg(feature = "serve")]
 mod serve;
+mod simulate;
 #[cfg(feature = "sql")]
 mod sql;
 mod synth;
@@ -65,6 +66,7 @@ enum Command {
     Devices(devices::Args),
     Synth(synth::Args),
     Bench(bench::Args),
+    Simulate(Box<simulate::Args>),
 }
 
 impl Setun {
@@ -109,6 +111,7 @@ impl Setun {
             Command::Devices(args) => devices::run(&args),
             Command::Synth(args) => synth::run(&args),
             Command::Bench(args) => bench::run(&args),
+            Command::Simulate(args) => simulate::run(&args),
         }
     }
 }

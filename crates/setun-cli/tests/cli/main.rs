@@ -24,6 +24,7 @@ mod samples;
 mod serve;
 #[cfg(unix)]
 mod signals;
+mod simulate;
 #[cfg(unix)]
 mod special_files;
 #[cfg(all(unix, feature = "sql"))]

@@ -19,7 +19,7 @@ fn trace(prompts: &[(&str, u32, u32)]) -> Vec<Prepared> {
         Request { at_ms: 0, key: id.to_owned(), prompt, output }
     };
     let requests: Vec<_> = prompts.iter().map(request).collect();
-    prepare(&requests, 1000).expect("room")
+    prepare(&requests, 1000, false).expect("room")
 }
 
 /// All steps until nothing is left: their times and what was told.

@@ -3,9 +3,9 @@
 use super::Load;
 use crate::hash::combine;
 
-/// Points of each replica: those of a server with `weight 10` in `HAProxy`, which has 16 for a weight
+/// Points of each replica: those of a server with `weight 100` in `HAProxy`, which has 16 for a weight
 /// of 1.
-const POINTS: u32 = 160;
+const POINTS: u32 = 1600;
 
 /// Points of all replicas by their hashes. A key belongs to the next point.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ mod tests {
         let (ring, loads) = (Ring::new(10, None), loads(&[0; 10]));
         let mut counts = [0_u32; 10];
         keys().for_each(|key| counts[ring.choose(key, &loads)] += 1);
-        assert!(counts.iter().all(|count| (700..1300).contains(count)), "{counts:?}");
+        assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
     }
 
     #[test]

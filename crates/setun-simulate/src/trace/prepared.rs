@@ -37,7 +37,8 @@ impl Prepared {
     }
 }
 
-/// Prepares a trace for replicas whose caches have this many blocks.
+/// Prepares a trace for replicas whose caches have this many blocks. With other replies, those of
+/// later prompts are not what was generated.
 ///
 /// # Errors
 ///
@@ -45,6 +46,7 @@ impl Prepared {
 pub(crate) fn prepare(
     requests: &[Request],
     cache_blocks: u64,
+    other_replies: bool,
 ) -> Result<Vec<Prepared>, SimulateError> {
     let cache = cache_blocks * u64::from(BLOCK_TOKENS);
     let mut keys = HashMap::new();
@@ -54,7 +56,7 @@ pub(crate) fn prepare(
     for (number, request) in (0_u32..).zip(requests) {
         let before = last.insert(&request.key, number);
         let follows = before.filter(|&before| request.follows(&requests[before as usize]));
-        if let Some(before) = follows {
+        if let Some(before) = follows.filter(|_| !other_replies) {
             let reply = &request.prompt[requests[before as usize].prompt.len()].0;
             replies[before as usize] = Some(reply.as_str());
         }
@@ -112,7 +114,7 @@ mod tests {
     }
 
     fn prepared(requests: &[Request]) -> Vec<Prepared> {
-        prepare(requests, 1000).expect("room for all")
+        prepare(requests, 1000, false).expect("room for all")
     }
 
     #[test]
@@ -147,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_request_longer_than_the_cache_is_refused() {
-        let error = prepare(&[request(&[("s", 31)], 1), request(&[("s", 31)], 2)], 1);
+        let error = prepare(&[request(&[("s", 31)], 1), request(&[("s", 31)], 2)], 1, false);
         let error = error.map(|_| ()).expect_err("33 tokens in 32");
         assert_eq!(
             error.to_string(),

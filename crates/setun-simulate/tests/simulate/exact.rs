@@ -30,6 +30,31 @@ fn a_next_turn_waits_for_the_reply_and_finds_it() {
 }
 
 #[test]
+fn other_replies_are_not_found() {
+    let trace =
+        [request(0, "k", &[("s", 50)], 20), request(0, "k", &[("s", 50), ("r", 20), ("u", 30)], 1)];
+    let options = Options { other_replies: true, ..options(1, Policy::RoundRobin, 512) };
+    let found = answers(&trace, &options).expect("answers");
+    assert_eq!((found[1].sent, found[1].cached), (69_000, 32));
+}
+
+#[test]
+fn clients_send_one_request_after_the_other() {
+    let trace = [
+        request(0, "a", &[("a", 10)], 1),
+        request(500, "a", &[("a", 10), ("r", 1), ("u", 9)], 1),
+        request(900, "b", &[("b", 5)], 1),
+    ];
+    let sent = |open| {
+        let options = Options { open: Some(open), ..options(2, Policy::LeastLoad, 512) };
+        answers(&trace, &options).expect("answers").iter().map(|one| one.sent).collect::<Vec<_>>()
+    };
+    assert_eq!(sent(1), [0, 10_000, 30_000]);
+    assert_eq!(sent(2), [0, 10_000, 10_000], "the second waits for the turn before it");
+    assert_eq!(sent(3), [0, 10_000, 0]);
+}
+
+#[test]
 fn the_least_recently_used_prompt_makes_room() {
     let prompts = ["a", "b", "a", "c", "a", "b"];
     let sent = (0..).zip(prompts).map(|(at, id)| request(1000 * at, id, &[(id, 65)], 1));
@@ -88,7 +113,7 @@ fn options_out_of_their_range_are_refused() {
         simulate(&trace, &options).expect_err("refused").to_string()
     };
     let lose = |replica| Some(LostReplica { replica, at_ms: 0 });
-    assert_eq!(refused(|o| o.replicas = 0), "replicas: found 0, expected 1 to 10000");
+    assert_eq!(refused(|o| o.replicas = 0), "replicas: found 0, expected 1 to 1000");
     assert_eq!(refused(|o| o.limits.cache = 31), "cache: found 31, expected at least 32, a block");
     assert_eq!(refused(|o| o.factor = 100), "factor: found 100, expected a percentage above 100");
     assert!(refused(|o| o.limits.max_concurrent = 0).starts_with("max_concurrent: found 0"));

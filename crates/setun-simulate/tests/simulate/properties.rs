@@ -45,7 +45,9 @@ fn cached_of_endless_cache(trace: &[Request]) -> u64 {
 fn an_endless_cache_has_the_analytic_share() {
     for seed in 0..5 {
         let mut trace = trace(TraceKind::Prompts, 300, 0.01, seed); // each ends before the next
-        trace.iter_mut().for_each(|request| request.output = 1);
+        for request in &mut trace {
+            request.output = 1;
+        }
         let options = Options { limits: ENDLESS, ..Options::new(1, Policy::RoundRobin) };
         let found = report(&trace, &options);
         assert_eq!(found.cached_tokens, cached_of_endless_cache(&trace), "seed {seed}");
