@@ -73,7 +73,7 @@ impl Options {
             return wrong("cache", self.limits.cache, expected);
         }
         if !(1..=MAX_ROWS).contains(&self.limits.max_concurrent) {
-            let expected = format!("1 to {}, the rows of a step", MAX_ROWS);
+            let expected = format!("1 to {MAX_ROWS}, the rows of a step");
             return wrong("max_concurrent", self.limits.max_concurrent, expected);
         }
         if self.factor <= 100 {

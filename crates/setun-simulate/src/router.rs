@@ -86,9 +86,9 @@ impl Router {
     /// For this many replicas, whose caches have so many blocks. `factor` is in percent.
     pub(crate) fn new(policy: Policy, replicas: u32, blocks: u32, factor: u32, seed: u64) -> Self {
         let ring = match policy {
-            Policy::Hash => Ring::new(replicas, None),
-            Policy::BoundedHash => Ring::new(replicas, Some(factor)),
-            _ => Ring::new(0, None),
+            Policy::Hash => Ring::new(replicas, None, seed),
+            Policy::BoundedHash => Ring::new(replicas, Some(factor), seed),
+            _ => Ring::new(0, None, seed),
         };
         let index = PrefixIndex::new(replicas, blocks);
         Self { policy, turn: 0, ring, index, random: Random::new(!seed) }

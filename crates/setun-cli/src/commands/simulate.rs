@@ -91,7 +91,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COSTS", default_value = "2b4t")]
     costs: String,
 
-    /// Seed of the trace that is made up, and of choices between equal replicas
+    /// Seed of the trace that is made up, of places on the ring, and of choices between equal replicas
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 

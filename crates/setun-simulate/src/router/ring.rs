@@ -15,9 +15,12 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    pub(super) fn new(replicas: u32, factor: Option<u32>) -> Self {
+    /// Each seed has other points.
+    pub(super) fn new(replicas: u32, factor: Option<u32>, seed: u64) -> Self {
         let of_replica = |replica| {
-            let hash = move |point| combine(combine(1, u64::from(replica)), u64::from(point));
+            let hash = move |point| {
+                combine(combine(seed.wrapping_add(1), u64::from(replica)), u64::from(point))
+            };
             (0..POINTS).map(move |point| (hash(point), replica))
         };
         let mut points: Vec<_> = (0..replicas).flat_map(of_replica).collect();
@@ -85,7 +88,7 @@ mod tests {
 
     #[test]
     fn keys_are_spread() {
-        let (ring, loads) = (Ring::new(10, None), loads(&[0; 10]));
+        let (ring, loads) = (Ring::new(10, None, 0), loads(&[0; 10]));
         let mut counts = [0_u32; 10];
         keys().for_each(|key| counts[ring.choose(key, &loads)] += 1);
         assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
@@ -93,7 +96,7 @@ mod tests {
 
     #[test]
     fn only_the_keys_of_a_lost_replica_move() {
-        let ring = Ring::new(7, None);
+        let ring = Ring::new(7, None, 0);
         let all = loads(&[0; 7]);
         let mut left = all.clone();
         left[3].lost = true;
@@ -112,7 +115,7 @@ mod tests {
 
     #[test]
     fn keys_move_only_to_a_new_replica() {
-        let (few, more) = (Ring::new(7, None), Ring::new(8, None));
+        let (few, more) = (Ring::new(7, None, 0), Ring::new(8, None, 0));
         for key in keys() {
             let (before, after) =
                 (few.choose(key, &loads(&[0; 7])), more.choose(key, &loads(&[0; 8])));
@@ -123,7 +126,7 @@ mod tests {
     /// 150 % of (6 + 1) are 10.5, so there are 11 slots: 3, 4 and 4.
     #[test]
     fn a_bounded_load_moves_the_excess_alone() {
-        let (plain, bounded) = (Ring::new(3, None), Ring::new(3, Some(150)));
+        let (plain, bounded) = (Ring::new(3, None, 0), Ring::new(3, Some(150), 0));
         for (open, full) in [([2, 3, 1], None), ([3, 3, 0], Some(0)), ([2, 0, 4], Some(2))] {
             let loads = loads(&open);
             for key in keys() {
@@ -135,7 +138,7 @@ mod tests {
 
     #[test]
     fn no_replica_has_more_than_its_bound() {
-        let ring = Ring::new(4, Some(125));
+        let ring = Ring::new(4, Some(125), 0);
         let mut loads = loads(&[0; 4]);
         for _ in 0..1000 {
             let chosen = ring.choose(42, &loads); // one key alone
