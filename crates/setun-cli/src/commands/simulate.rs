@@ -179,15 +179,15 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         let trace = match &source {
             Source::Read(trace) => trace,
             Source::MadeUp(kind) => {
-                made =
-                    generate(*kind, &args.made_up.options(replicas, args.seed)).map_err(usage)?;
+                made = generate(*kind, &args.made_up.options(replicas, args.seed))
+                    .map_err(|error| usage(&error))?;
                 &made
             }
         };
         for policy in args.policies() {
             progress.show(|| format!("{replicas} replicas, {policy}"));
             let options = args.options(replicas, policy, &costs);
-            reports.push(simulate(trace, &options).map_err(usage)?);
+            reports.push(simulate(trace, &options).map_err(|error| usage(&error))?);
         }
         if let Some(path) =
             args.write_trace.as_deref().filter(|_| number + 1 == args.replicas.len())
@@ -327,6 +327,6 @@ fn put(path: &Path, force: bool, text: &str) -> Result<(), CliError> {
     export(path, force, |file| file.write_all(text.as_bytes()).map_err(failed))
 }
 
-fn usage(error: SimulateError) -> CliError {
+fn usage(error: &SimulateError) -> CliError {
     CliError::Usage(error.to_string())
 }
