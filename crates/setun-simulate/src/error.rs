@@ -1,4 +1,4 @@
-//! What is refused: lines of a trace, tables of costs, options.
+//! Errors of traces, tables of costs and options.
 
 /// Why a simulation cannot be made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

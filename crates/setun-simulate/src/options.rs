@@ -3,7 +3,7 @@
 use crate::{
     costs::StepCosts,
     error::SimulateError,
-    replica::{BLOCK_TOKENS, Limits, MAX_ROWS},
+    limits::{BLOCK_TOKENS, Limits, MAX_ROWS},
     router::Policy,
 };
 

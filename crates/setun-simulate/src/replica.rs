@@ -5,30 +5,12 @@ mod plan;
 
 use std::collections::VecDeque;
 
-use crate::{cache::BlockCache, costs::StepCosts, trace::Prepared};
-
-/// Tokens of a block of the cache, `BLOCK_POSITIONS` of `setun-model`.
-pub const BLOCK_TOKENS: u32 = 32;
-
-/// Rows of the largest step, `MAX_ROWS` of `setun-model`.
-pub const MAX_ROWS: u32 = 512;
-
-/// Limits of an engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Tokens that the cache has room for: `contexts` times `context_length`.
-    pub cache: u32,
-    /// Of these, tokens that are kept of prompts that no request has: `prefix_positions`.
-    pub prefix: u32,
-    /// Requests that run at once: `max_concurrent`.
-    pub max_concurrent: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { cache: 32_768, prefix: 32_768, max_concurrent: 64 }
-    }
-}
+use crate::{
+    cache::BlockCache,
+    costs::StepCosts,
+    limits::{BLOCK_TOKENS, Limits, MAX_ROWS},
+    trace::Prepared,
+};
 
 /// What a replica tells of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +71,7 @@ pub(crate) struct Replica {
     pub(crate) computed: u64,
     /// Tokens that it has computed again after a preemption.
     pub(crate) recomputed: u64,
-    /// Requests that gave up their place.
+    /// Requests that were preempted.
     pub(crate) preemptions: u64,
 }
 
@@ -288,7 +270,7 @@ impl Replica {
     }
 
     /// Blocks for the rows of a step, first for those that came first. Where they run out, the
-    /// request that came last gives up its place.
+    /// request that came last is preempted.
     fn reserve_all(&mut self, trace: &[Prepared]) {
         let mut index = 0;
         while let Some(&running) = self.running.get(index) {

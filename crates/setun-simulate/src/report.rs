@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::{
+    observed::Run,
     options::{LostReplica, Options},
-    simulation::Run,
 };
 
 /// What a simulation has found.
@@ -32,7 +32,7 @@ pub struct Report {
     pub first_token_ms: FirstToken,
     /// The most loaded replica by the mean of those that are not lost.
     pub imbalance: Imbalance,
-    /// Requests that gave up their place in a batch.
+    /// Requests that were preempted.
     pub preemptions: u64,
     /// Seconds to the last token.
     pub seconds: f64,
@@ -117,7 +117,7 @@ impl FirstToken {
     fn new(run: &Run) -> Self {
         let mut times: Vec<_> = run.answers.iter().map(|answer| answer.first_token).collect();
         times.sort_unstable();
-        // The smallest time that so many percent of the requests have at most.
+        // The smallest time that this percentage of the requests has at most.
         let at = |percent: usize| {
             let rank = (times.len() * percent).div_ceil(100).max(1);
             float(times[rank - 1]) / 1000.0

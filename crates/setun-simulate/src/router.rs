@@ -83,7 +83,7 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    /// For this many replicas, whose caches have so many blocks. `factor` is in percent.
+    /// For this number of replicas, whose caches have this number of blocks. `factor` is in percent.
     pub(crate) fn new(policy: Policy, replicas: u32, blocks: u32, factor: u32, seed: u64) -> Self {
         let ring = match policy {
             Policy::Hash => Ring::new(replicas, None, seed),

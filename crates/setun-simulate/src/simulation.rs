@@ -11,25 +11,14 @@ use clients::Clients;
 
 use crate::{
     error::SimulateError,
+    limits::BLOCK_TOKENS,
+    observed::{Answer, Run},
     options::Options,
-    replica::{BLOCK_TOKENS, Replica, Told},
+    replica::{Replica, Told},
     report::{Loss, Report},
     router::{Load, Router},
     trace::{Prepared, Request, prepare},
 };
-
-/// What became of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
-    /// The replica that answered.
-    pub replica: u32,
-    /// Tokens of its prompt that were found in the cache there.
-    pub cached: u32,
-    /// Microseconds from the begin of the simulation at which it was sent.
-    pub sent: u64,
-    /// Microseconds from there to its first token.
-    pub first_token: u64,
-}
 
 /// Simulates a trace. With a lost replica it is simulated without the loss as well.
 ///
@@ -66,20 +55,6 @@ fn run(trace: &[Request], options: &Options) -> Result<Run, SimulateError> {
     let mut simulation = Simulation::new(&trace, options);
     simulation.run();
     Ok(simulation.run)
-}
-
-/// What was observed.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Run {
-    pub(crate) answers: Vec<Answer>,
-    pub(crate) prompt_tokens: u64,
-    pub(crate) output_tokens: u64,
-    pub(crate) end: u64,             // microseconds
-    pub(crate) open_time: Vec<u128>, // by replica: open requests times microseconds
-    pub(crate) replicas: Vec<Replica>,
-    pub(crate) restarted: u32, // requests that were open at the lost replica
-    pub(crate) keys_of_lost: u32,
-    pub(crate) keys_of_others: u32, // that moved all the same
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -88,7 +88,7 @@ fn bad_values_are_refused_at_once() {
         (&["--replicas", "1001"], "1001 is not in 1..=1000"),
         (&["--policy", "random"], "expected round-robin, least-load, hash, bounded-hash, index"),
         (&["--requests", "0"], "0 is not in 1..=10000000"),
-        (&["--rate", "0"], "expected a number above 0"),
+        (&["--rate", "0"], "a number above 0, up to 1000000"),
         (&["--rate", "nan"], "a number above 0, up to 1000000"),
         (&["--rate", "1", "--rate-per-replica", "1"], "cannot be used with"),
         (&["--cache", "31"], "31 is not in 32..=1073741824"),

@@ -96,7 +96,7 @@ fn where_blocks_run_out_the_last_request_begins_again() {
     let (steps, told) = run(&mut replica, &trace);
     assert_eq!(told[4..], [Told::Ended { request: 0 }, Told::Ended { request: 1 }]);
     assert_eq!((replica.preemptions, replica.computed), (1, 74));
-    // Of its 58 tokens a whole block is found again, and it goes on with the 59th.
+    // Of its 58 tokens a whole block is found again, and the 59th follows.
     assert_eq!(replica.recomputed, 26);
     assert_eq!(steps[..25], [&[74.0][..], &[2.0; 24]].concat());
     assert_eq!(steps[25..], [&[1.0; 5][..], &[27.0], &[1.0; 4]].concat()[..]);

@@ -1,4 +1,4 @@
-//! When requests are sent: at their times or as clients are free, and each turn after the one before.
+//! Times of requests: their own or those of free clients, and each turn after the one before.
 
 use crate::trace::Prepared;
 

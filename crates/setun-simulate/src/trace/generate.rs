@@ -20,7 +20,7 @@ pub enum TraceKind {
     Conversations,
     /// Single messages, each after one of the system prompts.
     Prompts,
-    /// The same, many at once with one system prompt.
+    /// The same, in groups with one system prompt.
     Bursts,
 }
 

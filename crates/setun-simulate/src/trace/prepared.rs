@@ -6,7 +6,7 @@ use super::Request;
 use crate::{
     error::SimulateError,
     hash::{combine, of_text},
-    replica::BLOCK_TOKENS,
+    limits::BLOCK_TOKENS,
 };
 
 /// A request whose tokens are known by hashes of whole blocks.

@@ -12,7 +12,7 @@ fn request(at_ms: u64, key: &str, prompt: &[(&str, u32)], output: u32) -> Reques
     Request { at_ms, key: key.to_owned(), prompt, output }
 }
 
-/// Replicas that take a millisecond a row and have room for so many tokens.
+/// Replicas that take a millisecond a row and have room for this number of tokens.
 fn options(replicas: u32, policy: Policy, cache: u32) -> Options {
     let line = vec![(1, 1.0), (1000, 1000.0)];
     let costs =

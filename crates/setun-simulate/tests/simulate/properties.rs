@@ -1,4 +1,4 @@
-//! What holds of every simulation, over made-up traces.
+//! Properties of every simulation, over made-up traces.
 
 use std::{collections::HashSet, time::Instant};
 
