@@ -14,6 +14,9 @@ pub(crate) use prepared::{Prepared, prepare};
 /// Most tokens of a prompt, and of an output.
 pub const MAX_TOKENS: u32 = 1 << 24;
 
+/// Most milliseconds from the begin of a trace: thirty years.
+const MAX_MS: u64 = 1_000_000_000_000;
+
 /// A request of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
@@ -51,6 +54,9 @@ impl Request {
         if !(1..=u64::from(MAX_TOKENS)).contains(&self.prompt_tokens()) {
             let found = self.prompt_tokens();
             return Err(format!("the prompt has {found} tokens, expected 1 to {MAX_TOKENS}"));
+        }
+        if self.at_ms > MAX_MS {
+            return Err(format!("`at_ms` is {}, expected at most {MAX_MS}", self.at_ms));
         }
         if !(1..=MAX_TOKENS).contains(&self.output) {
             return Err(format!("`output` is {}, expected 1 to {MAX_TOKENS}", self.output));

@@ -22,7 +22,10 @@ use crate::{
 };
 
 /// Most requests of a trace that is made up.
-const MAX_REQUESTS: i64 = 10_000_000;
+const MAX_REQUESTS: i64 = 1_000_000;
+
+/// Most turns of a conversation on average; each has the whole conversation.
+const MAX_TURNS: i64 = 200;
 
 /// Most tokens of a cache.
 const MAX_CACHE: i64 = 1 << 30;
@@ -137,7 +140,7 @@ struct MadeUpArgs {
     system_tokens: Option<u32>,
 
     /// Mean turns of a conversation [default: 5]
-    #[arg(long, value_name = "N", value_parser = count(MAX_COUNT))]
+    #[arg(long, value_name = "N", value_parser = count(MAX_TURNS))]
     turns: Option<u32>,
 
     /// Mean tokens of a message [default: 60]

@@ -86,8 +86,10 @@ fn conversations_are_found_by_their_key() {
         let trace = trace(TraceKind::Conversations, 1500, 3.0, seed);
         let share = |policy| report(&trace, &Options::new(10, policy)).cached_share;
         let in_turn = share(Policy::RoundRobin);
-        for policy in [Policy::Hash, Policy::BoundedHash, Policy::Index] {
-            assert!(share(policy) > 1.3 * in_turn, "{policy} {} {in_turn}", share(policy));
+        // A bound moves keys.
+        let least = [(Policy::Hash, 1.3), (Policy::BoundedHash, 1.2), (Policy::Index, 1.3)];
+        for (policy, least) in least {
+            assert!(share(policy) > least * in_turn, "{policy} {} {in_turn}", share(policy));
         }
     }
 }

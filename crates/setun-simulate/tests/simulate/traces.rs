@@ -20,6 +20,7 @@ fn bad_lines_are_refused_with_their_numbers() {
     };
     let cases = [
         (("\"at_ms\":0", "\"at_ms\":-1"), "invalid value: integer `-1`, expected u64 at column 11"),
+        (("\"at_ms\":0", "\"at_ms\":2000000000000"), "`at_ms` is 2000000000000, expected at most"),
         (("16}", "16"), "EOF while parsing an object at column 97"),
         (("\"output\":16", "\"out\":16"), "missing field `output` at column 95"),
         (("16}", "0}"), "`output` is 0, expected 1 to 16777216"),
