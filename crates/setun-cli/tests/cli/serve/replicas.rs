@@ -5,6 +5,7 @@
 mod cluster;
 mod ends;
 mod keys;
+mod predicted;
 mod replay;
 mod trace;
 
@@ -16,6 +17,7 @@ use std::{
 
 use self::{
     cluster::{Balance, Cluster, server},
+    predicted::{assert_predicted, predicted},
     replay::{Answer, Pace, cached_share, replay},
     trace::Conversations,
 };
@@ -23,10 +25,10 @@ use self::{
 /// Positions of a block of the cache, the unit in which prompts share it.
 const BLOCK: usize = 32;
 
-/// What a server keeps beside what runs: 22 of the conversations at their mean length.
-const KEPT: usize = 215 * BLOCK;
+/// What a server keeps beside what runs: a third of the conversations at their mean length.
+const KEPT: usize = 190 * BLOCK;
 
-const CROWD: Conversations = Conversations { count: 60, systems: 6, turns: 10 };
+const CROWD: Conversations = Conversations { count: 60, systems: 6, turns: 8 };
 
 /// Requests that are open at a time: three quarters of the conversations. The bound then is 22.
 const BUSY: Pace = Pace::Open(45);
@@ -49,12 +51,17 @@ fn conversations_find_their_prompts_in_the_cache() {
     trace::write(&trace, &CROWD.requests(1));
     let quiet = |balance| run(&trace, balance, Pace::Open(1));
     let (one, turns) = (quiet(None), quiet(Some(Balance::RoundRobin)));
-    let busy = |balance| run(&trace, Some(balance), BUSY);
-    let hashed =
-        [quiet(Some(Balance::Committed)), busy(Balance::Committed), busy(Balance::Unbounded)];
-    for share in hashed {
+    let by_hash = quiet(Some(Balance::Committed));
+    let [busy, unbounded] =
+        [Balance::Committed, Balance::Unbounded].map(|balance| run(&trace, Some(balance), BUSY));
+    for share in [by_hash, busy, unbounded] {
         assert!(share >= 0.9 * one && share >= 2.0 * turns, "{share}: {one} {turns}");
     }
+    let three = |policy, pace| predicted(&trace, 3, policy, pace, KEPT);
+    assert_predicted("One-1", one, predicted(&trace, 1, "hash", Pace::Open(1), 3 * KEPT));
+    assert_predicted("RoundRobin-1", turns, three("round-robin", Pace::Open(1)));
+    assert_predicted("Committed-1", by_hash, three("bounded-hash", Pace::Open(1)));
+    assert_predicted("Unbounded-45", unbounded, three("hash", BUSY));
 }
 
 /// The share of cached tokens behind a proxy, or of one server with the whole cache.

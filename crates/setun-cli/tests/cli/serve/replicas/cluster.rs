@@ -16,6 +16,12 @@ use super::super::Server;
 /// The configuration.
 const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/haproxy.cfg");
 
+/// Positions that the embedded model has.
+pub(super) const CONTEXT: usize = 512;
+
+/// Largest batch of a server.
+pub(super) const MAX_CONCURRENT: usize = 32;
+
 /// Its lines that choose a server.
 const BALANCE: &str = "    balance hash var(txn.key)\n    hash-type consistent\n    \
                        hash-balance-factor 150\n";
@@ -97,19 +103,23 @@ impl Drop for Cluster {
     }
 }
 
-/// A server with the embedded model, one thread, and so many positions in its prefix cache.
+/// A server with the embedded model, one thread, and a prefix cache.
 pub(super) fn server(prefix_positions: usize) -> Server {
     let home = tempfile::tempdir().expect("a folder");
     let config = home.path().join("serve.toml");
-    // Beside the prefixes there is room for what runs.
-    let contexts = prefix_positions.div_ceil(512) + 32;
+    let contexts = contexts(prefix_positions);
     let tables = format!(
-        "[device]\nthreads = 1\n[batch]\nmax_concurrent = 32\n\
+        "[device]\nthreads = 1\n[batch]\nmax_concurrent = {MAX_CONCURRENT}\n\
          [context]\ncontexts = {contexts}\nprefix_positions = {prefix_positions}\n"
     );
     fs::write(&config, tables).expect("a file");
     let config = config.to_string_lossy().into_owned();
     Server::with_store(home, &["--config", &config, "--grace-time", "600"], "setun-stories")
+}
+
+/// Whole contexts that its cache grows to: beside the prefixes there is room for what runs.
+pub(super) fn contexts(prefix_positions: usize) -> usize {
+    prefix_positions.div_ceil(CONTEXT) + MAX_CONCURRENT
 }
 
 /// The proxy and where it will listen. Addresses are in its environment, so the committed file is as it is.

@@ -1,4 +1,4 @@
-//! What a proxy tells conversations apart by.
+//! Keys by which a proxy tells conversations apart.
 
 use std::collections::BTreeSet;
 

@@ -20,10 +20,18 @@ use super::trace::{self, Request};
 /// after the answer to the one before.
 #[derive(Clone, Copy)]
 pub(super) enum Pace {
-    /// At their times, or later where so many are open.
+    /// At their times, or later where this number is open.
     Timed(usize),
-    /// As fast as they are answered, so many at a time.
+    /// As fast as they are answered, this number at a time.
     Open(usize),
+}
+
+impl Pace {
+    /// Requests that are open at a time, at the most.
+    pub(super) fn open(self) -> usize {
+        let (Self::Timed(open) | Self::Open(open)) = self;
+        open
+    }
 }
 
 impl Display for Pace {
@@ -54,7 +62,6 @@ pub(super) fn replay(path: &Path, address: &str, pace: Pace) -> Vec<Answer> {
 
 /// The answers to requests, in their order.
 pub(super) fn send(requests: &[Request], address: &str, pace: Pace) -> Vec<Answer> {
-    let (Pace::Timed(open) | Pace::Open(open)) = pace;
     let (client, begun) = (Client::new(address), Instant::now());
     let turns = Turns::default();
     let mut answers = thread::scope(|scope| {
@@ -72,7 +79,7 @@ pub(super) fn send(requests: &[Request], address: &str, pace: Pace) -> Vec<Answe
             }
             answers
         };
-        let workers: Vec<_> = (0..open).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..pace.open()).map(|_| scope.spawn(work)).collect();
         workers.into_iter().flat_map(|worker| worker.join().expect("no panic")).collect::<Vec<_>>()
     });
     answers.sort_by_key(|(number, _)| *number);
