@@ -7,7 +7,6 @@ pub(super) mod rust;
 mod splitter;
 
 use std::env;
-use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -17,8 +16,8 @@ use anyhow::{Context, Result, bail};
 
 use super::stage::{Stage, count};
 use super::totals::Totals;
-use crate::cache;
-use crate::shell::{built_with_tests, output, program, root, run, say, succeeds, target};
+use super::wheels::{self, python};
+use crate::shell::{built_with_tests, program, root, run, say, target};
 
 const FOLDER: &str = "crates/setun-serve/tests/clients";
 
@@ -53,23 +52,17 @@ const SHORT: [&str; 2] = ["--max-output-tokens", "4"];
 const ARGUMENTS: [(&str, &str); 3] =
     [("SETUN_DRAWS", "--draws"), ("SETUN_CALLS", "--calls"), ("SETUN_SEED", "--seed")];
 
-/// Ends without an error where there is an interpreter that the wheels are for, with pip.
-const PROBE: &str = "import pip, sys; sys.exit(sys.version_info < (3, 11))";
-
-const NO_PYTHON: &str = "needs Python 3.11 or newer with pip, which fetches the clients; on \
-                         Debian, as root: apt-get install python3-pip";
-
 /// The stage.
 pub(super) fn stage() -> Stage {
-    if !succeeds(program("python3").args(["-c", PROBE])) {
-        return Stage::absent("clients", NO_PYTHON);
+    if !wheels::can_be_fetched() {
+        return Stage::absent("clients", wheels::NO_PYTHON);
     }
     Stage::new("clients", test)
 }
 
 fn test(totals: &mut Totals) -> Result<()> {
     let command = built_with_tests()?.join("setun");
-    let Some(packages) = packages()? else {
+    let Some(packages) = wheels::fetched("clients", &script(REQUIREMENTS))? else {
         say("the clients cannot be had from PyPI: their tests are skipped");
         totals.skipped += SCRIPTS.len() as u64 + 3; // the description, the evaluation and the spans
         return Ok(());
@@ -124,45 +117,6 @@ fn test_description(
 
 fn script(name: &str) -> PathBuf {
     root().join(FOLDER).join(name)
-}
-
-/// The folder of the clients, which is made once for each list of them; none where their wheels
-/// cannot be had.
-fn packages() -> Result<Option<PathBuf>> {
-    let wanted = fs::read_to_string(script(REQUIREMENTS))?;
-    let version = output(program("python3").args(["-c", "import sys; print(sys.version)"]))?;
-    let folder = cache::folder().join("clients");
-    fs::create_dir_all(&folder)?;
-    let lock = File::create(folder.join("lock"))?;
-    lock.lock()?; // other checkouts have the same folder
-    let packages = folder.join(version.split(' ').next().unwrap_or_default());
-    let note = packages.join(REQUIREMENTS);
-    if fs::read_to_string(&note).is_ok_and(|found| found == wanted) {
-        return Ok(Some(packages));
-    }
-    say("fetching the official Python clients from PyPI");
-    if packages.exists() {
-        fs::remove_dir_all(&packages)?;
-    }
-    let mut pip = program("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"])
-        .args(["--root-user-action", "ignore"])
-        .args(["--no-deps", "--only-binary", ":all:", "--require-hashes", "--requirement"]);
-    if !succeeds(pip.arg(script(REQUIREMENTS)).arg("--target").arg(&packages)) {
-        return Ok(None);
-    }
-    fs::write(note, wanted)?;
-    Ok(Some(packages))
-}
-
-/// Python with the clients, and without what the user has installed. What it compiles is beside the
-/// clients.
-fn python(packages: &Path) -> Command {
-    let mut python = program("python3");
-    python.arg("-s").env("PYTHONPATH", packages);
-    python.env("PYTHONPYCACHEPREFIX", packages.join("pycache"));
-    python.env_remove("PYTHONDONTWRITEBYTECODE");
-    python
 }
 
 /// A server that ends when it is dropped.

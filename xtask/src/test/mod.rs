@@ -4,6 +4,7 @@ mod clients;
 mod cpu_time;
 mod cuda;
 mod dependencies;
+mod deploy;
 mod examples;
 mod fuzz;
 mod gpu;
@@ -18,6 +19,7 @@ mod stage;
 mod stages;
 mod systems;
 mod totals;
+mod wheels;
 pub(crate) mod workspace;
 
 use std::fmt::Write as _;

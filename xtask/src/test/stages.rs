@@ -8,8 +8,8 @@ use anyhow::{Context, Result, ensure};
 
 use super::stage::{Stage, count};
 use super::{
-    clients, cuda, dependencies, examples, fuzz, gpu, loom, memory, neon, releases, sql, systems,
-    workspace,
+    clients, cuda, dependencies, deploy, examples, fuzz, gpu, loom, memory, neon, releases, sql,
+    systems, workspace,
 };
 use crate::bindgen;
 use crate::browser;
@@ -60,6 +60,7 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
         }),
         examples::stage(),
         clients::stage(),
+        deploy::stage(),
         sql::stage(),
     ];
     if long {
@@ -72,7 +73,7 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
         }));
         stages.push(Stage::new("processes", |totals| {
             let cli = ["test", "--locked", "--package", "setun-cli", "--test", "cli"];
-            count(cargo().args(cli).args(["--", "--ignored"]), totals)
+            count(cargo().args(cli).args(["--", "--ignored", "--skip", deploy::REPLICAS]), totals)
         }));
         stages.push(Stage::new("soak", |totals| {
             let soak =

@@ -2,6 +2,7 @@
 
 mod ends;
 mod life;
+mod replicas;
 #[cfg(target_os = "linux")]
 mod service;
 
