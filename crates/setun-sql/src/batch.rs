@@ -8,19 +8,32 @@ mod chunk;
 mod input;
 mod job;
 mod manifest;
+mod requests;
+mod rows;
+#[cfg(feature = "ballista")]
+mod shards;
+mod workers;
+
+use std::time::Duration;
 
 use datafusion::datasource::listing::ListingTableUrl;
 use futures::{StreamExt, stream::FuturesUnordered};
+use tokio::time::sleep;
+use tracing::warn;
 
-use crate::{error::Error, handle::ModelHandle, session::plain_session, settings::Settings};
+use crate::{error::Error, identity::Identity, session::plain_session};
 use chunk::Chunk;
 use input::{ChunkReader, Input};
 pub use job::{BatchJob, Conversation};
 use manifest::Manifest;
 pub use manifest::{BatchStatus, ChunkEntry};
+pub use workers::Workers;
 
 /// Chunks that run at once: the second fills the places that the last rows of the first leave.
 const CHUNKS_IN_FLIGHT: usize = 2;
+
+/// Time before a chunk is tried again, longer each time.
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// Runs the chunks of a job that are not done, and reports the status at the start and after each.
 ///
@@ -30,30 +43,25 @@ const CHUNKS_IN_FLIGHT: usize = 2;
 /// job. Later if the engine or a store fails: what is done stays, and the next run goes on from there.
 pub async fn run_batch(
     job: &BatchJob,
-    model: &ModelHandle,
+    workers: &Workers,
     mut report: impl FnMut(&BatchStatus),
 ) -> Result<BatchStatus, Error> {
     let context = plain_session()?;
     let manifest = Manifest::open(&context, &job.output)?;
     manifest.check_is_not(&ListingTableUrl::parse(&job.input)?)?;
     let input = Input::open(&context, job).await?;
-    let loaded = model.loaded().await?;
-    if let Some(options) = &job.options {
-        loaded.prepare(options).await?.map_err(|reason| Error::Argument {
-            function: job.conversation.function().name(),
-            reason: reason.to_string(),
-        })?;
-    }
-    manifest.begin(&job.describe(input.files(), &loaded.engine).await?).await?;
+    let model = workers.identity(job).await?;
+    manifest.begin(&job.describe(input.files(), model.clone())?).await?;
     let mut status = manifest.status().await?;
     report(&status);
+    let run = Run { job, model: &model, workers, manifest: &manifest };
     let mut reader = input.chunks(job.chunk_rows);
     let mut running = FuturesUnordered::new();
     loop {
         while running.len() < CHUNKS_IN_FLIGHT
             && let Some(chunk) = next_missing(&mut reader, &status).await?
         {
-            running.push(run_chunk(chunk, job, model, &manifest));
+            running.push(run.chunk(chunk));
         }
         let Some(entry) = running.next().await else { break };
         status.add(entry?);
@@ -83,12 +91,39 @@ async fn next_missing(
     Ok(None)
 }
 
-async fn run_chunk(
-    chunk: Chunk,
-    job: &BatchJob,
-    model: &ModelHandle,
-    manifest: &Manifest,
-) -> Result<ChunkEntry, Error> {
-    let results = chunk.run(job, model, Settings::new(job.seed)).await?;
-    manifest.put(&chunk.name, results).await
+/// What the chunks of a run share.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    job: &'a BatchJob,
+    model: &'a Identity,
+    workers: &'a Workers,
+    manifest: &'a Manifest,
+}
+
+impl Run<'_> {
+    async fn chunk(self, chunk: Chunk) -> Result<ChunkEntry, Error> {
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let found = chunk.run(self.job, self.model, self.workers, self.manifest).await;
+            let error = match found {
+                Ok(results) => {
+                    return self
+                        .manifest
+                        .put(&chunk.name, self.job.conversation.format(), results)
+                        .await;
+                }
+                Err(error) => error,
+            };
+            // Another run of this job may have done it, and taken its files away.
+            if let Some(entry) = self.manifest.entry(&chunk.name).await? {
+                return Ok(entry);
+            }
+            if attempt >= self.workers.attempts() {
+                return Err(error);
+            }
+            warn!(chunk = chunk.name, attempt, %error, "the chunk is tried again");
+            sleep(PAUSE * attempt).await;
+        }
+    }
 }

@@ -49,6 +49,44 @@ pub enum Error {
         found: String,
     },
 
+    /// The model is not the one that the query is for.
+    #[error("the model `{model}` has the fingerprint {found}, expected {expected}")]
+    OtherModel {
+        /// Name of the model.
+        model: String,
+        /// Its fingerprint.
+        found: String,
+        /// That of the query.
+        expected: String,
+    },
+
+    /// A request has the answer of a server that has failed.
+    #[error("a request was answered with {status}: {body}")]
+    Answer {
+        /// Its status.
+        status: u16,
+        /// What it says.
+        body: String,
+    },
+
+    /// A file of a cluster's certificates is wrong.
+    #[error("TLS: {}: {reason}", file.display())]
+    Tls {
+        /// The file.
+        file: std::path::PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+
+    /// A cluster has failed, or cannot be reached.
+    #[error("the cluster at {address}: {reason}")]
+    Cluster {
+        /// The address of its scheduler.
+        address: String,
+        /// What it says.
+        reason: String,
+    },
+
     /// The query engine refuses a query.
     #[error(transparent)]
     Query(#[from] DataFusionError),
@@ -84,10 +122,14 @@ impl From<Error> for DataFusionError {
             Error::Row(_)
             | Error::Argument { .. }
             | Error::Input { .. }
-            | Error::OtherJob { .. } => Self::Execution(error.to_string()),
-            Error::Output { .. } | Error::Load(_) | Error::Engine(_) => {
-                Self::IoError(std::io::Error::other(error))
-            }
+            | Error::OtherJob { .. }
+            | Error::OtherModel { .. }
+            | Error::Tls { .. } => Self::Execution(error.to_string()),
+            Error::Answer { .. }
+            | Error::Cluster { .. }
+            | Error::Output { .. }
+            | Error::Load(_)
+            | Error::Engine(_) => Self::IoError(std::io::Error::other(error)),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The functions, as the query engine calls them.
 
 mod embed;
+mod model;
+mod respond;
 mod score;
 mod texts;
 
@@ -15,7 +17,7 @@ use datafusion::{
         array::ArrayRef,
         datatypes::{DataType, Fields},
     },
-    common::{ScalarValue, exec_err},
+    common::exec_err,
     error::Result,
     logical_expr::{
         ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
@@ -23,6 +25,8 @@ use datafusion::{
         async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl},
     },
 };
+
+pub(crate) use respond::id_of;
 
 use crate::{
     arguments::Texts,
@@ -47,22 +51,19 @@ pub(crate) enum Function {
     Embed,
     Score,
     Perplexity,
+    Model,
+    Respond,
 }
 
-/// Texts of rows without a query, with the same options for all.
-pub(crate) async fn texts(
+/// The results of rows without a query.
+pub(crate) async fn results(
     function: Function,
     model: &ModelHandle,
     settings: Settings,
-    prompts: ArrayRef,
-    options: &str,
-    keys: Option<ArrayRef>,
+    arguments: Vec<ColumnarValue>,
+    rows: usize,
 ) -> Result<ArrayRef, Error> {
-    let rows = prompts.len();
-    let options = ColumnarValue::Scalar(ScalarValue::from(options));
-    let mut columns = vec![ColumnarValue::Array(prompts), options];
-    columns.extend(keys.map(ColumnarValue::Array));
-    Call::new(function, model, &columns, rows, settings).await?.run().await
+    Call::new(function, model, &arguments, rows, settings).await?.run().await
 }
 
 /// A function over a model.
@@ -84,7 +85,15 @@ struct Call<'a> {
 }
 
 impl Function {
-    const ALL: [Self; 5] = [Self::Generate, Self::Chat, Self::Embed, Self::Score, Self::Perplexity];
+    const ALL: [Self; 7] = [
+        Self::Generate,
+        Self::Chat,
+        Self::Embed,
+        Self::Score,
+        Self::Perplexity,
+        Self::Model,
+        Self::Respond,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -93,6 +102,8 @@ impl Function {
             Self::Embed => "embed",
             Self::Score => "score",
             Self::Perplexity => "perplexity",
+            Self::Model => "model",
+            Self::Respond => "respond",
         }
     }
 
@@ -103,15 +114,19 @@ impl Function {
             Self::Embed => [1, 2],
             Self::Score => [2, 2],
             Self::Perplexity => [1, 1],
+            Self::Model => [0, 0],
+            Self::Respond => [3, 3],
         }
     }
 
-    fn fields(self) -> Fields {
+    pub(crate) fn fields(self) -> Fields {
         match self {
             Self::Generate | Self::Chat => texts::fields(),
             Self::Embed => embed::fields(),
             Self::Score => score::fields(),
             Self::Perplexity => score::perplexity_fields(),
+            Self::Model => model::fields(),
+            Self::Respond => respond::fields(),
         }
     }
 }
@@ -119,7 +134,11 @@ impl Function {
 impl ModelFunction {
     fn new(function: Function, model: ModelHandle) -> Self {
         let [fewest, most] = function.arguments();
-        let counts = (fewest..=most).map(TypeSignature::String).collect();
+        let count = |count| match count {
+            0 => TypeSignature::Nullary,
+            count => TypeSignature::String(count),
+        };
+        let counts = (fewest..=most).map(count).collect();
         // The same arguments and settings have the same result, wherever it is computed.
         let signature = Signature::one_of(counts, Volatility::Stable);
         Self { function, signature, model }
@@ -183,6 +202,9 @@ impl<'a> Call<'a> {
     ) -> Result<Self, Error> {
         let arguments = arguments.iter().map(Texts::new).collect::<Result<_>>()?;
         let loaded = model.loaded().await?;
+        if !settings.model.is_empty() {
+            loaded.check_is(&settings.model).await?;
+        }
         Ok(Self { function, model, loaded, arguments, rows, settings })
     }
 
@@ -193,6 +215,8 @@ impl<'a> Call<'a> {
             Function::Embed => embed::embed(self).await,
             Function::Score => score::score(self).await,
             Function::Perplexity => score::perplexity(self).await,
+            Function::Model => model::model(self).await,
+            Function::Respond => respond::respond(self).await,
         }
     }
 

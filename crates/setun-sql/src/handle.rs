@@ -14,13 +14,22 @@ use futures::{
     future::{BoxFuture, Shared, try_join_all},
 };
 use setun::{Engine, GenerateOptions};
-use tokio::{sync::Semaphore, task::spawn_blocking};
+use tokio::{
+    sync::{OnceCell, Semaphore},
+    task::spawn_blocking,
+};
 
-use crate::{error::Error, row_options};
+use crate::{error::Error, identity::Identity, row_options};
 
 /// Loads a model; called again only if it has failed.
 pub type Load =
     Box<dyn Fn() -> Result<Engine, Box<dyn std::error::Error + Send + Sync>> + Send + Sync>;
+
+/// Answers a request, whose path and body it gets, with a status and a body.
+pub type Respond = Arc<dyn Fn(String, String) -> BoxFuture<'static, (u16, String)> + Send + Sync>;
+
+/// Makes what answers requests with an engine.
+pub type MakeRespond = fn(&Engine) -> Respond;
 
 /// The model that functions run: one engine a process, which all queries share.
 #[derive(Clone)]
@@ -28,6 +37,7 @@ pub struct ModelHandle(Arc<Inner>);
 
 struct Inner {
     load: Load,
+    make_respond: Option<MakeRespond>,
     /// A load that was begun goes on, though the query that began it is cancelled.
     loading: Mutex<Option<Loading>>,
     counts: Counts,
@@ -42,6 +52,9 @@ pub(crate) struct Loaded {
     room: Semaphore,
     /// Options by their text. Grammars are in them, which take long to compile.
     options: Mutex<HashMap<String, Prepared>>,
+    /// What answers requests, if this process does.
+    pub(crate) respond: Option<Respond>,
+    identity: OnceCell<Identity>,
 }
 
 /// Options that were read, or why they cannot be.
@@ -93,7 +106,14 @@ impl ModelHandle {
     /// A model that is loaded when a query first needs it, on a thread of its own.
     #[must_use]
     pub fn lazy(load: Load) -> Self {
-        Self(Arc::new(Inner { load, loading: Mutex::default(), counts: Counts::default() }))
+        Self::answering(load, None)
+    }
+
+    /// The same; `respond` answers the requests of batch files with the engine.
+    #[must_use]
+    pub fn answering(load: Load, respond: impl Into<Option<MakeRespond>>) -> Self {
+        let (loading, counts) = (Mutex::default(), Counts::default());
+        Self(Arc::new(Inner { load, make_respond: respond.into(), loading, counts }))
     }
 
     /// Loads the model now, unless it is.
@@ -129,11 +149,11 @@ impl ModelHandle {
     }
 
     fn begin_load(&self) -> Loading {
-        let handle = self.clone();
+        let (handle, make) = (self.clone(), self.0.make_respond);
         let loading = spawn_blocking(move || (handle.0.load)().map_err(|error| error.to_string()));
-        let loaded = async {
+        let loaded = async move {
             let engine = loading.await.map_err(|error| error.to_string()).flatten();
-            engine.map(|engine| Arc::new(Loaded::new(engine))).map_err(Arc::from)
+            engine.map(|engine| Arc::new(Loaded::new(engine, make))).map_err(Arc::from)
         };
         loaded.boxed().shared()
     }
@@ -205,10 +225,25 @@ impl fmt::Debug for ModelHandle {
 }
 
 impl Loaded {
-    fn new(engine: Engine) -> Self {
+    fn new(engine: Engine, make: Option<MakeRespond>) -> Self {
         let rows = (ROWS_PER_PLACE * engine.max_concurrent()).min(engine.max_requests());
         let room = Semaphore::new(rows);
-        Self { engine, room, options: Mutex::default() }
+        let (respond, options) = (make.map(|make| make(&engine)), Mutex::default());
+        Self { engine, room, options, respond, identity: OnceCell::new() }
+    }
+
+    pub(crate) async fn identity(&self) -> Result<&Identity, Error> {
+        self.identity.get_or_try_init(|| Identity::of(&self.engine)).await
+    }
+
+    /// Refuses another model than a query is for.
+    pub(crate) async fn check_is(&self, fingerprint: &str) -> Result<(), Error> {
+        let found = self.identity().await?;
+        if found.fingerprint == fingerprint {
+            return Ok(());
+        }
+        let (model, found) = (found.name.clone(), found.fingerprint.clone());
+        Err(Error::OtherModel { model, found, expected: fingerprint.to_owned() })
     }
 
     /// Options from their text, which are read and compiled once.

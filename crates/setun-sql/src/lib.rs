@@ -7,6 +7,7 @@
 //! | `embed(text [, options])` | `embedding`, `tokens`, `error` |
 //! | `score(prompt, continuation)` | `logprob`, `mean_logprob`, `tokens`, `error` |
 //! | `perplexity(text)` | `perplexity`, `mean_nll`, `tokens`, `error` |
+//! | `model()` | `name`, `fingerprint` |
 //!
 //! ```no_run
 //! # async fn query() -> Result<(), Box<dyn std::error::Error>> {
@@ -31,9 +32,12 @@
 
 mod arguments;
 mod batch;
+#[cfg(feature = "ballista")]
+mod cluster;
 mod error;
 mod functions;
 mod handle;
+mod identity;
 mod nested_calls;
 mod progress;
 mod row_options;
@@ -44,10 +48,14 @@ use std::sync::Arc;
 
 use datafusion::{execution::FunctionRegistry, prelude::SessionContext};
 
-pub use batch::{BatchJob, BatchStatus, ChunkEntry, Conversation, batch_status, run_batch};
+pub use batch::{
+    BatchJob, BatchStatus, ChunkEntry, Conversation, Workers, batch_status, run_batch,
+};
+#[cfg(feature = "ballista")]
+pub use cluster::{Cluster, Executor, Scheduler, Tls};
 pub use error::Error;
 pub use functions::functions;
-pub use handle::{Load, ModelHandle, RowCounts};
+pub use handle::{Load, MakeRespond, ModelHandle, Respond, RowCounts};
 pub use nested_calls::SplitNestedCalls;
 pub use progress::progress_words;
 pub use session::session;

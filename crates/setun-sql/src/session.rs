@@ -13,7 +13,7 @@ use datafusion::{
     },
     prelude::{SessionConfig, SessionContext},
 };
-use object_store::{ObjectStore, parse_url_opts};
+use object_store::{ObjectStore, local::LocalFileSystem, parse_url_opts};
 use url::Url;
 
 use crate::{Settings, handle::ModelHandle, register};
@@ -46,8 +46,13 @@ pub(crate) fn plain_session() -> Result<SessionContext> {
     Ok(SessionContext::new_with_config_rt(config, runtime()?))
 }
 
-fn runtime() -> Result<Arc<RuntimeEnv>> {
-    let stores = Arc::new(Stores(DefaultObjectStoreRegistry::new()));
+pub(crate) fn runtime() -> Result<Arc<RuntimeEnv>> {
+    let stores = DefaultObjectStoreRegistry::new();
+    // Folders of which all files are removed go with them.
+    let files = LocalFileSystem::new().with_automatic_cleanup(true);
+    let here = Url::parse("file:///").map_err(|error| DataFusionError::External(error.into()))?;
+    stores.register_store(&here, Arc::new(files));
+    let stores = Arc::new(Stores(stores));
     RuntimeEnvBuilder::new().with_object_store_registry(stores).build_arc()
 }
 

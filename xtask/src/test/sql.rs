@@ -8,11 +8,11 @@ use super::stage::{Stage, count};
 use crate::shell::{QUERY_CRATE, cargo, run};
 
 /// The feature of the command.
-pub(super) const FEATURE: &str = "sql";
+pub(super) const FEATURE: &str = "cluster";
 
 /// The tests of the crate, and the modules of the command's tests.
 const TESTS: &str = "sql";
-const COMMAND_TESTS: [&str; 2] = ["batch::", "sql::"];
+const COMMAND_TESTS: [&str; 3] = ["batch::", "cluster::", "sql::"];
 
 pub(super) fn stage() -> Stage {
     Stage::new("sql", |totals| {

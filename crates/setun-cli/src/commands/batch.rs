@@ -1,12 +1,19 @@
 //! `setun batch`: a table of prompts becomes files of results, across restarts.
 
+#[cfg(feature = "serve")]
+mod answers;
+#[cfg(feature = "cluster")]
+mod cluster;
+
 use std::{cell::RefCell, path::Path, time::Instant};
 
 use clap::{Args as ClapArgs, Subcommand};
 use serde_json::{Map, Value};
+#[cfg(feature = "serve")]
+use setun_sql::MakeRespond;
 use setun_sql::{
-    BatchJob, BatchStatus, ChunkEntry, Conversation, ModelHandle, batch_status, progress_words,
-    run_batch,
+    BatchJob, BatchStatus, ChunkEntry, Conversation, Load, ModelHandle, Workers, batch_status,
+    progress_words, run_batch,
 };
 use tokio::sync::oneshot;
 
@@ -29,6 +36,10 @@ pub(crate) struct Args {
 enum Command {
     Run(Box<RunArgs>),
     Status(StatusArgs),
+    #[cfg(feature = "cluster")]
+    Scheduler(cluster::SchedulerArgs),
+    #[cfg(feature = "cluster")]
+    Executor(Box<cluster::ExecutorArgs>),
 }
 
 /// Run a job, or go on with it
@@ -47,12 +58,20 @@ struct RunArgs {
     out: String,
 
     /// Column with the prompt
-    #[arg(long, value_name = "COLUMN", required_unless_present = "messages")]
+    #[arg(long, value_name = "COLUMN", required_unless_present_any = WITHOUT_PROMPT)]
     prompt: Option<String>,
 
     /// Column with the messages of a conversation, as a JSON array
     #[arg(long, value_name = "COLUMN", conflicts_with = "prompt")]
     messages: Option<String>,
+
+    /// The input has requests of `OpenAI`'s batch API, a JSON object a line, and the results are answers
+    ///
+    /// A request is for `/v1/chat/completions`, `/v1/completions` or `/v1/embeddings`; its `model` is not
+    /// read. Its key is the `custom_id`.
+    #[cfg(feature = "serve")]
+    #[arg(long, conflicts_with_all = ["prompt", "messages", "key", "options", "schema"])]
+    requests: bool,
 
     /// Column with the key of each row, from which its seed follows [default: the prompt]
     #[arg(long, value_name = "COLUMN")]
@@ -74,9 +93,27 @@ struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     chunk_rows: u32,
 
+    /// About how many rows an executor of a cluster takes at once
+    #[cfg(feature = "cluster")]
+    #[arg(long, value_name = "N", default_value_t = SHARD_ROWS, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    shard_rows: u32,
+
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    cluster: cluster::ClusterArgs,
+
     #[command(flatten)]
     engine: EngineArgs,
 }
+
+/// What stands for a prompt.
+#[cfg(feature = "serve")]
+const WITHOUT_PROMPT: [&str; 2] = ["messages", "requests"];
+#[cfg(not(feature = "serve"))]
+const WITHOUT_PROMPT: [&str; 1] = ["messages"];
+
+/// Rows for an executor: a few times as many as an engine runs at once.
+const SHARD_ROWS: u32 = 256;
 
 /// Show how far a job is, by its manifest alone
 #[derive(Debug, ClapArgs)]
@@ -95,24 +132,27 @@ pub(crate) fn run(args: Args) -> Result<(), CliError> {
     match args.command {
         Command::Run(args) => run_job(*args),
         Command::Status(args) => show_status(&args),
+        #[cfg(feature = "cluster")]
+        Command::Scheduler(args) => cluster::schedule(args),
+        #[cfg(feature = "cluster")]
+        Command::Executor(args) => cluster::execute(*args),
     }
 }
 
 fn run_job(args: RunArgs) -> Result<(), CliError> {
     args.engine.check()?;
     let job = args.job()?;
-    let engine = args.engine;
-    let model = ModelHandle::lazy(Box::new(move || Ok(engine.default_engine()?)));
+    let workers = args.workers()?;
     let (stop, stopped) = oneshot::channel();
     let _guard = interrupt::on_signal(move || _ = stop.send(()));
     let progress = JobProgress { begun: Instant::now(), now: RefCell::default() };
     let report_status = |now: &BatchStatus| progress.record(now);
     let runtime = runtime()?;
     let ended = runtime.block_on(async {
-        let ended = run_batch(&job, &model, report_status);
+        let ended = run_batch(&job, &workers, report_status);
         tokio::select! {
             ended = ended => ended.map(Some).map_err(failed),
-            () = progress.show(&model) => Ok(None),
+            () = progress.show(&workers) => Ok(None),
             _ = stopped => Ok(None),
         }
     });
@@ -129,31 +169,60 @@ fn run_job(args: RunArgs) -> Result<(), CliError> {
 /// Progress of a job on the terminal.
 struct JobProgress {
     begun: Instant,
-    /// Rows that were done before, and the last status.
-    now: RefCell<Option<(u64, BatchStatus)>>,
+    /// What was done before, and the last status.
+    now: RefCell<Option<(Done, BatchStatus)>>,
+}
+
+/// Rows, tokens and errors.
+#[derive(Clone, Copy)]
+struct Done {
+    rows: u64,
+    tokens: u64,
+    errors: u64,
+}
+
+impl Done {
+    fn of(status: &BatchStatus) -> Self {
+        let total = |count: fn(&ChunkEntry) -> u64| status.total(count);
+        let tokens = total(|entry| entry.completion_tokens);
+        Self { rows: total(|entry| entry.rows), tokens, errors: total(|entry| entry.errors) }
+    }
+
+    /// What was done since: as the model of this process counts it, or by the chunks of a cluster.
+    fn since(before: Self, workers: &Workers, status: &BatchStatus) -> Self {
+        if let Workers::Local(model) = workers {
+            let counts = model.counts();
+            let (tokens, errors) = (counts.completion_tokens, counts.errors);
+            return Self { rows: counts.rows, tokens, errors };
+        }
+        let now = Self::of(status);
+        Self {
+            rows: now.rows - before.rows,
+            tokens: now.tokens - before.tokens,
+            errors: now.errors - before.errors,
+        }
+    }
 }
 
 impl JobProgress {
     fn record(&self, status: &BatchStatus) {
         let mut now = self.now.borrow_mut();
-        let before =
-            now.as_ref().map_or_else(|| status.total(|entry| entry.rows), |(rows, _)| *rows);
+        let before = now.as_ref().map_or_else(|| Done::of(status), |(before, _)| *before);
         *now = Some((before, status.clone()));
     }
 
     /// Shows the line, and never ends.
-    async fn show(&self, model: &ModelHandle) {
+    async fn show(&self, workers: &Workers) {
         let (mut line, mut ticks) = (Progress::new(), tokio::time::interval(INTERVAL));
         loop {
             ticks.tick().await;
-            let counts = model.counts();
-            if let Some((before, status)) = &*self.now.borrow()
-                && counts.rows > 0
-            {
-                let (tokens, errors) = (counts.completion_tokens, counts.errors);
-                let total = status.rows.saturating_sub(*before);
+            if let Some((before, status)) = &*self.now.borrow() {
+                let Done { rows, tokens, errors } = Done::since(*before, workers, status);
+                let total = status.rows.saturating_sub(before.rows);
                 let elapsed = self.begun.elapsed().as_secs_f64();
-                line.show(|| progress_words(counts.rows, Some(total), tokens, errors, elapsed));
+                if rows > 0 {
+                    line.show(|| progress_words(rows, Some(total), tokens, errors, elapsed));
+                }
             }
         }
     }
@@ -163,7 +232,8 @@ impl RunArgs {
     fn job(&self) -> Result<BatchJob, CliError> {
         let conversation = match (&self.prompt, &self.messages) {
             (Some(column), _) => Conversation::Prompt(column.clone()),
-            (None, column) => Conversation::Messages(column.clone().unwrap_or_default()),
+            (None, Some(column)) => Conversation::Messages(column.clone()),
+            (None, None) => Conversation::Requests,
         };
         Ok(BatchJob {
             input: self.input.clone(),
@@ -173,7 +243,27 @@ impl RunArgs {
             options: self.options()?,
             seed: self.seed,
             chunk_rows: self.chunk_rows as usize,
+            shard_rows: self.shard_rows(),
         })
+    }
+
+    #[cfg(feature = "cluster")]
+    fn shard_rows(&self) -> usize {
+        self.shard_rows as usize
+    }
+
+    #[cfg(not(feature = "cluster"))]
+    fn shard_rows(&self) -> usize {
+        SHARD_ROWS as usize
+    }
+
+    /// The cluster that is named, or the model of this process.
+    fn workers(self) -> Result<Workers, CliError> {
+        #[cfg(feature = "cluster")]
+        if let Some(cluster) = self.cluster.cluster()? {
+            return Ok(Workers::Cluster(cluster));
+        }
+        Ok(model(self.engine).into())
     }
 
     /// The options, with the schema among them.
@@ -188,6 +278,15 @@ impl RunArgs {
         options.insert("json_schema".to_owned(), schema);
         Ok(Some(Value::Object(options).to_string()))
     }
+}
+
+/// The model of this process, which answers requests as `setun serve` does.
+fn model(engine: EngineArgs) -> ModelHandle {
+    let load: Load = Box::new(move || Ok(engine.default_engine()?));
+    #[cfg(feature = "serve")]
+    return ModelHandle::answering(load, answers::respond as MakeRespond);
+    #[cfg(not(feature = "serve"))]
+    ModelHandle::lazy(load)
 }
 
 fn show_status(args: &StatusArgs) -> Result<(), CliError> {

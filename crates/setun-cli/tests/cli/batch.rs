@@ -23,25 +23,30 @@ const ROWS: usize = 60;
 const CHUNK: usize = 5;
 
 /// A folder with prompts, and the arguments of a job over them.
-struct Job {
+pub(crate) struct Job {
     folder: tempfile::TempDir,
 }
 
 impl Job {
     fn new() -> Self {
+        Self::of(ROWS)
+    }
+
+    /// A job of this number of rows, some of which begin alike.
+    pub(crate) fn of(rows: usize) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let row = |id: usize| json!({"id": id, "story": format!("Day {} was", id % 7)}).to_string();
-        let rows: Vec<_> = (0..ROWS).map(row).collect();
+        let rows: Vec<_> = (0..rows).map(row).collect();
         fs::write(folder.path().join("in.jsonl"), rows.join("\n")).expect("it is written");
         Self { folder }
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.folder.path().join(name).to_str().expect("UTF-8").to_owned()
     }
 
     /// The arguments of a run; `more` has pairs that replace others.
-    fn args(&self, out: &str, more: &[&str]) -> Vec<String> {
+    pub(crate) fn args(&self, out: &str, more: &[&str]) -> Vec<String> {
         let chunk = CHUNK.to_string();
         let (input, out) = (self.path("in.jsonl"), self.path(out));
         let options = r#"{"max_tokens": 24, "min_tokens": 24, "temperature": 1}"#;
@@ -52,16 +57,17 @@ impl Job {
             ["--out", &out],
             ["--options", options],
             ["--chunk-rows", &chunk],
+            ["--seed", "5"],
         ];
         for pair in more.chunks(2) {
             pairs.retain(|[name, _]| *name != pair[0]);
-            pairs.push([pair[0], pair[1]]);
         }
+        pairs.extend(more.chunks(2).map(|pair| [pair[0], pair[1]]));
         let pairs = pairs.concat();
         ["batch", "run"].into_iter().chain(pairs).map(str::to_owned).collect()
     }
 
-    fn run(&self, out: &str, more: &[&str]) -> Outcome {
+    pub(crate) fn run(&self, out: &str, more: &[&str]) -> Outcome {
         setun(&strings(&self.args(out, more)))
     }
 
@@ -70,20 +76,20 @@ impl Job {
     }
 
     /// The files that the manifest of a folder names, after their sizes and hashes were compared.
-    fn files(&self, out: &str) -> BTreeMap<String, Vec<u8>> {
+    pub(crate) fn files(&self, out: &str) -> BTreeMap<String, Vec<u8>> {
         read_manifest(Path::new(&self.path(out)))
     }
 
-    fn status(&self, out: &str) -> Value {
+    pub(crate) fn status(&self, out: &str) -> Value {
         setun(&["batch", "status", "--out", &self.path(out), "--json"]).json()
     }
 }
 
-fn strings(args: &[String]) -> Vec<&str> {
+pub(crate) fn strings(args: &[String]) -> Vec<&str> {
     args.iter().map(String::as_str).collect()
 }
 
-fn read_manifest(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn read_manifest(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let Ok(entries) = fs::read_dir(folder.join("_manifest/chunks")) else { return BTreeMap::new() };
     let mut files = BTreeMap::new();
     for entry in entries {

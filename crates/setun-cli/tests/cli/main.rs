@@ -5,6 +5,8 @@ mod batch;
 mod bench;
 mod catalog;
 mod chat;
+#[cfg(all(unix, feature = "cluster"))]
+mod cluster;
 mod convert;
 mod destinations;
 mod failures;

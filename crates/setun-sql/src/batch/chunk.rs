@@ -2,35 +2,29 @@
 
 use std::sync::Arc;
 
-use datafusion::{
-    arrow::{
-        array::{Array, ArrayRef, AsArray, StringViewArray, StructArray, UInt32Array},
-        compute::{cast, sort_to_indices, take},
-        datatypes::{DataType, Field, Schema, UInt32Type},
-        json::LineDelimitedWriter,
-        record_batch::RecordBatch,
-    },
-    error::DataFusionError,
-    parquet::{arrow::ArrowWriter, basic::Compression, file::properties::WriterProperties},
+use datafusion::arrow::{
+    array::{Array, ArrayRef, AsArray, StringViewArray, StructArray},
+    compute::{cast, sort_to_indices, take},
+    datatypes::{DataType, Field, Schema, UInt32Type},
+    json::LineDelimitedWriter,
+    record_batch::RecordBatch,
 };
 use serde_json::{Map, Value};
+use tracing::info;
 
-use super::job::BatchJob;
-use crate::{error::Error, functions::texts, handle::ModelHandle, settings::Settings};
+use super::{
+    job::{BatchJob, Conversation},
+    manifest::{ChunkResults, Manifest},
+    requests,
+    rows::{OrderedRows, inverse, parquet},
+    workers::Workers,
+};
+use crate::{error::Error, identity::Identity};
 
 /// Consecutive rows of a file.
 pub(super) struct Chunk {
     pub(super) name: String,
     pub(super) rows: RecordBatch,
-}
-
-/// The file of a chunk, and what is counted of it.
-pub(super) struct ChunkResults {
-    pub(super) bytes: Vec<u8>,
-    pub(super) rows: usize,
-    pub(super) errors: usize,
-    pub(super) prompt_tokens: u64,
-    pub(super) completion_tokens: u64,
 }
 
 /// The column of the results.
@@ -43,19 +37,22 @@ impl Chunk {
     pub(super) async fn run(
         &self,
         job: &BatchJob,
-        model: &ModelHandle,
-        settings: Settings,
+        model: &Identity,
+        workers: &Workers,
+        manifest: &Manifest,
     ) -> Result<ChunkResults, Error> {
         let prompts = self.column(job.conversation.column())?;
-        let keys = job.key.as_deref().map(|key| self.column(key)).transpose()?;
+        let keys = job.key_column().map(|key| self.column(key)).transpose()?;
+        let is_requests = job.conversation == Conversation::Requests;
+        let paths = is_requests.then(|| self.column(requests::PATH)).transpose()?;
         // Rows that begin alike follow each other, so that they share what is computed.
         let order = sort_to_indices(&prompts, None, None)?;
         let ordered = |column: ArrayRef| take(&column, &order, None);
-        let (prompts, keys) = (ordered(prompts)?, keys.map(ordered).transpose()?);
-        let options = job.options.as_deref().unwrap_or("{}");
-        let found = texts(job.conversation.function(), model, settings, prompts, options, keys);
-        let found = take(&found.await?, &inverse(&order), None)?;
-        self.results(found.as_struct())
+        let (keys, paths) = (keys.map(ordered).transpose()?, paths.map(ordered).transpose()?);
+        let rows = OrderedRows { chunk: &self.name, prompts: ordered(prompts)?, keys, paths };
+        let found = workers.texts(job, model, manifest, rows).await?;
+        let found = take(&found, &inverse(&order), None)?;
+        self.results(found.as_struct(), is_requests)
     }
 
     /// A column as strings.
@@ -70,20 +67,23 @@ impl Chunk {
         }
     }
 
-    fn results(&self, found: &StructArray) -> Result<ChunkResults, Error> {
+    fn results(&self, found: &StructArray, is_requests: bool) -> Result<ChunkResults, Error> {
         let total = |name| {
             let counts = found.column_by_name(name)?.as_primitive_opt::<UInt32Type>()?;
             Some(counts.iter().flatten().map(u64::from).sum())
         };
-        let errors = found.column_by_name("error");
-        let errors = errors.map_or(0, |errors| errors.len() - errors.null_count());
+        let errors = self.log_errors(found);
         let kept = found.fields().iter().zip(found.columns());
         let kept = kept.filter(|(field, _)| field.name() != LEFT_OUT);
         let (fields, columns): (Vec<_>, Vec<_>) =
             kept.map(|(field, column)| (Arc::clone(field), Arc::clone(column))).unzip();
         let result = StructArray::new(fields.into(), columns, None);
         Ok(ChunkResults {
-            bytes: self.parquet(result)?,
+            bytes: if is_requests {
+                requests::lines(&self.rows, &result)
+            } else {
+                parquet(&self.with_results(result)?)?
+            },
             rows: found.len(),
             errors,
             prompt_tokens: total("prompt_tokens").unwrap_or(0),
@@ -91,20 +91,22 @@ impl Chunk {
         })
     }
 
-    /// The file: the columns of the input, and the results.
-    fn parquet(&self, result: StructArray) -> Result<Vec<u8>, Error> {
+    /// Counts the rows with an error, each a line of the log.
+    fn log_errors(&self, found: &StructArray) -> usize {
+        let errors = found.column_by_name("error").and_then(|errors| errors.as_string_view_opt());
+        let errors = errors.into_iter().flatten().enumerate();
+        let errors = errors.filter_map(|(row, error)| Some((row, error?)));
+        errors.inspect(|(row, error)| info!(chunk = self.name, row, error, "row")).count()
+    }
+
+    /// The columns of the input, and the results.
+    fn with_results(&self, result: StructArray) -> Result<RecordBatch, Error> {
         let field = Field::new(RESULT, result.data_type().clone(), false);
         let schema = self.rows.schema();
         let fields: Vec<_> = schema.fields().iter().cloned().chain([Arc::new(field)]).collect();
         let columns = self.rows.columns().iter().cloned();
         let columns = columns.chain([Arc::new(result) as ArrayRef]).collect();
-        let schema = Arc::new(Schema::new(fields));
-        let rows = RecordBatch::try_new(Arc::clone(&schema), columns)?;
-        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-        let failed = |error| Error::Query(DataFusionError::from(error));
-        let mut writer = ArrowWriter::try_new(vec![], schema, Some(properties)).map_err(failed)?;
-        writer.write(&rows).map_err(failed)?;
-        writer.into_inner().map_err(failed)
+        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
     }
 }
 
@@ -120,13 +122,4 @@ fn json_texts(column: &ArrayRef) -> Result<ArrayRef, Error> {
         row.remove("messages").map(|messages| messages.to_string())
     };
     Ok(Arc::new(lines.lines().map(text).collect::<StringViewArray>()))
-}
-
-/// The order that undoes an order.
-fn inverse(order: &UInt32Array) -> UInt32Array {
-    let mut places = vec![0; order.len()];
-    for (place, &row) in (0..).zip(order.values()) {
-        places[row as usize] = place;
-    }
-    places.into()
 }

@@ -19,9 +19,10 @@ use url::Url;
 
 use super::{
     chunk::{Chunk, RESULT},
-    job::{BatchJob, Conversation, InputFile, digits},
+    job::{BatchJob, Conversation, InputFile},
+    requests,
 };
-use crate::error::Error;
+use crate::{error::Error, identity::digits};
 
 /// The files of a job's input, in the order of their paths.
 pub(super) struct Input(Vec<File>);
@@ -50,8 +51,13 @@ impl Input {
         let mut files = vec![];
         for file in found {
             let path = name_in(&url, &file.location);
-            let rows = read(context, &url, &file.location).await?;
-            check_columns(job, &path, &rows)?;
+            let rows = if job.conversation == Conversation::Requests {
+                requests(context, &store, &file.location).await?
+            } else {
+                let rows = read(context, &url, &file.location).await?;
+                check_columns(job, &path, &rows)?;
+                rows
+            };
             let (bytes, count) = (file.size, rows.clone().count().await?);
             let sha256 = hash(&store, &file.location).await?;
             files.push(File { description: InputFile { path, bytes, sha256, rows: count }, rows });
@@ -135,6 +141,19 @@ async fn read(
     })
 }
 
+/// The requests of a file.
+async fn requests(
+    context: &SessionContext,
+    store: &Arc<dyn ObjectStore>,
+    file: &StorePath,
+) -> Result<DataFrame, Error> {
+    let wrong = |reason: String| Error::Input { input: file.to_string(), reason };
+    let text = async { store.get(file).await?.bytes().await };
+    let text = text.await.map_err(|error| wrong(error.to_string()))?;
+    let rows = requests::read(&text).map_err(wrong)?;
+    Ok(context.read_batch(rows)?)
+}
+
 async fn hash(store: &Arc<dyn ObjectStore>, file: &StorePath) -> Result<String, Error> {
     let failed = |error: object_store::Error| Error::Input {
         input: file.to_string(),
@@ -168,6 +187,7 @@ fn check_columns(job: &BatchJob, path: &str, rows: &DataFrame) -> Result<(), Err
         Conversation::Messages(_) => {
             (is_text(found) || is_list(found), "strings or lists of messages")
         }
+        Conversation::Requests => (is_text(found), "requests"),
     };
     if is_right {
         return Ok(());

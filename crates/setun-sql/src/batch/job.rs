@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use setun::{Engine, GenerateOptions};
-use sha2::{Digest, Sha256};
 
-use crate::{error::Error, functions::Function};
+use super::requests;
+use crate::{error::Error, functions::Function, identity::Identity};
 
 /// A batch job.
 #[derive(Clone, Debug)]
@@ -24,6 +23,8 @@ pub struct BatchJob {
     pub seed: u64,
     /// Most rows of a chunk, 1 or more.
     pub chunk_rows: usize,
+    /// About how many rows of a chunk an executor of a cluster takes at once.
+    pub shard_rows: usize,
 }
 
 /// What a row has, by its column.
@@ -34,12 +35,23 @@ pub enum Conversation {
     Prompt(String),
     /// Messages as JSON, as `chat` takes them.
     Messages(String),
+    /// Requests of `OpenAI`'s batch API: `custom_id`, `url` and `body`.
+    Requests,
 }
 
 impl Conversation {
     pub(super) fn column(&self) -> &str {
         match self {
             Self::Prompt(column) | Self::Messages(column) => column,
+            Self::Requests => requests::BODY,
+        }
+    }
+
+    /// The end of the names of the files with results.
+    pub(super) fn format(&self) -> &'static str {
+        match self {
+            Self::Prompt(_) | Self::Messages(_) => "parquet",
+            Self::Requests => "jsonl",
         }
     }
 
@@ -47,6 +59,7 @@ impl Conversation {
         match self {
             Self::Prompt(_) => Function::Generate,
             Self::Messages(_) => Function::Chat,
+            Self::Requests => Function::Respond,
         }
     }
 }
@@ -80,10 +93,18 @@ pub(super) struct InputFile {
 const VERSION: u32 = 1;
 
 impl BatchJob {
-    pub(super) async fn describe(
+    /// The column with the keys.
+    pub(super) fn key_column(&self) -> Option<&str> {
+        match self.conversation {
+            Conversation::Requests => Some(requests::KEY),
+            _ => self.key.as_deref(),
+        }
+    }
+
+    pub(super) fn describe(
         &self,
         files: Vec<InputFile>,
-        engine: &Engine,
+        model: Identity,
     ) -> Result<Description, Error> {
         let options = self.options.as_deref().unwrap_or("{}");
         let options = serde_json::from_str(options).map_err(|error| Error::Argument {
@@ -92,8 +113,8 @@ impl BatchJob {
         })?;
         Ok(Description {
             version: VERSION,
-            model: engine.model_name().to_owned(),
-            fingerprint: fingerprint(engine).await?,
+            model: model.name,
+            fingerprint: model.fingerprint,
             conversation: self.conversation.clone(),
             key: self.key.clone(),
             options,
@@ -102,36 +123,6 @@ impl BatchJob {
             files,
         })
     }
-}
-
-/// Tokens that tell a model.
-const PROBE_TOKENS: u32 = 16;
-
-/// SHA-256 over what of a model decides its texts: the log-probabilities of tokens spread over its vocabulary, which are
-/// the same bits on every processor, the length of its context, and its sampling options.
-async fn fingerprint(engine: &Engine) -> Result<String, Error> {
-    let vocabulary = u32::try_from(engine.vocab_size()).unwrap_or(u32::MAX);
-    let stride = (vocabulary / (PROBE_TOKENS + 1)).max(1);
-    let tokens: Vec<u32> = (1..=PROBE_TOKENS)
-        .map(|place| place * stride)
-        .filter(|&token| token < vocabulary)
-        .collect();
-    let options = GenerateOptions::new().prompt_logprobs(true);
-    let probe = engine.prefill(tokens, options).map_err(Error::Engine)?;
-    let probe = probe.finish().await.map_err(Error::Engine)?;
-    let mut hash = Sha256::new();
-    for logprob in probe.prompt.iter().filter_map(|token| token.logprob) {
-        hash.update(logprob.to_le_bytes());
-    }
-    hash.update(engine.context_length().to_le_bytes());
-    hash.update(format!("{:?}", engine.sampling_defaults()));
-    Ok(digits(&hash.finalize()))
-}
-
-/// Bytes in hexadecimal digits.
-pub(super) fn digits(bytes: &[u8]) -> String {
-    let digit = |value: u8| char::from_digit(u32::from(value), 16);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).flatten().collect()
 }
 
 impl Description {

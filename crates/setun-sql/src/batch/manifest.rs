@@ -1,5 +1,8 @@
 //! The manifest: what of a job is done.
 
+#[cfg(feature = "ballista")]
+mod attempts;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use datafusion::{datasource::listing::ListingTableUrl, prelude::SessionContext};
@@ -10,11 +13,8 @@ use object_store::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
-use super::{
-    chunk::ChunkResults,
-    job::{Description, digits},
-};
-use crate::error::Error;
+use super::job::Description;
+use crate::{error::Error, identity::digits};
 
 /// The description of the job, and the folder of the entries. Readers of the folder see only the results.
 const JOB: &str = "_manifest/job.json";
@@ -26,6 +26,15 @@ pub(super) struct Manifest {
     folder: Path,
     url: ListingTableUrl,
     shown: String,
+}
+
+/// The file of a chunk, and what is counted of it.
+pub(super) struct ChunkResults {
+    pub(super) bytes: Vec<u8>,
+    pub(super) rows: usize,
+    pub(super) errors: usize,
+    pub(super) prompt_tokens: u64,
+    pub(super) completion_tokens: u64,
 }
 
 /// An entry of the manifest: a chunk that is done.
@@ -142,12 +151,13 @@ impl Manifest {
     pub(super) async fn put(
         &self,
         chunk: &str,
+        format: &str,
         results: ChunkResults,
     ) -> Result<ChunkEntry, Error> {
         let ChunkResults { bytes, rows, errors, prompt_tokens, completion_tokens } = results;
         let entry = ChunkEntry {
             chunk: chunk.to_owned(),
-            file: format!("{chunk}.parquet"),
+            file: format!("{chunk}.{format}"),
             bytes: bytes.len() as u64,
             sha256: digits(&Sha256::digest(&bytes)),
             rows: rows as u64,
@@ -167,6 +177,16 @@ impl Manifest {
         let text = self.json(&entry)?;
         self.create(&format!("{ENTRIES}/{chunk}.json"), text.into()).await?;
         Ok(entry)
+    }
+
+    /// The entry of a chunk, if there is one.
+    pub(super) async fn entry(&self, chunk: &str) -> Result<Option<ChunkEntry>, Error> {
+        let name = format!("{ENTRIES}/{chunk}.json");
+        match self.store.head(&self.path(&name)).await {
+            Ok(_) => self.read(&name).await.map(Some),
+            Err(StoreError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(self.failed(&name, &error)),
+        }
     }
 
     /// Puts an object where there is none; false where there is one.

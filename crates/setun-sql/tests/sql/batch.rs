@@ -19,11 +19,22 @@ use datafusion::{
     prelude::SessionContext,
 };
 use setun::{Engine, GenerateOptions, Model};
-use setun_sql::{BatchJob, Conversation, Error, ModelHandle, Settings, batch_status, run_batch};
+use setun_sql::{
+    BatchJob, BatchStatus, Conversation, Error, ModelHandle, Settings, Workers, batch_status,
+};
 
 use crate::support::{context, engine, query};
 
 const OPTIONS: &str = r#"{"max_tokens": 6, "temperature": 1.0}"#;
+
+/// A run with the model of this process.
+async fn run_batch(
+    job: &BatchJob,
+    model: &ModelHandle,
+    report: impl FnMut(&BatchStatus),
+) -> Result<BatchStatus, Error> {
+    setun_sql::run_batch(job, &Workers::from(model.clone()), report).await
+}
 
 /// A folder with files of prompts.
 struct Job {
@@ -54,6 +65,7 @@ impl Job {
             options: Some(OPTIONS.into()),
             seed: 5,
             chunk_rows: 4,
+            shard_rows: 2,
         }
     }
 

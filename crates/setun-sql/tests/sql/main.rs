@@ -2,6 +2,8 @@
 
 mod batch;
 mod cancelled;
+#[cfg(feature = "ballista")]
+mod cluster;
 mod error_rows;
 mod functions;
 mod nested;

@@ -1,0 +1,132 @@
+//! An executor: the model of its process, and the tasks that it fetches from the scheduler.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use arrow_flight::flight_service_server::FlightServiceServer;
+use ballista_core::{
+    config::TaskSchedulingPolicy, error::BallistaError, registry::BallistaFunctionRegistry,
+    utils::create_grpc_server,
+};
+use ballista_executor::{
+    ArrowFlightServerProvider,
+    executor_process::{ExecutorProcessConfig, start_executor_process},
+    flight_service::BallistaFlightService,
+    health::ExecutorHealth,
+};
+
+use super::{Tls, cluster_error, config, probes};
+use crate::{error::Error, functions::functions, handle::ModelHandle, session::runtime};
+
+/// An executor that is to be run.
+#[derive(Debug)]
+pub struct Executor {
+    /// The scheduler, as `HOST:PORT`.
+    pub scheduler: String,
+    /// Where results are fetched.
+    pub listen: SocketAddr,
+    /// The name by which the scheduler reaches this machine. By default the address from which it is called.
+    pub advertise: Option<String>,
+    /// Tasks at once, 1 or more. With several, the rows of one fill the places that another leaves.
+    pub slots: usize,
+    /// Where `/healthz`, `/readyz` and `/metrics` are served, if at all.
+    pub probes: Option<SocketAddr>,
+    /// The folder for results that were not fetched yet.
+    pub folder: PathBuf,
+    /// TLS, for this process and those that it talks to.
+    pub tls: Option<Tls>,
+}
+
+/// Seconds to wait for a scheduler that is not there yet.
+const SCHEDULER_WAIT: u16 = 30;
+
+/// Largest message with results, in bytes.
+const MESSAGE: usize = 64 << 20;
+
+impl Executor {
+    /// Loads the model, says so to `ready`, and runs tasks until the process is asked to end. Tasks that run are ended first.
+    ///
+    /// # Errors
+    ///
+    /// Before it takes a task, if the model cannot be loaded, an address be taken or the scheduler be reached.
+    pub async fn run(self, model: &ModelHandle, ready: impl FnOnce()) -> Result<(), Error> {
+        model.loaded().await?.identity().await?;
+        ready();
+        let health = ExecutorHealth::new();
+        let options = Arc::new(self.options(model, health.clone())?);
+        let failed = |error: BallistaError| cluster_error(&self.scheduler, &error);
+        let Some(probes) = self.probes else {
+            return start_executor_process(options).await.map_err(failed);
+        };
+        tokio::select! {
+            ended = start_executor_process(options) => ended.map_err(failed),
+            served = probes::serve(probes, health, model.clone()) => {
+                served.map_err(|error| cluster_error(&probes.to_string(), &error))
+            }
+        }
+    }
+
+    fn options(
+        &self,
+        model: &ModelHandle,
+        health: ExecutorHealth,
+    ) -> Result<ExecutorProcessConfig, Error> {
+        let expected = || cluster_error(&self.scheduler, &"expected HOST:PORT");
+        let (host, port) = self.scheduler.rsplit_once(':').ok_or_else(expected)?;
+        let scheduler_port = port.parse().map_err(|_| expected())?;
+        Ok(ExecutorProcessConfig {
+            bind_host: self.listen.ip().to_string(),
+            external_host: self.advertise.clone(),
+            port: self.listen.port(),
+            scheduler_host: host.to_owned(),
+            scheduler_port,
+            scheduler_connect_timeout_seconds: SCHEDULER_WAIT,
+            vcores: self.slots.max(1),
+            task_scheduling_policy: TaskSchedulingPolicy::PullStaged,
+            work_dir: Some(text(&self.folder)?),
+            job_data_ttl_seconds: 3600,
+            job_data_clean_up_interval_seconds: 300,
+            override_function_registry: Some(Arc::new(registry(model))),
+            override_runtime_producer: Some(Arc::new(|_| runtime())),
+            override_config_producer: Some(Arc::new(config)),
+            override_create_grpc_client_endpoint: self.tls.as_ref().map(Tls::for_endpoint),
+            override_arrow_flight_service: self.tls.clone().map(results_by_tls),
+            health,
+            ..ExecutorProcessConfig::default()
+        })
+    }
+}
+
+fn text(folder: &Path) -> Result<String, Error> {
+    let shown = folder.to_str().map(str::to_owned);
+    shown.ok_or_else(|| cluster_error(&folder.display().to_string(), &"expected a name in UTF-8"))
+}
+
+fn registry(model: &ModelHandle) -> BallistaFunctionRegistry {
+    let mut registry = BallistaFunctionRegistry::default();
+    let known = &mut registry.scalar_functions;
+    known.extend(functions(model).into_iter().map(|one| (one.name().to_owned(), Arc::new(one))));
+    registry
+}
+
+/// The service of results, by TLS.
+fn results_by_tls(tls: Tls) -> Arc<ArrowFlightServerProvider> {
+    Arc::new(move |folder, address, mut shutdown, config| {
+        let tls = tls.for_server();
+        tokio::spawn(async move {
+            let service = FlightServiceServer::new(BallistaFlightService::new(folder))
+                .max_decoding_message_size(MESSAGE)
+                .max_encoding_message_size(MESSAGE);
+            let mut server =
+                create_grpc_server(&config).tls_config(tls).map_err(BallistaError::TonicError)?;
+            let served = server.add_service(service);
+            served
+                .serve_with_shutdown(address, shutdown.recv())
+                .await
+                .map_err(BallistaError::TonicError)
+        })
+    })
+}
