@@ -50,7 +50,7 @@ pub async fn run_batch(
     let manifest = Manifest::open(&context, &job.output)?;
     manifest.check_is_not(&ListingTableUrl::parse(&job.input)?)?;
     let input = Input::open(&context, job).await?;
-    let model = workers.identity(job).await?;
+    let model = identity(job, workers).await?;
     manifest.begin(&job.describe(input.files(), model.clone())?).await?;
     let mut status = manifest.status().await?;
     report(&status);
@@ -67,7 +67,26 @@ pub async fn run_batch(
         status.add(entry?);
         report(&status);
     }
+    #[cfg(feature = "ballista")]
+    if status.is_complete() {
+        manifest.remove_attempts().await; // of runs that were killed
+    }
     Ok(status)
+}
+
+/// The model, from a cluster whose executors may fail.
+async fn identity(job: &BatchJob, workers: &Workers) -> Result<Identity, Error> {
+    let mut attempt = 1;
+    loop {
+        match workers.identity(job).await {
+            Err(error) if error.is_of_a_task() && attempt < workers.attempts() => {
+                warn!(attempt, %error, "the model is asked for again");
+            }
+            found => return found,
+        }
+        sleep(PAUSE).await;
+        attempt += 1;
+    }
 }
 
 /// What the manifest in this folder says.
@@ -119,7 +138,7 @@ impl Run<'_> {
             if let Some(entry) = self.manifest.entry(&chunk.name).await? {
                 return Ok(entry);
             }
-            if attempt >= self.workers.attempts() {
+            if attempt >= self.workers.attempts() || !error.may_pass() {
                 return Err(error);
             }
             warn!(chunk = chunk.name, attempt, %error, "the chunk is tried again");

@@ -10,6 +10,8 @@ mod probes;
 mod scheduler;
 mod tls;
 
+use std::net::SocketAddr;
+
 use datafusion::{
     error::Result,
     execution::{SessionState, SessionStateBuilder},
@@ -30,7 +32,9 @@ use crate::{
 
 /// What all of a cluster's processes configure alike.
 fn config() -> SessionConfig {
-    SessionConfig::new_with_ballista().with_option_extension(Settings::default())
+    SessionConfig::new_with_ballista()
+        .with_option_extension(Settings::default())
+        .with_ballista_grpc_client_max_message_size(MESSAGE as usize)
 }
 
 /// A session that plans queries, and has no model: functions are known by name.
@@ -42,6 +46,17 @@ fn planning_state(config: SessionConfig) -> Result<SessionState> {
         .build();
     register(&mut state)?;
     Ok(state)
+}
+
+/// Largest message between the processes, in bytes. A row of results is never divided.
+const MESSAGE: u32 = 64 << 20;
+
+/// The host of an address, as addresses are written with a port.
+fn host_of(address: SocketAddr) -> String {
+    match address {
+        SocketAddr::V4(address) => address.ip().to_string(),
+        SocketAddr::V6(address) => format!("[{}]", address.ip()),
+    }
 }
 
 fn cluster_error(address: &str, reason: &dyn std::fmt::Display) -> Error {

@@ -78,6 +78,15 @@ pub enum Error {
         reason: String,
     },
 
+    /// The executors of a cluster refuse what they are asked for.
+    #[error("the executors of {address}: {reason}")]
+    Refused {
+        /// The address of their scheduler.
+        address: String,
+        /// What they say.
+        reason: String,
+    },
+
     /// A cluster has failed, or cannot be reached.
     #[error("the cluster at {address}: {reason}")]
     Cluster {
@@ -98,6 +107,18 @@ pub enum Error {
     /// The engine has failed. The same rows may succeed elsewhere, or later.
     #[error("the engine has failed: {0}")]
     Engine(EngineError),
+}
+
+impl Error {
+    /// Whether the same may succeed another time.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, Self::Cluster { .. })
+    }
+
+    /// Whether an executor has failed, of a cluster that was reached.
+    pub(crate) fn is_of_a_task(&self) -> bool {
+        matches!(self, Self::Cluster { reason, .. } if reason.contains("Task failed"))
+    }
 }
 
 impl From<EngineError> for Error {
@@ -124,6 +145,7 @@ impl From<Error> for DataFusionError {
             | Error::Input { .. }
             | Error::OtherJob { .. }
             | Error::OtherModel { .. }
+            | Error::Refused { .. }
             | Error::Tls { .. } => Self::Execution(error.to_string()),
             Error::Answer { .. }
             | Error::Cluster { .. }

@@ -51,7 +51,7 @@ fn two_and_three_executors_give_the_files_of_one_process() {
     cluster.add(&[]);
     assert_eq!(run(&job, &cluster, "three", &[]).text(), summary());
     assert_eq!(job.files("three"), whole);
-    // Tasks that fail at random, and are run again.
+    // A quarter of the queries fail, whose chunks are run again.
     let chaos = [
         "--cluster-setting",
         "ballista.testing.chaos_execution.enabled=true",
@@ -168,7 +168,7 @@ fn requests_are_answered_alike_on_a_cluster() {
     let request = |id: usize| {
         let (url, body) = match id % 4 {
             0 => ("embeddings", json!({"input": format!("Day {id}")})),
-            1 => ("completions", json!({"prompt": format!("Day {id}"), "max_tokens": -1})),
+            1 => ("completions", json!({"prompt": format!("Day {id}"), "max_tokens": "many"})),
             _ => (
                 "completions",
                 json!({"prompt": format!("Day {id}"), "max_tokens": 8, "temperature": 1}),
@@ -230,16 +230,31 @@ fn what_is_wrong_is_said_before_any_token() {
 }
 
 #[test]
-fn an_executor_that_is_asked_to_end_ends_its_tasks_first() {
+fn an_executor_ends_at_a_signal_and_others_take_its_rows() {
     let job = Job::of(ROWS);
     let mut cluster = Cluster::start(2);
     let address = cluster.address();
     let args = job.args("out", &[&PIECES[..], &["--cluster", &address]].concat());
     let mut child = command(&strings(&args)).spawn().expect("the command is built");
-    thread::sleep(Duration::from_millis(700));
+    while cluster.counts("rows_total")[0] < 10 {
+        thread::sleep(Duration::from_millis(5));
+    }
     let leaving = cluster.executors.remove(0);
     leaving.terminate();
-    assert_eq!(leaving.end().0, Some(0));
+    assert_eq!(leaving.end().0, Some(143));
     assert_eq!(child.wait().expect("its end").code(), Some(0));
     assert_eq!(job.status("out")["rows_done"], ROWS);
+}
+
+#[test]
+fn an_address_that_is_taken_is_said() {
+    let cluster = Cluster::start(1);
+    let taken = format!("127.0.0.1:{}", cluster.port);
+    for (flag, other) in [("--listen", "--probes"), ("--probes", "--listen")] {
+        let args = ["batch", "executor", "--scheduler", &taken, flag, &taken, other, "127.0.0.1:0"];
+        let words = setun(&args).failure();
+        assert!(words.contains(&taken), "{words}");
+    }
+    let words = setun(&["batch", "scheduler", "--listen", &taken]).failure();
+    assert!(words.contains(&taken), "{words}");
 }

@@ -16,7 +16,7 @@ use super::{
     job::{BatchJob, Conversation},
     manifest::{ChunkResults, Manifest},
     requests,
-    rows::{OrderedRows, inverse, parquet},
+    rows::{OrderedRows, RESULT, inverse, parquet},
     workers::Workers,
 };
 use crate::{error::Error, identity::Identity};
@@ -26,9 +26,6 @@ pub(super) struct Chunk {
     pub(super) name: String,
     pub(super) rows: RecordBatch,
 }
-
-/// The column of the results.
-pub(super) const RESULT: &str = "result";
 
 /// What depends on the state of a cache, and so on more than the job.
 const LEFT_OUT: &str = "cached_tokens";

@@ -1,6 +1,10 @@
 //! The files of the input and their rows, in chunks.
 
-use std::{collections::VecDeque, path::Path, sync::Arc};
+use std::{
+    collections::{HashSet, VecDeque},
+    path::Path,
+    sync::Arc,
+};
 
 use datafusion::{
     arrow::{
@@ -18,9 +22,10 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::{
-    chunk::{Chunk, RESULT},
+    chunk::Chunk,
     job::{BatchJob, Conversation, InputFile},
     requests,
+    rows::RESULT,
 };
 use crate::{error::Error, identity::digits};
 
@@ -48,11 +53,11 @@ impl Input {
         let mut found: Vec<_> = listed.try_collect().await?;
         found.retain(|file| is_read(&url, &file.location));
         found.sort_by(|one, other| one.location.cmp(&other.location));
-        let mut files = vec![];
+        let (mut files, mut keys) = (vec![], HashSet::new());
         for file in found {
             let path = name_in(&url, &file.location);
             let rows = if job.conversation == Conversation::Requests {
-                requests(context, &store, &file.location).await?
+                requests(context, &store, &file.location, &mut keys).await?
             } else {
                 let rows = read(context, &url, &file.location).await?;
                 check_columns(job, &path, &rows)?;
@@ -146,11 +151,12 @@ async fn requests(
     context: &SessionContext,
     store: &Arc<dyn ObjectStore>,
     file: &StorePath,
+    keys: &mut HashSet<String>,
 ) -> Result<DataFrame, Error> {
     let wrong = |reason: String| Error::Input { input: file.to_string(), reason };
     let text = async { store.get(file).await?.bytes().await };
     let text = text.await.map_err(|error| wrong(error.to_string()))?;
-    let rows = requests::read(&text).map_err(wrong)?;
+    let rows = requests::read(&text, keys).map_err(wrong)?;
     Ok(context.read_batch(rows)?)
 }
 

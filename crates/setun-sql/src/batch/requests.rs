@@ -28,9 +28,9 @@ struct Request {
     body: Map<String, Value>,
 }
 
-/// The requests of a file; the error says which line is wrong.
-pub(super) fn read(text: &[u8]) -> Result<RecordBatch, String> {
-    let (mut keys, mut rows) = (HashSet::new(), vec![]);
+/// The requests of a file, whose keys are none of those of other files; the error says which line is wrong.
+pub(super) fn read(text: &[u8], keys: &mut HashSet<String>) -> Result<RecordBatch, String> {
+    let mut rows = vec![];
     for (number, line) in (1..).zip(text.split(|&byte| byte == b'\n')) {
         if line.trim_ascii().is_empty() {
             continue;
@@ -93,6 +93,10 @@ pub(super) fn lines(rows: &RecordBatch, answers: &StructArray) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(text: &[u8]) -> Result<RecordBatch, String> {
+        super::read(text, &mut HashSet::new())
+    }
 
     #[test]
     fn requests_are_rows() {

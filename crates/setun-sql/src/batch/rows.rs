@@ -8,6 +8,9 @@ use datafusion::{
 
 use crate::error::Error;
 
+/// The column of the results.
+pub(super) const RESULT: &str = "result";
+
 /// Rows of a chunk in the order of their prompts.
 pub(super) struct OrderedRows<'a> {
     pub(super) chunk: &'a str,

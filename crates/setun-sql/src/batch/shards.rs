@@ -18,7 +18,7 @@ use datafusion::{
 use super::{
     job::BatchJob,
     manifest::Manifest,
-    rows::{OrderedRows, inverse, parquet},
+    rows::{OrderedRows, RESULT, inverse, parquet},
 };
 use crate::{
     cluster::{Cluster, KEY, PATH, POSITION, PROMPT, TextQuery},
@@ -38,7 +38,6 @@ pub(super) async fn texts(
     let prompts = cast(&rows.prompts, &DataType::Utf8View)?;
     let shards = cut(prompts.as_string_view(), job.shard_rows);
     let folder = Manifest::attempt(rows.chunk);
-    let all = shard_rows(&rows)?;
     let query = TextQuery {
         function: job.conversation.function(),
         options: job.options.as_deref().unwrap_or("{}"),
@@ -50,7 +49,7 @@ pub(super) async fn texts(
     };
     let results = async {
         for (number, shard) in shards.iter().enumerate() {
-            let bytes = parquet(&all.slice(shard.start, shard.len()))?;
+            let bytes = parquet(&shard_rows(&rows, shard)?)?;
             manifest.put_shard(&folder, number, bytes).await?;
         }
         cluster.texts(&query).await
@@ -60,10 +59,10 @@ pub(super) async fn texts(
     in_order(&results?, count, &query.function.fields())
 }
 
-fn shard_rows(rows: &OrderedRows<'_>) -> Result<RecordBatch, Error> {
+fn shard_rows(rows: &OrderedRows<'_>, shard: &Range<usize>) -> Result<RecordBatch, Error> {
     // Views are no type of the columns that executors send.
-    let text = |column: &ArrayRef| cast(column, &DataType::Utf8);
-    let positions: UInt32Array = (0..).take(rows.prompts.len()).collect();
+    let text = |column: &ArrayRef| cast(&column.slice(shard.start, shard.len()), &DataType::Utf8);
+    let positions: UInt32Array = (0..).take(shard.end).skip(shard.start).collect();
     let mut fields = vec![Field::new(POSITION, DataType::UInt32, false)];
     let mut columns: Vec<ArrayRef> = vec![Arc::new(positions)];
     let (keys, paths) = (rows.keys.as_ref(), rows.paths.as_ref());
@@ -82,8 +81,19 @@ fn in_order(results: &[RecordBatch], rows: usize, fields: &Fields) -> Result<Arr
     let wrong = |found: String| {
         Error::Query(exec_datafusion_err!("results of the cluster: {found}, expected {rows} rows"))
     };
-    let [first, ..] = results else { return Err(wrong("none".into())) };
-    let all = concat_batches(&first.schema(), results)?;
+    // As views first: plain strings of a chunk may be too long for one column.
+    let texts = DataType::Struct(fields.clone());
+    let results = results.iter().map(|rows| {
+        let columns = vec![Arc::clone(rows.column(0)), cast(rows.column(1), &texts)?];
+        let fields = [(POSITION, DataType::UInt32), (RESULT, texts.clone())];
+        let fields = fields.map(|(name, of)| Field::new(name, of, true));
+        RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), columns)
+    });
+    let results = results.collect::<Result<Vec<_>, _>>()?;
+    let [first, ..] = &results[..] else {
+        return Err(wrong("none (can all processes read the output?)".into()));
+    };
+    let all = concat_batches(&first.schema(), &results)?;
     let positions = all.column(0).as_primitive_opt::<UInt32Type>();
     let positions = positions.ok_or_else(|| wrong("no positions".into()))?;
     let mut seen = vec![false; rows];
@@ -97,8 +107,7 @@ fn in_order(results: &[RecordBatch], rows: usize, fields: &Fields) -> Result<Arr
     if positions.len() != rows {
         return Err(wrong(format!("{} rows", positions.len())));
     }
-    let texts = take(all.column(1), &inverse(positions), None)?;
-    Ok(cast(&texts, &DataType::Struct(fields.clone()))?)
+    Ok(take(all.column(1), &inverse(positions), None)?)
 }
 
 /// Cuts ordered prompts into shards of about `target` rows. A cut is where neighbours share least, within half a shard

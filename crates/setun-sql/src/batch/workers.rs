@@ -75,12 +75,12 @@ impl Workers {
         }
     }
 
-    /// How often a chunk is tried. A cluster loses executors, and starts others.
+    /// How often a chunk is tried. A cluster loses executors, and starts others: with pauses it has half a minute.
     pub(super) fn attempts(&self) -> u32 {
         match self {
             Self::Local(_) => 1,
             #[cfg(feature = "ballista")]
-            Self::Cluster(_) => 3,
+            Self::Cluster(_) => 6,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The connection of a job to its cluster.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use ballista::prelude::SessionContextExt;
 use ballista_core::extension::SessionConfigExt;
@@ -13,8 +13,9 @@ use datafusion::{
     logical_expr::{Expr, cast, col, lit},
     prelude::{DataFrame, ParquetReadOptions, SessionContext},
 };
+use tokio::time::timeout;
 
-use super::{Tls, config, planning_state, register};
+use super::{Tls, cluster_error, config, planning_state, register};
 use crate::{error::Error, functions::Function, identity::Identity, settings::Settings};
 
 /// A cluster, by the address of its scheduler.
@@ -44,6 +45,9 @@ pub(crate) const PROMPT: &str = "prompt";
 pub(crate) const KEY: &str = "key";
 pub(crate) const PATH: &str = "path";
 
+/// Longest time for an executor to tell its model. It may be busy.
+const WAIT: Duration = Duration::from_mins(10);
+
 /// The column of texts.
 const RESULT: &str = "result";
 
@@ -56,7 +60,7 @@ impl Cluster {
     }
 
     /// With a setting of Ballista or the query engine for all queries, such as
-    /// `ballista.grpc_client_max_message_size`.
+    /// `ballista.client.use_tls`.
     #[must_use]
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.settings.insert(name.to_owned(), value.to_owned());
@@ -78,7 +82,9 @@ impl Cluster {
         let check = call(&context, function.name(), arguments)?;
         let model = cast(model, strings(Function::Model));
         let row = context.read_empty()?.select(vec![model, cast(check, strings(function))])?;
-        let found = self.collect(row).await?;
+        let found = timeout(WAIT, self.collect(row)).await;
+        let found = found
+            .map_err(|_| self.failed(&"no executor has answered, expected one with a model"))??;
         let fields = found.first().filter(|rows| rows.num_rows() > 0);
         let fields = fields.and_then(|rows| rows.column(0).as_struct_opt());
         let text = |name| {
@@ -136,9 +142,21 @@ impl Cluster {
         found.map_err(|error| self.named(&error))
     }
 
-    /// An error of the cluster, whose address it names.
+    /// An error of the cluster, whose address it names. What a function says of its arguments stands in Ballista's words.
     fn named(&self, error: &DataFusionError) -> Error {
-        Error::Cluster { address: self.address.clone(), reason: error.message().into_owned() }
+        let message = error.message();
+        let (_, said) = message.split_once("Execution(\"").unwrap_or_default();
+        match said.split_once("\")") {
+            Some((reason, _)) => {
+                let (address, reason) = (self.address.clone(), reason.replace("\\\"", "\""));
+                Error::Refused { address, reason }
+            }
+            None => self.failed(&message),
+        }
+    }
+
+    fn failed(&self, reason: &dyn fmt::Display) -> Error {
+        cluster_error(&self.address, reason)
     }
 }
 

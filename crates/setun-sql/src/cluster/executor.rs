@@ -1,6 +1,7 @@
 //! An executor: the model of its process, and the tasks that it fetches from the scheduler.
 
 use std::{
+    io,
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
@@ -17,8 +18,9 @@ use ballista_executor::{
     flight_service::BallistaFlightService,
     health::ExecutorHealth,
 };
+use tokio::net::TcpListener;
 
-use super::{Tls, cluster_error, config, probes};
+use super::{MESSAGE, Tls, cluster_error, config, host_of, probes};
 use crate::{error::Error, functions::functions, handle::ModelHandle, session::runtime};
 
 /// An executor that is to be run.
@@ -43,30 +45,38 @@ pub struct Executor {
 /// Seconds to wait for a scheduler that is not there yet.
 const SCHEDULER_WAIT: u16 = 30;
 
-/// Largest message with results, in bytes.
-const MESSAGE: usize = 64 << 20;
-
 impl Executor {
-    /// Loads the model, says so to `ready`, and runs tasks until the process is asked to end. Tasks that run are ended first.
+    /// Loads the model, and runs tasks until it is dropped.
     ///
     /// # Errors
     ///
     /// Before it takes a task, if the model cannot be loaded, an address be taken or the scheduler be reached.
-    pub async fn run(self, model: &ModelHandle, ready: impl FnOnce()) -> Result<(), Error> {
+    pub async fn run(self, model: &ModelHandle) -> Result<(), Error> {
+        self.check().await?;
         model.loaded().await?.identity().await?;
-        ready();
         let health = ExecutorHealth::new();
         let options = Arc::new(self.options(model, health.clone())?);
         let failed = |error: BallistaError| cluster_error(&self.scheduler, &error);
         let Some(probes) = self.probes else {
             return start_executor_process(options).await.map_err(failed);
         };
+        let wrong = |error: io::Error| cluster_error(&probes.to_string(), &error);
+        let listener = TcpListener::bind(probes).await.map_err(wrong)?;
         tokio::select! {
             ended = start_executor_process(options) => ended.map_err(failed),
-            served = probes::serve(probes, health, model.clone()) => {
-                served.map_err(|error| cluster_error(&probes.to_string(), &error))
-            }
+            served = probes::serve(listener, health, model.clone()) => served.map_err(wrong),
         }
+    }
+
+    /// Refuses what Ballista would log, and go on.
+    async fn check(&self) -> Result<(), Error> {
+        let address = self.listen.to_string();
+        if self.tls.is_some() && self.advertise.is_none() {
+            // Behind TLS the scheduler sees connections of its own machine.
+            return Err(cluster_error(&address, &"with TLS, expected a name to advertise"));
+        }
+        let taken = TcpListener::bind(self.listen).await;
+        taken.map(drop).map_err(|error| cluster_error(&address, &error))
     }
 
     fn options(
@@ -78,7 +88,7 @@ impl Executor {
         let (host, port) = self.scheduler.rsplit_once(':').ok_or_else(expected)?;
         let scheduler_port = port.parse().map_err(|_| expected())?;
         Ok(ExecutorProcessConfig {
-            bind_host: self.listen.ip().to_string(),
+            bind_host: host_of(self.listen),
             external_host: self.advertise.clone(),
             port: self.listen.port(),
             scheduler_host: host.to_owned(),
@@ -87,8 +97,8 @@ impl Executor {
             vcores: self.slots.max(1),
             task_scheduling_policy: TaskSchedulingPolicy::PullStaged,
             work_dir: Some(text(&self.folder)?),
-            job_data_ttl_seconds: 3600,
-            job_data_clean_up_interval_seconds: 300,
+            grpc_max_decoding_message_size: MESSAGE,
+            grpc_max_encoding_message_size: MESSAGE,
             override_function_registry: Some(Arc::new(registry(model))),
             override_runtime_producer: Some(Arc::new(|_| runtime())),
             override_config_producer: Some(Arc::new(config)),
@@ -118,8 +128,8 @@ fn results_by_tls(tls: Tls) -> Arc<ArrowFlightServerProvider> {
         let tls = tls.for_server();
         tokio::spawn(async move {
             let service = FlightServiceServer::new(BallistaFlightService::new(folder))
-                .max_decoding_message_size(MESSAGE)
-                .max_encoding_message_size(MESSAGE);
+                .max_decoding_message_size(MESSAGE as usize)
+                .max_encoding_message_size(MESSAGE as usize);
             let mut server =
                 create_grpc_server(&config).tls_config(tls).map_err(BallistaError::TonicError)?;
             let served = server.add_service(service);

@@ -1,6 +1,6 @@
 //! The probes of an executor: `/healthz`, `/readyz` and `/metrics`.
 
-use std::{fmt::Write, io, net::SocketAddr};
+use std::{fmt::Write, io};
 
 use axum::{
     Router,
@@ -16,11 +16,10 @@ use crate::handle::{ModelHandle, RowCounts};
 
 /// Serves the probes.
 pub(super) async fn serve(
-    address: SocketAddr,
+    listener: TcpListener,
     health: ExecutorHealth,
     model: ModelHandle,
 ) -> io::Result<()> {
-    let listener = TcpListener::bind(address).await?;
     let ready = |State((health, _)): State<(ExecutorHealth, ModelHandle)>| async move {
         if health.is_ready() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
     };

@@ -14,7 +14,7 @@ use ballista_scheduler::{
 use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
 use tokio::net::TcpListener;
 
-use super::{Tls, cluster_error, config, planning_state};
+use super::{MESSAGE, Tls, cluster_error, config, host_of, planning_state};
 use crate::error::Error;
 
 /// A scheduler that is to be run.
@@ -27,9 +27,6 @@ pub struct Scheduler {
     /// TLS, for this process and those that it talks to.
     pub tls: Option<Tls>,
 }
-
-/// How often a task may fail where it may succeed another time.
-const TASK_FAILURES: usize = 8;
 
 /// The shortest time, because executors are heard of every five seconds.
 const SHORTEST_TIMEOUT: u64 = 10;
@@ -67,14 +64,16 @@ impl Scheduler {
 
     fn config(&self, listens: SocketAddr) -> SchedulerConfig {
         SchedulerConfig {
-            bind_host: listens.ip().to_string(),
+            bind_host: host_of(listens),
             bind_port: listens.port(),
             // Executors ask for work, so that the scheduler need not reach them but for results.
             scheduling_policy: TaskSchedulingPolicy::PullStaged,
             executor_timeout_seconds: self.executor_timeout.max(SHORTEST_TIMEOUT),
             no_executors_grace_period_seconds: self.executor_timeout.max(SHORTEST_TIMEOUT),
             expire_dead_executor_interval_seconds: 1,
-            task_max_failures: TASK_FAILURES,
+            grpc_server_max_decoding_message_size: MESSAGE,
+            grpc_server_max_encoding_message_size: MESSAGE,
+            grpc_client_max_message_size: MESSAGE,
             // Results come through the scheduler, so that a job need not reach executors.
             enable_embedded_flight_proxy: true,
             override_config_producer: Some(Arc::new(config)),

@@ -9,6 +9,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use ballista_core::extension::{EndpointOverrideFn, SessionConfigExt};
@@ -16,6 +17,7 @@ use datafusion::prelude::SessionConfig;
 use tokio::{
     io::copy_bidirectional,
     net::{TcpListener, TcpStream},
+    time::{sleep, timeout},
 };
 use tokio_rustls::{
     TlsAcceptor,
@@ -77,7 +79,14 @@ impl Tls {
         Arc::new(move |endpoint| {
             // Ballista writes `http` for what it does not know to be otherwise.
             let address = endpoint.uri().to_string().replacen("http://", "https://", 1);
-            Ok(Endpoint::from_shared(address)?.tls_config(tls.clone())?)
+            let endpoint = Endpoint::from_shared(address)?
+                .connect_timeout(WAIT)
+                .tcp_nodelay(true)
+                .tcp_keepalive(Some(WAIT))
+                .http2_keep_alive_interval(WAIT)
+                .keep_alive_timeout(WAIT)
+                .keep_alive_while_idle(true);
+            Ok(endpoint.tls_config(tls.clone())?)
         })
     }
 
@@ -97,6 +106,7 @@ impl Tls {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     warn!(%error, "a connection was not accepted");
+                    sleep(PAUSE).await;
                     continue;
                 }
             };
@@ -129,13 +139,19 @@ impl Tls {
     }
 }
 
+/// Longest time for a connection to be made or to be silent.
+const WAIT: Duration = Duration::from_secs(20);
+
+/// Time after a connection that could not be accepted.
+const PAUSE: Duration = Duration::from_secs(1);
+
 fn tls_error(path: &Path, reason: &dyn fmt::Display) -> Error {
     Error::Tls { file: PathBuf::from(path), reason: reason.to_string() }
 }
 
 async fn pass(acceptor: TlsAcceptor, stream: TcpStream, port: u16) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut outer = acceptor.accept(stream).await?;
+    let mut outer = timeout(WAIT, acceptor.accept(stream)).await??;
     let mut inner = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
     inner.set_nodelay(true)?;
     copy_bidirectional(&mut outer, &mut inner).await.map(drop)

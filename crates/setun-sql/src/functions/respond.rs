@@ -1,6 +1,6 @@
 //! `respond`: answers to requests of an HTTP API, without HTTP.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use datafusion::arrow::{
     array::{ArrayRef, StringViewArray, StructArray, UInt32Array},
@@ -8,6 +8,7 @@ use datafusion::arrow::{
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tokio::time::sleep;
 
 use super::Call;
 use crate::{error::Error, handle::RowTokens, identity::digits};
@@ -23,6 +24,14 @@ struct Answer {
     body: String,
     tokens: RowTokens,
 }
+
+/// The statuses of a server that has no room, and of a request that has waited too long for it.
+const BUSY: u16 = 429;
+const TIMEOUT: u16 = 408;
+
+/// How often a request is tried again where there is no room, and the first pause.
+const ATTEMPTS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Characters of an id.
 const ID_LENGTH: usize = 24;
@@ -44,39 +53,55 @@ pub(super) async fn respond(call: &Call<'_>) -> Result<ArrayRef, Error> {
         Box::pin(async move {
             let (body, path) = (call.text(BODY, row, "body")?, call.text(PATH, row, "path")?);
             let key = call.text(KEY, row, "key")?;
-            let request = prepared(body, call.settings.row_seed(key))?;
-            let (status, answer) = respond(path.to_owned(), request).await;
-            if status >= 500 {
+            let (request, model) = prepared(body, call.settings.row_seed(key))?;
+            let (mut status, mut answer) = respond(path.to_owned(), request.clone()).await;
+            for attempt in 1..=ATTEMPTS {
+                if status != BUSY {
+                    break;
+                }
+                sleep(PAUSE * attempt).await;
+                (status, answer) = respond(path.to_owned(), request.clone()).await;
+            }
+            if status >= 500 || [BUSY, TIMEOUT].contains(&status) {
                 return Err(Error::Answer { status, body: answer });
             }
-            let (body, tokens) = settled(&answer, key);
+            let (body, tokens) = settled(&answer, key, model);
             Ok((Answer { status, body, tokens }, tokens))
         })
     });
     Ok(column(&rows.await?))
 }
 
-/// A request with a seed of its own, for the model that is here, as one answer.
-fn prepared(body: &str, seed: u64) -> Result<String, Error> {
+/// A request with a seed of its own, for the model that is here, as one answer; and the model that it names.
+fn prepared(body: &str, seed: u64) -> Result<(String, Option<Value>), Error> {
     let wrong = |reason: &dyn std::fmt::Display| Error::Row(format!("body: {reason}"));
     let mut body: Value = serde_json::from_str(body).map_err(|error| wrong(&error))?;
     let fields = body.as_object_mut().ok_or_else(|| wrong(&"expected an object"))?;
-    fields.remove("model");
-    fields.remove("stream");
-    fields.remove("stream_options");
-    fields.entry("seed").or_insert_with(|| seed.into());
-    Ok(body.to_string())
+    let model = fields.shift_remove("model");
+    fields.shift_remove("stream");
+    fields.shift_remove("stream_options");
+    let given = fields.get("seed").is_some_and(|seed| !seed.is_null() && *seed != json!(-1));
+    if !given {
+        fields.insert("seed".to_owned(), seed.into());
+    }
+    Ok((body.to_string(), model))
 }
 
-/// An answer that depends on its request alone: its id is a hash of the key, its time is 0, and it does not say what the
-/// cache had.
-fn settled(answer: &str, key: &str) -> (String, RowTokens) {
+/// An answer that depends on its request alone: its id is a hash of the key, its time is 0, its model the one that was
+/// asked for, and it does not say what the cache had.
+fn settled(answer: &str, key: &str, model: Option<Value>) -> (String, RowTokens) {
     let Ok(mut body) = serde_json::from_str::<Value>(answer) else {
         return (answer.to_owned(), RowTokens::default());
     };
     if let Some(id) = body.get_mut("id") {
         let kind = id.as_str().and_then(|id| id.split_once('-')).map_or("req", |(kind, _)| kind);
         *id = json!(format!("{kind}-{}", id_of(key)));
+    }
+    if let Some(fields) = body.as_object_mut()
+        && fields.shift_remove("model").is_some()
+        && let Some(model) = model
+    {
+        fields.insert("model".to_owned(), model);
     }
     if let Some(created) = body.get_mut("created") {
         *created = json!(0);
@@ -89,7 +114,7 @@ fn settled(answer: &str, key: &str) -> (String, RowTokens) {
         tokens.prompt = count(usage, "/prompt_tokens");
         tokens.completion = count(usage, "/completion_tokens");
         tokens.cached = count(usage, "/prompt_tokens_details/cached_tokens");
-        usage.as_object_mut().map(|usage| usage.remove("prompt_tokens_details"));
+        usage.as_object_mut().map(|usage| usage.shift_remove("prompt_tokens_details"));
     }
     (body.to_string(), tokens)
 }
@@ -127,8 +152,14 @@ mod tests {
     #[test]
     fn a_request_has_a_seed_and_is_answered_at_once_by_the_model_that_is_here() {
         let body = r#"{"model": "other", "prompt": "Once", "stream": true}"#;
-        assert_eq!(prepared(body, 7).expect("a request"), r#"{"prompt":"Once","seed":7}"#);
-        assert_eq!(prepared(r#"{"seed": 3}"#, 7).expect("a request"), r#"{"seed":3}"#);
+        let (request, model) = prepared(body, 7).expect("a request");
+        assert_eq!(request, r#"{"prompt":"Once","seed":7}"#);
+        assert_eq!(model, Some(json!("other")));
+        for (seed, expected) in [("3", 3), ("null", 7), ("-1", 7)] {
+            let body = format!(r#"{{"seed": {seed}}}"#);
+            let expected = format!(r#"{{"seed":{expected}}}"#);
+            assert_eq!(prepared(&body, 7).expect("a request").0, expected);
+        }
         assert!(
             matches!(prepared("[]", 7), Err(Error::Row(reason)) if reason == "body: expected an object")
         );
@@ -140,12 +171,12 @@ mod tests {
         let answer = |id: &str, created, cached| {
             let details = json!({"cached_tokens": cached});
             let usage = json!({"prompt_tokens": 9, "completion_tokens": 4, "prompt_tokens_details": details});
-            json!({"id": id, "created": created, "usage": usage}).to_string()
+            json!({"id": id, "created": created, "model": id, "usage": usage}).to_string()
         };
-        let (one, tokens) = settled(&answer("cmpl-1", 17, 0), "a");
+        let (one, tokens) = settled(&answer("cmpl-1", 17, 0), "a", None);
         assert_eq!((tokens.prompt, tokens.completion, tokens.cached), (9, 4, 0));
-        assert_eq!(one, settled(&answer("cmpl-2", 18, 8), "a").0);
-        assert_ne!(one, settled(&answer("cmpl-2", 18, 8), "b").0);
-        assert_eq!(settled("no JSON", "a").0, "no JSON");
+        assert_eq!(one, settled(&answer("cmpl-2", 18, 8), "a", None).0);
+        assert_ne!(one, settled(&answer("cmpl-2", 18, 8), "b", None).0);
+        assert_eq!(settled("no JSON", "a", None).0, "no JSON");
     }
 }

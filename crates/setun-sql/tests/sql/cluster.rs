@@ -67,7 +67,7 @@ async fn start(tls: &Tls, folder: &Path) -> (String, Vec<JoinHandle<Result<(), E
     };
     fs::create_dir_all(&executor.folder).expect("a folder");
     let model = ModelHandle::from(engine());
-    let executor = tokio::spawn(async move { executor.run(&model, || ()).await });
+    let executor = tokio::spawn(async move { executor.run(&model).await });
     (format!("localhost:{port}"), vec![scheduler, executor])
 }
 

@@ -4,6 +4,7 @@ use std::{env, fs, net::SocketAddr, path::PathBuf, process};
 
 use clap::Args as ClapArgs;
 use setun_sql::{Cluster, Executor, Scheduler, Tls};
+use tokio::sync::oneshot;
 
 use super::{failed, model, runtime};
 use crate::{args::EngineArgs, error::CliError, interrupt, output::report};
@@ -27,7 +28,7 @@ pub(super) struct ClusterArgs {
 #[derive(Debug, ClapArgs)]
 struct TlsArgs {
     /// Authority that signs the certificates of the cluster
-    #[arg(long = "tls-ca", value_name = "FILE", requires_all = ["certificate", "key"])]
+    #[arg(long = "tls-ca", value_name = "FILE", requires_all = ["certificate", "private_key"])]
     authority: Option<PathBuf>,
 
     /// Certificate of this process
@@ -36,7 +37,7 @@ struct TlsArgs {
 
     /// Key of the certificate
     #[arg(long = "tls-key", value_name = "FILE", requires = "authority")]
-    key: Option<PathBuf>,
+    private_key: Option<PathBuf>,
 }
 
 /// Give the rows of jobs to executors
@@ -60,7 +61,7 @@ pub(super) struct SchedulerArgs {
 
 /// Run rows of jobs with a model
 ///
-/// It takes work from the scheduler when its model is loaded. It ends at a signal, after its tasks.
+/// It takes work from the scheduler when its model is loaded. At a signal it ends; others take its rows.
 #[derive(Debug, ClapArgs)]
 pub(super) struct ExecutorArgs {
     /// Scheduler, as HOST:PORT
@@ -71,7 +72,7 @@ pub(super) struct ExecutorArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:50051")]
     listen: SocketAddr,
 
-    /// Name or address of this machine for the scheduler [default: the one it sees]
+    /// Name or address of this machine for the scheduler; needed with TLS [default: the one it sees]
     #[arg(long, value_name = "HOST")]
     advertise: Option<String>,
 
@@ -97,7 +98,10 @@ pub(super) struct ExecutorArgs {
 impl ClusterArgs {
     /// The cluster, if one is named.
     pub(super) fn cluster(&self) -> Result<Option<Cluster>, CliError> {
-        let Some(address) = &self.cluster else { return Ok(None) };
+        let Some(address) = &self.cluster else {
+            let wrong = || CliError::Usage("--tls-ca: expected --cluster beside it".into());
+            return if self.tls.authority.is_some() { Err(wrong()) } else { Ok(None) };
+        };
         let cluster = Cluster::new(address, self.tls.tls()?);
         let settings = self.cluster_setting.iter();
         Ok(Some(settings.fold(cluster, |cluster, (name, value)| cluster.setting(name, value))))
@@ -107,7 +111,7 @@ impl ClusterArgs {
 impl TlsArgs {
     fn tls(&self) -> Result<Option<Tls>, CliError> {
         let (Some(authority), Some(certificate), Some(key)) =
-            (&self.authority, &self.certificate, &self.key)
+            (&self.authority, &self.certificate, &self.private_key)
         else {
             return Ok(None);
         };
@@ -147,11 +151,16 @@ pub(super) fn execute(args: ExecutorArgs) -> Result<(), CliError> {
         tls: args.tls.tls()?,
     };
     let model = model(args.engine);
-    // From then on the first signal is the executor's.
-    let mut guard = None;
-    let ready = || guard = Some(interrupt::on_signal(|| report("ending after its tasks\n")));
-    let ended = runtime()?.block_on(executor.run(&model, ready)).map_err(failed);
-    drop(guard);
+    let (stop, stopped) = oneshot::channel();
+    let _guard = interrupt::on_signal(move || _ = stop.send(()));
+    let runtime = runtime()?;
+    let ended = runtime.block_on(async {
+        tokio::select! {
+            ended = executor.run(&model) => ended.map_err(failed),
+            _ = stopped => Err(interrupt::interrupted()),
+        }
+    });
+    runtime.shutdown_background(); // tasks that run are others'
     if own {
         // What a killed process leaves, the system's cleaning takes.
         _ = fs::remove_dir_all(&folder);

@@ -41,6 +41,11 @@ impl Manifest {
         self.create(&format!("{folder}/{number:05}.parquet"), bytes.into()).await.map(drop)
     }
 
+    /// Removes what attempts have left, when no chunk is missing.
+    pub(crate) async fn remove_attempts(&self) {
+        self.remove_attempt(ATTEMPTS).await;
+    }
+
     /// Removes what an attempt has put. What cannot be removed does no harm.
     pub(crate) async fn remove_attempt(&self, folder: &str) {
         let found = self.store.list(Some(&self.path(folder)));
