@@ -53,6 +53,10 @@ impl Workers {
         &self,
         job: &BatchJob,
         model: &Identity,
+        #[cfg_attr(
+            not(feature = "ballista"),
+            expect(unused_variables, reason = "shards alone lie in it")
+        )]
         manifest: &Manifest,
         rows: OrderedRows<'_>,
     ) -> Result<ArrayRef, Error> {
