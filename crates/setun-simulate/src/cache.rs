@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_chain_goes_first_from_its_end() {
+    fn lru_evicts_a_chain_from_its_end() {
         let mut cache = BlockCache::new(4, 4);
         assert_eq!(compute(&mut cache, &[1, 2]), 0);
         assert_eq!(compute(&mut cache, &[3, 4]), 0);

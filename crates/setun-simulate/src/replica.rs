@@ -14,7 +14,7 @@ use crate::{
 
 /// What a replica tells of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum ReplicaEvent {
     /// It has its first place in the batch, with this many tokens of its prompt in the cache.
     Started { request: u32, cached: u32 },
     /// Its first token is there.
@@ -128,12 +128,12 @@ impl Replica {
         &mut self,
         trace: &[Prepared],
         costs: &StepCosts,
-        told: &mut Vec<Told>,
+        events: &mut Vec<ReplicaEvent>,
     ) -> Option<f64> {
         if self.in_step {
             return None;
         }
-        self.admit(trace, told);
+        self.admit(trace, events);
         if self.running.is_empty() {
             return None;
         }
@@ -148,16 +148,21 @@ impl Replica {
     }
 
     /// The step under way ends.
-    pub(crate) fn end(&mut self, trace: &[Prepared], told: &mut Vec<Told>) {
+    pub(crate) fn end(&mut self, trace: &[Prepared], events: &mut Vec<ReplicaEvent>) {
         self.in_step = false;
         let mut running = std::mem::take(&mut self.running);
-        running.retain_mut(|running| self.apply(running, trace, told));
+        running.retain_mut(|running| self.apply(running, trace, events));
         self.running = running;
     }
 
     /// Puts the rows of a step into the cache, and adds a token after the last. Whether its request
     /// goes on.
-    fn apply(&mut self, running: &mut Running, trace: &[Prepared], told: &mut Vec<Told>) -> bool {
+    fn apply(
+        &mut self,
+        running: &mut Running,
+        trace: &[Prepared],
+        events: &mut Vec<ReplicaEvent>,
+    ) -> bool {
         let Running { waiting, .. } = *running;
         let request = &trace[waiting.request as usize];
         self.count_rows(running, request.prompt);
@@ -174,13 +179,13 @@ impl Replica {
         running.waiting.generated += 1;
         running.context += 1;
         if running.waiting.generated == 1 {
-            told.push(Told::FirstToken { request: waiting.request });
+            events.push(ReplicaEvent::FirstToken { request: waiting.request });
         }
         if running.waiting.generated < request.output {
             return true;
         }
         self.release(running, request);
-        told.push(Told::Ended { request: waiting.request });
+        events.push(ReplicaEvent::Ended { request: waiting.request });
         false
     }
 
@@ -201,7 +206,7 @@ impl Replica {
 
     /// Starts waiting requests in order, as long as there is room for their tokens and one more.
     /// One whose prompt begins like one that is being computed lets others pass.
-    fn admit(&mut self, trace: &[Prepared], told: &mut Vec<Told>) {
+    fn admit(&mut self, trace: &[Prepared], events: &mut Vec<ReplicaEvent>) {
         let mut next = 0;
         while let Some(&waiting) = self.queue.get(next) {
             let request = &trace[waiting.request as usize];
@@ -211,7 +216,7 @@ impl Replica {
                 next += 1;
             } else if self.has_room(context, found, idle) {
                 self.queue.remove(next);
-                self.start(waiting, request, context, found, told);
+                self.start(waiting, request, context, found, events);
             } else {
                 return;
             }
@@ -224,14 +229,14 @@ impl Replica {
         request: &Prepared,
         context: u32,
         found: u32,
-        told: &mut Vec<Told>,
+        events: &mut Vec<ReplicaEvent>,
     ) {
         self.cache.hold(&request.blocks[..found as usize]);
         let cached = found * BLOCK_TOKENS;
         if !waiting.started {
             waiting.started = true;
             waiting.computed = cached;
-            told.push(Told::Started { request: waiting.request, cached });
+            events.push(ReplicaEvent::Started { request: waiting.request, cached });
         }
         let place = self.running.partition_point(|other| other.waiting.arrival < waiting.arrival);
         let running = Running { waiting, context, cached, rows: 0, known: found, unknown: 0 };

@@ -103,8 +103,8 @@ impl Report {
             cached_share: float(cached_tokens) / float(run.prompt_tokens),
             first_token_ms: FirstToken::new(run),
             imbalance: Imbalance {
-                open_requests: most_by_mean(there().map(|(_, time)| wide_float(*time))),
-                computed_tokens: most_by_mean(there().map(|((_, it), _)| float(it.computed))),
+                open_requests: max_over_mean(there().map(|(_, time)| wide_float(*time))),
+                computed_tokens: max_over_mean(there().map(|((_, it), _)| float(it.computed))),
             },
             preemptions: sum(|replica| replica.preemptions),
             seconds: float(run.end) / 1e6,
@@ -143,7 +143,7 @@ impl Loss {
     }
 }
 
-fn most_by_mean(values: impl Iterator<Item = f64>) -> f64 {
+fn max_over_mean(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut most, mut count) = (0.0, 0.0_f64, 0.0);
     for value in values {
         sum += value;
@@ -158,7 +158,7 @@ fn float(count: u64) -> f64 {
     count as f64
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a ratio of two of them is told")]
+#[expect(clippy::cast_precision_loss, reason = "a ratio of two of them is printed")]
 fn wide_float(time: u128) -> f64 {
     time as f64
 }

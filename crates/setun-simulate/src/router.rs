@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_loaded_replica_is_the_next_of_equals() {
+    fn least_load_takes_turns_among_equals() {
         let mut router = Router::new(Policy::LeastLoad, 4, 8, 150, 0);
         let mut choose = |open: &[u32]| router.choose(&request(), &loads(open));
         assert_eq!(choose(&[2, 1, 1, 3]), 1);

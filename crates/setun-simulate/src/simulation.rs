@@ -14,7 +14,7 @@ use crate::{
     limits::BLOCK_TOKENS,
     observed::{Answer, Run},
     options::Options,
-    replica::{Replica, Told},
+    replica::{Replica, ReplicaEvent},
     report::{Loss, Report},
     router::{Load, Router},
     trace::{Prepared, Request, prepare},
@@ -77,7 +77,7 @@ struct Simulation<'a> {
     places: Vec<Option<u32>>, // by key: the replica that it was last sent to
     seen: HashSet<u32>,       // keys that came after the loss
     lost: Option<u32>,
-    told: Vec<Told>,
+    replica_events: Vec<ReplicaEvent>,
     run: Run,
 }
 
@@ -108,7 +108,7 @@ impl<'a> Simulation<'a> {
             places: vec![None; keys],
             seen: HashSet::new(),
             lost: None,
-            told: vec![],
+            replica_events: vec![],
             run,
         };
         simulation.schedule_all();
@@ -170,11 +170,15 @@ impl<'a> Simulation<'a> {
 
     fn begin_step(&mut self, replica: u32) {
         let index = replica as usize;
-        let begun = self.run.replicas[index].begin(self.trace, &self.options.costs, &mut self.told);
+        let begun = self.run.replicas[index].begin(
+            self.trace,
+            &self.options.costs,
+            &mut self.replica_events,
+        );
         if let Some(milliseconds) = begun {
             self.schedule(self.now + microseconds(milliseconds), Event::StepEnd(replica));
         }
-        self.hear();
+        self.apply_replica_events();
         self.update(index);
     }
 
@@ -182,23 +186,23 @@ impl<'a> Simulation<'a> {
         if self.lost == Some(replica) {
             return;
         }
-        self.run.replicas[replica as usize].end(self.trace, &mut self.told);
+        self.run.replicas[replica as usize].end(self.trace, &mut self.replica_events);
         self.run.end = self.now;
         self.begin_step(replica);
     }
 
-    /// Takes note of what replicas have told.
-    fn hear(&mut self) {
-        for told in std::mem::take(&mut self.told) {
-            match told {
-                Told::Started { request, cached } => {
+    /// Takes note of the events of replicas.
+    fn apply_replica_events(&mut self) {
+        for event in std::mem::take(&mut self.replica_events) {
+            match event {
+                ReplicaEvent::Started { request, cached } => {
                     self.run.answers[request as usize].cached = cached;
                 }
-                Told::FirstToken { request } => {
+                ReplicaEvent::FirstToken { request } => {
                     let answer = &mut self.run.answers[request as usize];
                     answer.first_token = self.now - answer.sent;
                 }
-                Told::Ended { request } => {
+                ReplicaEvent::Ended { request } => {
                     if let Some(next) = self.clients.has_ended(request) {
                         self.schedule(self.now, Event::Arrival(next));
                     }

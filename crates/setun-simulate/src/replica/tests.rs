@@ -22,25 +22,28 @@ fn trace(prompts: &[(&str, u32, u32)]) -> Vec<Prepared> {
     prepare(&requests, 1000, false).expect("room")
 }
 
-/// All steps until nothing is left: their times and what was told.
-fn run(replica: &mut Replica, trace: &[Prepared]) -> (Vec<f64>, Vec<Told>) {
-    let (mut steps, mut told) = (vec![], vec![]);
-    while let Some(step) = replica.begin(trace, &costs(), &mut told) {
+/// All steps until nothing is left: their times and their events.
+fn run(replica: &mut Replica, trace: &[Prepared]) -> (Vec<f64>, Vec<ReplicaEvent>) {
+    let (mut steps, mut events) = (vec![], vec![]);
+    while let Some(step) = replica.begin(trace, &costs(), &mut events) {
         steps.push(step);
-        replica.end(trace, &mut told);
+        replica.end(trace, &mut events);
     }
-    (steps, told)
+    (steps, events)
 }
 
 #[test]
 fn a_prompt_and_its_tokens_take_their_steps() {
     let (trace, mut replica) = (trace(&[("a", 40, 3)]), Replica::new(limits(128)));
     replica.enqueue(0);
-    let (steps, told) = run(&mut replica, &trace);
+    let (steps, events) = run(&mut replica, &trace);
     assert_eq!(steps, [40.0, 1.0, 1.0]);
     let request = 0;
-    let started = Told::Started { request, cached: 0 };
-    assert_eq!(told, [started, Told::FirstToken { request }, Told::Ended { request }]);
+    let started = ReplicaEvent::Started { request, cached: 0 };
+    assert_eq!(
+        events,
+        [started, ReplicaEvent::FirstToken { request }, ReplicaEvent::Ended { request }]
+    );
     assert_eq!((replica.computed, replica.recomputed, replica.open()), (40, 0, 0));
 }
 
@@ -51,8 +54,8 @@ fn whole_blocks_are_reused_and_the_last_token_is_computed() {
     let cached: Vec<_> = (0..4)
         .map(|request| {
             replica.enqueue(request);
-            let (_, told) = run(&mut replica, &trace);
-            let Told::Started { cached, .. } = told[0] else { panic!("{told:?}") };
+            let (_, events) = run(&mut replica, &trace);
+            let ReplicaEvent::Started { cached, .. } = events[0] else { panic!("{events:?}") };
             cached
         })
         .collect();
@@ -65,9 +68,9 @@ fn a_prompt_waits_for_the_one_that_it_shares_a_block_with() {
     let trace = trace(&[("a", 100, 2), ("a", 100, 2), ("b", 10, 2)]);
     let mut replica = Replica::new(limits(512));
     (0..3).for_each(|request| replica.enqueue(request));
-    let (steps, told) = run(&mut replica, &trace);
-    let started = told.iter().filter_map(|told| match told {
-        Told::Started { request, cached } => Some((*request, *cached)),
+    let (steps, events) = run(&mut replica, &trace);
+    let started = events.iter().filter_map(|event| match event {
+        ReplicaEvent::Started { request, cached } => Some((*request, *cached)),
         _ => None,
     });
     assert_eq!(started.collect::<Vec<_>>(), [(0, 0), (2, 0), (1, 96)], "the third passes");
@@ -79,9 +82,9 @@ fn a_decoding_request_bounds_the_rows_of_a_prompt() {
     let trace = trace(&[("a", 32, 9), ("b", 200, 1)]);
     let mut replica = Replica::new(limits(512));
     replica.enqueue(0);
-    let mut told = vec![];
-    assert_eq!(replica.begin(&trace, &costs(), &mut told), Some(32.0));
-    replica.end(&trace, &mut told);
+    let mut events = vec![];
+    assert_eq!(replica.begin(&trace, &costs(), &mut events), Some(32.0));
+    replica.end(&trace, &mut events);
     replica.enqueue(1);
     let (steps, _) = run(&mut replica, &trace);
     assert_eq!(steps[..4], [51.0, 51.0, 51.0, 51.0], "four parts of 50 rows");
@@ -93,8 +96,11 @@ fn where_blocks_run_out_the_last_request_begins_again() {
     let trace = trace(&[("a", 40, 30), ("b", 34, 30)]);
     let mut replica = Replica::new(limits(128));
     (0..2).for_each(|request| replica.enqueue(request));
-    let (steps, told) = run(&mut replica, &trace);
-    assert_eq!(told[4..], [Told::Ended { request: 0 }, Told::Ended { request: 1 }]);
+    let (steps, events) = run(&mut replica, &trace);
+    assert_eq!(
+        events[4..],
+        [ReplicaEvent::Ended { request: 0 }, ReplicaEvent::Ended { request: 1 }]
+    );
     assert_eq!((replica.preemptions, replica.computed), (1, 74));
     // Of its 58 tokens a whole block is found again, and the 59th follows.
     assert_eq!(replica.recomputed, 26);

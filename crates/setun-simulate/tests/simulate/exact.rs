@@ -55,7 +55,7 @@ fn clients_send_one_request_after_the_other() {
 }
 
 #[test]
-fn the_least_recently_used_prompt_makes_room() {
+fn lru_evicts_the_oldest_prompt() {
     let prompts = ["a", "b", "a", "c", "a", "b"];
     let sent = (0..).zip(prompts).map(|(at, id)| request(1000 * at, id, &[(id, 65)], 1));
     let trace: Vec<_> = sent.collect();

@@ -36,6 +36,8 @@ pub(super) fn respond(engine: &Engine) -> Respond {
 
 async fn text(answer: Response) -> (u16, String) {
     let status = answer.status().as_u16();
-    let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap_or_default();
-    (status, String::from_utf8_lossy(&body).into_owned())
+    match to_bytes(answer.into_body(), usize::MAX).await {
+        Ok(body) => (status, String::from_utf8_lossy(&body).into_owned()),
+        Err(error) => (500, error.to_string()),
+    }
 }
