@@ -48,7 +48,7 @@ export interface Embeddings {
 /** Options of {@link Model.countTokens}, with the meaning that they have for a request. */
 export type CountOptions = Pick<
   GenerateOptions,
-  "parseSpecial" | "continueFinalMessage" | "chatTemplateKwargs" | "tools" | "toolChoice"
+  "parseSpecial" | "continueFinalMessage" | "chatTemplateKwargs" | "chatTemplateTime" | "tools" | "toolChoice"
 >;
 
 const EMBED: Rules<EmbedOptions> = {
@@ -61,6 +61,7 @@ const COUNTED = [
   "parseSpecial",
   "continueFinalMessage",
   "chatTemplateKwargs",
+  "chatTemplateTime",
   "tools",
   "toolChoice",
 ] as const satisfies (keyof CountOptions)[];

@@ -59,6 +59,14 @@ export interface GenerateOptions extends SamplingOptions, PenaltyOptions {
    */
   chatTemplateKwargs?: Record<string, unknown>;
   /**
+   * What the chat template has as now: seconds of Unix time. Takes an integer from 0 to 253402300799.
+   *
+   * Templates that write the date give another prompt each day without it.
+   *
+   * @defaultValue now
+   */
+  chatTemplateTime?: number;
+  /**
    * Tokens that were generated before, after which the text goes on; events report what is new. Takes a list
    * of token ids.
    *

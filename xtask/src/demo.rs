@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{self, Child, Command, Stdio};
 use std::str::FromStr;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -235,7 +235,7 @@ pub(crate) struct Server {
 impl Server {
     /// Serves the built page on a free port, and waits until it answers.
     pub(crate) fn start() -> Result<Self> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let port = free_port()?;
         let process = node()?
             .current_dir(root().join("web"))
             .args(["node_modules/vite/bin/vite.js", "preview", "--strictPort"])
@@ -256,6 +256,12 @@ impl Server {
         }
         Ok(server)
     }
+}
+
+/// A free port. Systems give out higher ones, so it is hardly taken before it is used.
+fn free_port() -> Result<u16> {
+    let mut ports = (31_000..32_700).cycle().skip(process::id() as usize % 1700).take(1700);
+    ports.find(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok()).context("no port is free")
 }
 
 impl Drop for Server {

@@ -291,6 +291,17 @@ impl Engine {
         self.shared.template.is_some()
     }
 
+    /// Options of generations that have none of their own.
+    #[must_use]
+    pub fn default_options(&self) -> &GenerateOptions {
+        &self.shared.defaults
+    }
+
+    /// The sources of the model's chat templates, by their names.
+    pub fn chat_templates(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.shared.template.iter().flat_map(|template| template.sources())
+    }
+
     /// What sampling does by default.
     #[must_use]
     pub fn sampling_defaults(&self) -> &SamplerOptions {

@@ -258,6 +258,14 @@ impl From<OptionError> for Error {
 }
 
 impl Error {
+    /// Whether the reason lies in the request, in its tokens, template, options or length: another
+    /// one may succeed, and the same one never will.
+    #[must_use]
+    pub fn is_of_request(&self) -> bool {
+        matches!(self, Self::Text(_))
+            || matches!(self.code(), ErrorCode::BadOption | ErrorCode::ContextFull)
+    }
+
     /// The kind of this error.
     #[must_use]
     pub fn code(&self) -> ErrorCode {

@@ -159,6 +159,11 @@ impl ChatTemplate {
         self.choose(false).is_ok_and(|(_, program)| program.source().contains("tool_calls"))
     }
 
+    /// The sources of all templates, by their names.
+    pub fn sources(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.programs.iter().map(|(name, program)| (name.as_str(), program.source()))
+    }
+
     fn choose_for(&self, options: &RenderOptions) -> Result<&(String, Program), TextError> {
         self.choose(options.tools.as_ref().is_some_and(|tools| !tools.is_empty()))
     }

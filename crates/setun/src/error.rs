@@ -85,6 +85,24 @@ pub enum Error {
         available: String,
     },
 
+    /// An option in JSON has no such name, or no such type.
+    #[cfg(feature = "grammar")]
+    #[error("option `{name}` {reason}")]
+    Option {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+
+    /// A text is no conversation in JSON.
+    #[cfg(feature = "grammar")]
+    #[error("messages: expected a JSON array of messages: {reason}")]
+    Messages {
+        /// What is wrong.
+        reason: String,
+    },
+
     /// A configuration cannot be read.
     #[cfg(all(feature = "config", not(target_family = "wasm")))]
     #[error("`{file}`, line {line}: {reason}")]
@@ -117,6 +135,8 @@ impl Error {
             Self::Unwritable { source, .. } => source.into(),
             #[cfg(not(target_family = "wasm"))]
             Self::NotAnImage { .. } => ErrorCode::BadOption,
+            #[cfg(feature = "grammar")]
+            Self::Option { .. } | Self::Messages { .. } => ErrorCode::BadOption,
             Self::Unreadable { .. } => ErrorCode::Network,
             Self::NoModel { .. } => ErrorCode::NotFound,
             Self::Checkpoint(error) => checkpoint_code(error),

@@ -25,10 +25,15 @@ mod custom_model;
 mod device;
 mod error;
 mod header;
+#[cfg(feature = "grammar")]
+mod json_messages;
+#[cfg(feature = "grammar")]
+mod json_options;
 mod load;
 mod loader;
 mod model;
 mod reader;
+mod row_seed;
 #[cfg(not(target_family = "wasm"))]
 mod shared;
 mod source;
@@ -51,9 +56,14 @@ pub use device::{
 };
 pub use error::{Error, ErrorCode};
 pub use header::ModelHeader;
+#[cfg(feature = "grammar")]
+pub use json_messages::messages_from_json;
+#[cfg(feature = "grammar")]
+pub use json_options::options_from_json;
 pub use load::ModelInput;
 pub use model::Model;
 pub use reader::ModelReader;
+pub use row_seed::row_seed;
 pub use setun_checkpoint::{self as checkpoint, ReadRequest, Source, Warning};
 pub use setun_cpu::Level;
 pub use setun_engine::{

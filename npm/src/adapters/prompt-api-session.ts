@@ -158,9 +158,10 @@ export class Conversation {
   /** Tokens of messages as requests send them: with the tools, and with what the options tell the template. */
   async #count(messages: readonly ChatMessage[]): Promise<number> {
     const { model, options } = this.parts;
-    const { parseSpecial = false, chatTemplateKwargs = {}, tools = [] } = options;
+    const { parseSpecial = false, chatTemplateKwargs = {}, chatTemplateTime, tools = [] } = options;
     if (messages.length === 0) return 0;
-    return model.countTokens(messages, { parseSpecial, chatTemplateKwargs, tools });
+    const time = chatTemplateTime === undefined ? {} : { chatTemplateTime };
+    return model.countTokens(messages, { parseSpecial, chatTemplateKwargs, tools, ...time });
   }
 
   #with(messages: readonly ChatMessage[]): ChatMessage[] {

@@ -13,6 +13,7 @@ mod loom;
 mod memory;
 mod neon;
 mod ptx;
+mod python;
 mod releases;
 mod sql;
 mod stage;

@@ -5,14 +5,21 @@
 use std::process::Command;
 
 use super::stage::{Stage, count};
+use crate::machine::{install_packages, may_install};
 use crate::shell::{QUERY_CRATE, cargo, run};
 
 /// The feature of the command.
-pub(super) const FEATURE: &str = "cluster";
+const FEATURE: &str = "cluster";
+
+/// Features that no other stage compiles: that one, and what it asks the crate for.
+pub(super) const FEATURES: [&str; 2] = [FEATURE, "ballista"];
 
 /// The tests of the crate, and the modules of the command's tests.
 const TESTS: &str = "sql";
 const COMMAND_TESTS: [&str; 3] = ["batch::", "cluster::", "sql::"];
+
+/// A Debian package whose library changes the time of day of a process.
+const OTHER_TIME: &str = "libfaketime";
 
 pub(super) fn stage() -> Stage {
     Stage::new("sql", |totals| {
@@ -22,6 +29,9 @@ pub(super) fn stage() -> Stage {
         run(documentation.env("RUSTDOCFLAGS", "-D warnings"))?;
         count(both("test").args(["--no-fail-fast", "--lib", "--test", TESTS]), totals)?;
         count(both("test").arg("--doc"), totals)?;
+        if may_install() {
+            install_packages(&[OTHER_TIME])?;
+        }
         let mut command = both("test");
         command.args(["--no-fail-fast", "--test", "cli", "--"]).args(COMMAND_TESTS);
         count(&mut command, totals)

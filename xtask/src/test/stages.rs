@@ -8,8 +8,8 @@ use anyhow::{Context, Result, ensure};
 
 use super::stage::{Stage, count};
 use super::{
-    clients, cuda, dependencies, deploy, examples, fuzz, gpu, loom, memory, neon, releases, sql,
-    systems, workspace,
+    clients, cuda, dependencies, deploy, examples, fuzz, gpu, loom, memory, neon, python, releases,
+    sql, systems, workspace,
 };
 use crate::bindgen;
 use crate::browser;
@@ -61,6 +61,7 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
         examples::stage(),
         clients::stage(),
         deploy::stage(),
+        python::stage(),
         sql::stage(),
     ];
     if long {
@@ -148,8 +149,8 @@ fn features() -> Result<()> {
         }
         let code = code(package)?;
         let counts = |feature: &&str| {
-            let is_elsewhere =
-                name == ELSEWHERE.0 && ELSEWHERE.1.contains(feature) || **feature == *sql::FEATURE;
+            let is_elsewhere = name == ELSEWHERE.0 && ELSEWHERE.1.contains(feature)
+                || sql::FEATURES.contains(feature);
             !is_elsewhere && code.contains(&format!("feature = \"{feature}\""))
         };
         for feature in std::iter::once("").chain(features.into_iter().filter(counts)) {

@@ -26,7 +26,7 @@ impl Totals {
     /// What a line of a runner's output adds: one pattern a runner, nothing for other lines.
     pub(super) fn of_line(line: &str) -> Option<Self> {
         let line = line.trim();
-        cargo(line).or_else(|| vitest(line)).or_else(|| node(line))
+        cargo(line).or_else(|| vitest(line)).or_else(|| node(line)).or_else(|| pytest(line))
     }
 }
 
@@ -62,6 +62,16 @@ fn node(line: &str) -> Option<Totals> {
     words.next().is_none().then_some(totals)
 }
 
+/// `1 failed, 12 passed, 2 skipped, 3 warnings in 4.56s`, any part absent
+fn pytest(line: &str) -> Option<Totals> {
+    let (counts, time) = line.rsplit_once(" in ")?;
+    time.split(' ').next()?.strip_suffix('s')?.parse::<f64>().ok()?;
+    let count = |word| before(counts, word).unwrap_or(0);
+    let failed = count(" failed") + count(" error");
+    let totals = Totals { passed: count(" passed"), failed, skipped: count(" skipped") };
+    (totals != Totals::default()).then_some(totals)
+}
+
 /// The number right before `word`.
 fn before(counts: &str, word: &str) -> Option<u64> {
     let (head, _) = counts.split_once(word)?;
@@ -89,6 +99,9 @@ mod tests {
             (" Test Files  3 passed (3)", None),
             ("# pass 3", totals(3, 0, 0)),
             ("ℹ fail 2", totals(0, 2, 0)),
+            ("1 failed, 27 passed, 2 skipped, 3 warnings in 48.62s", totals(27, 1, 2)),
+            ("==== 3 passed, 1 error in 61.02s (0:01:01) ====", totals(3, 1, 0)),
+            ("FAILED test_llm.py::test - found 3 passed in mind", None),
             ("# tests 5", None),
             ("# pass on to the next", None),
             ("running 3 tests", None),

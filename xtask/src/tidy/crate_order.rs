@@ -17,7 +17,14 @@ const LAYERS: [&[&str]; 9] = [
     &["setun-engine", "setun-hub"],
     &["setun"],
     &["setun-serve", "setun-simulate", "setun-sql"],
-    &["setun-cli", "setun-wasm", "setun-grammar-wasm", "setun-onnx-wasm", "setun-tests"],
+    &[
+        "setun-cli",
+        "setun-wasm",
+        "setun-grammar-wasm",
+        "setun-onnx-wasm",
+        "setun-python",
+        "setun-tests",
+    ],
     &["xtask"],
 ];
 
@@ -38,8 +45,8 @@ const KEPT_OUT: [&str; 12] = [
 ];
 
 /// Crates that may use the above.
-const FREE: [&str; 6] =
-    ["setun-cli", "setun-hub", "setun-serve", "setun-sql", "setun-tests", "xtask"];
+const FREE: [&str; 7] =
+    ["setun-cli", "setun-hub", "setun-python", "setun-serve", "setun-sql", "setun-tests", "xtask"];
 
 pub(super) fn check() -> Result<Findings> {
     let metadata = metadata()?;

@@ -24,6 +24,8 @@ pub(crate) struct Reading<'a> {
     pub(super) continues: bool,
     /// More variables of the template.
     pub(super) variables: Option<&'a TemplateVariables>,
+    /// What the template has as now, in seconds of Unix time.
+    pub(super) time: Option<u64>,
     /// What a conversation offers the model.
     pub(super) tools: &'a [Tool],
 }
@@ -37,6 +39,7 @@ impl<'a> Reading<'a> {
             deadline: options.timeout.and_then(|time| arrival_time.checked_add(time)),
             continues: options.continue_final_message.unwrap_or_default(),
             variables: options.chat_template_kwargs.as_ref(),
+            time: options.chat_template_time,
             tools: match options.tool_choice {
                 Some(ToolChoice::None) => &[],
                 _ => &options.tools,
@@ -111,10 +114,10 @@ impl Engine {
     }
 }
 
-/// Variables of chat templates: whether an answer comes next, and today's date (UTC).
+/// Variables of chat templates: whether an answer comes next, and the date (UTC).
 fn render_options(reading: &Reading<'_>) -> RenderOptions {
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seconds = i64::try_from(elapsed.as_secs()).unwrap_or(0);
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let seconds = i64::try_from(reading.time.unwrap_or_else(now)).unwrap_or(0);
     RenderOptions {
         add_generation_prompt: !reading.continues,
         continue_final_message: reading.continues,
@@ -282,6 +285,23 @@ mod tests {
             let error = engine.generate("a", own).expect_err("tools of its own").to_string();
             assert!(error.starts_with("option `tools` is given with a text"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_template_has_the_time_of_the_request() {
+        let template = "{% set day = strftime_now('%d') %}\
+                        {% if day == '01' %}a{% elif day == '29' %}b{% elif day == '31' %}d{% else %}e{% endif %}";
+        let engine = engine_with(template);
+        let read = |options| engine.tokenize_chat(&[Message::user("a")], &options);
+        let at = |time| read(GenerateOptions::new().chat_template_time(time)).expect("tokens");
+        assert_eq!(at(0), [u32::from('a')]);
+        assert_eq!(at(1_709_209_445), [u32::from('b')], "29 February 2024");
+        assert_eq!(at(253_402_300_799), [u32::from('d')], "the end of 9999");
+        let now = || SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+        let (before, found, after) = (now(), read(GenerateOptions::new()).expect("tokens"), now());
+        assert!(found == at(before) || found == at(after), "{found:?}");
+        let late = GenerateOptions::new().chat_template_time(253_402_300_800);
+        assert_eq!(read(late).expect_err("the year 10000").code(), ErrorCode::BadOption);
     }
 
     #[test]

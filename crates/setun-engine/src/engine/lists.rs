@@ -62,4 +62,17 @@ impl Engine {
     pub fn max_requests(&self) -> usize {
         self.schedulers.iter().map(|scheduler| scheduler.slots.most()).sum()
     }
+
+    /// The same of one device, which all texts of a request need.
+    #[must_use]
+    pub fn max_requests_of_a_device(&self) -> usize {
+        self.schedulers.iter().map(|scheduler| scheduler.slots.most()).max().unwrap_or_default()
+    }
+
+    /// Generations that keep the engine busy: with as many in the queues as the batches have, no
+    /// place stays empty when one ends. At most [`max_requests`](Self::max_requests).
+    #[must_use]
+    pub fn max_in_flight(&self) -> usize {
+        (2 * self.max_concurrent() * self.schedulers.len()).min(self.max_requests())
+    }
 }

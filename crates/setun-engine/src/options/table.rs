@@ -24,6 +24,12 @@ macro_rules! generate_options {
         chat_template_kwargs: Option<TemplateVariables> as Structured("an object of variables") = "none", "JSON", Prompt,
             with_beams;
 
+        /// What the chat template has as now: seconds of Unix time.
+        ///
+        /// Templates that write the date give another prompt each day without it.
+        chat_template_time: Option<u64> as integer(0, 253_402_300_799) = "now", "SECONDS", Prompt,
+            with_beams;
+
         /// Maximum number of tokens to generate.
         max_tokens: Option<usize> as POSITIVE_COUNT = "what fits the context", "N", Length, with_beams;
 
