@@ -176,7 +176,8 @@ impl<'a> Simulation<'a> {
             &mut self.replica_events,
         );
         if let Some(milliseconds) = begun {
-            self.schedule(self.now + microseconds(milliseconds), Event::StepEnd(replica));
+            let end = self.now.saturating_add(microseconds(milliseconds));
+            self.schedule(end, Event::StepEnd(replica));
         }
         self.apply_replica_events();
         self.update(index);

@@ -19,6 +19,8 @@ use std::time::Duration;
 use datafusion::datasource::listing::ListingTableUrl;
 use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::time::sleep;
+#[cfg(feature = "ballista")]
+use tokio::time::timeout;
 use tracing::warn;
 
 use crate::{error::Error, identity::Identity, session::plain_session};
@@ -44,34 +46,26 @@ const PAUSE: Duration = Duration::from_secs(2);
 pub async fn run_batch(
     job: &BatchJob,
     workers: &Workers,
-    mut report: impl FnMut(&BatchStatus),
+    report: impl FnMut(&BatchStatus),
 ) -> Result<BatchStatus, Error> {
     let context = plain_session()?;
     let manifest = Manifest::open(&context, &job.output)?;
     manifest.check_is_not(&ListingTableUrl::parse(&job.input)?)?;
     let input = Input::open(&context, job).await?;
     let model = identity(job, workers).await?;
-    manifest.begin(&job.describe(input.files(), model.clone())?).await?;
-    let mut status = manifest.status().await?;
-    report(&status);
-    let run = Run { job, model: &model, workers, manifest: &manifest };
-    let mut reader = input.chunks(job.chunk_rows);
-    let mut running = FuturesUnordered::new();
-    loop {
-        while running.len() < CHUNKS_IN_FLIGHT
-            && let Some(chunk) = next_missing(&mut reader, &status).await?
-        {
-            running.push(run.chunk(chunk));
-        }
-        let Some(entry) = running.next().await else { break };
-        status.add(entry?);
-        report(&status);
-    }
+    let begun = manifest.begin(&job.describe(input.files(), model.clone())?).await?;
+    let status = manifest.status().await?;
+    let run = Run { job, model: &model, workers, manifest: &manifest, time: begun.time };
+    let ended = run.chunks(input.chunks(job.chunk_rows), status, report).await;
     #[cfg(feature = "ballista")]
-    if status.is_complete() {
-        manifest.remove_attempts().await; // of runs that were killed
+    match &ended {
+        // Also those of runs that were killed.
+        Ok(status) if status.is_complete() => manifest.remove_attempts().await,
+        Ok(_) => {}
+        // Of the chunk beside the one that failed. What a store refuses now stays.
+        Err(_) => drop(timeout(PAUSE, manifest.remove_own_attempts()).await),
     }
-    Ok(status)
+    ended
 }
 
 /// The model, from a cluster whose executors may fail.
@@ -98,12 +92,24 @@ pub async fn batch_status(output: &str) -> Result<BatchStatus, Error> {
     Manifest::open(&plain_session()?, output)?.status().await
 }
 
+/// Takes away what a job that was interrupted has given to a cluster: what no executor has begun then ends.
+///
+/// # Errors
+///
+/// If the output is no folder. What the store refuses stays, and does no harm.
+#[cfg(feature = "ballista")]
+pub async fn end_attempts(output: &str) -> Result<(), Error> {
+    Manifest::open(&plain_session()?, output)?.remove_own_attempts().await;
+    Ok(())
+}
+
 async fn next_missing(
     reader: &mut ChunkReader,
     status: &BatchStatus,
 ) -> Result<Option<Chunk>, Error> {
     while let Some(chunk) = reader.next().await? {
         if !status.has(&chunk.name) {
+            reader.check_unchanged().await?;
             return Ok(Some(chunk));
         }
     }
@@ -117,14 +123,38 @@ struct Run<'a> {
     model: &'a Identity,
     workers: &'a Workers,
     manifest: &'a Manifest,
+    /// When the job was begun.
+    time: u64,
 }
 
 impl Run<'_> {
+    /// Runs the chunks that are missing.
+    async fn chunks(
+        self,
+        mut reader: ChunkReader,
+        mut status: BatchStatus,
+        mut report: impl FnMut(&BatchStatus),
+    ) -> Result<BatchStatus, Error> {
+        report(&status);
+        let mut running = FuturesUnordered::new();
+        loop {
+            while running.len() < CHUNKS_IN_FLIGHT
+                && let Some(chunk) = next_missing(&mut reader, &status).await?
+            {
+                running.push(self.chunk(chunk));
+            }
+            let Some(entry) = running.next().await else { break };
+            status.add(entry?);
+            report(&status);
+        }
+        Ok(status)
+    }
+
     async fn chunk(self, chunk: Chunk) -> Result<ChunkEntry, Error> {
         let mut attempt = 0;
         loop {
             attempt += 1;
-            let found = chunk.run(self.job, self.model, self.workers, self.manifest).await;
+            let found = chunk.run(self).await;
             let error = match found {
                 Ok(results) => {
                     return self

@@ -59,8 +59,11 @@ fn host_of(address: SocketAddr) -> String {
     }
 }
 
+/// What a cluster says, in one line: a line of the log begins with its time.
 fn cluster_error(address: &str, reason: &dyn std::fmt::Display) -> Error {
-    Error::Cluster { address: address.to_owned(), reason: reason.to_string() }
+    let reason = reason.to_string();
+    let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+    Error::Cluster { address: address.to_owned(), reason }
 }
 
 fn register(state: &mut SessionState) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Errors of rows and of queries.
 
 use datafusion::{arrow::error::ArrowError, error::DataFusionError};
-use setun::{EngineError, ErrorCode};
+use setun::EngineError;
 
 /// Why a function has no result.
 #[derive(Debug, thiserror::Error)]
@@ -123,9 +123,7 @@ impl Error {
 
 impl From<EngineError> for Error {
     fn from(error: EngineError) -> Self {
-        let is_of_row = matches!(error, EngineError::Text(_)) // of its tokens, or its template
-            || matches!(error.code(), ErrorCode::BadOption | ErrorCode::ContextFull);
-        if is_of_row { Self::Row(error.to_string()) } else { Self::Engine(error) }
+        if error.is_of_request() { Self::Row(error.to_string()) } else { Self::Engine(error) }
     }
 }
 

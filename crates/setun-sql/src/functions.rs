@@ -192,6 +192,12 @@ impl AsyncScalarUDFImpl for ModelFunction {
 }
 
 impl<'a> Call<'a> {
+    /// What chat templates have as now, unless the engine's own options say it.
+    fn time(&self) -> Option<u64> {
+        let is_given = self.loaded.engine.default_options().chat_template_time.is_some();
+        self.settings.time.filter(|_| !is_given)
+    }
+
     /// Loads the model, if this is its first call.
     async fn new(
         function: Function,

@@ -13,13 +13,13 @@ use futures::{
     FutureExt,
     future::{BoxFuture, Shared, try_join_all},
 };
-use setun::{Engine, GenerateOptions};
+use setun::{Engine, GenerateOptions, options_from_json};
 use tokio::{
     sync::{OnceCell, Semaphore},
     task::spawn_blocking,
 };
 
-use crate::{error::Error, identity::Identity, row_options};
+use crate::{error::Error, identity::Identity};
 
 /// Loads a model; called again only if it has failed.
 pub type Load =
@@ -48,7 +48,7 @@ type Loading = Shared<BoxFuture<'static, Result<Arc<Loaded>, Arc<str>>>>;
 /// A loaded model.
 pub(crate) struct Loaded {
     pub(crate) engine: Engine,
-    /// Rows that may run at once, of all queries together.
+    /// Texts that may run at once, of all queries together.
     room: Semaphore,
     /// Options by their text. Grammars are in them, which take long to compile.
     options: Mutex<HashMap<String, Prepared>>,
@@ -96,11 +96,12 @@ pub(crate) struct RowTokens {
 /// A row that runs.
 pub(crate) type RowFuture<'a, Row> = BoxFuture<'a, Result<(Row, RowTokens), Error>>;
 
+/// Options that change nothing in a result, and those with which it depends on the time.
+const LEFT_OUT: [&str; 6] =
+    ["logprobs", "top_logprobs", "prompt_logprobs", "prompt_progress", "timeout", "queue_timeout"];
+
 /// Options that are kept, each with its grammar.
 const MAX_KEPT: usize = 256;
-
-/// Rows in the engine for each of its places. With some in the queue, no place is empty.
-const ROWS_PER_PLACE: usize = 2;
 
 impl ModelHandle {
     /// A model that is loaded when a query first needs it, on a thread of its own.
@@ -165,17 +166,29 @@ impl ModelHandle {
         rows: usize,
         run: impl Fn(usize) -> RowFuture<'a, Row> + Send,
     ) -> Result<Vec<Result<Row, String>>, Error> {
+        self.each_row_of(rows, |_| 1, run).await
+    }
+
+    /// The same for rows of several texts; one of more than there is room for has all of it.
+    pub(crate) async fn each_row_of<'a, Row: Send>(
+        &'a self,
+        rows: usize,
+        texts: impl Fn(usize) -> usize + Send,
+        run: impl Fn(usize) -> RowFuture<'a, Row> + Send,
+    ) -> Result<Vec<Result<Row, String>>, Error> {
         let loaded = self.loaded().await?;
-        let running = (0..rows).map(|row| self.in_room(&loaded.room, run(row))).collect::<Vec<_>>();
-        try_join_all(running).await
+        let running = (0..rows).map(|row| self.in_room(&loaded, texts(row), run(row)));
+        try_join_all(running.collect::<Vec<_>>()).await
     }
 
     async fn in_room<Row>(
         &self,
-        room: &Semaphore,
+        loaded: &Loaded,
+        texts: usize,
         row: RowFuture<'_, Row>,
     ) -> Result<Result<Row, String>, Error> {
-        let _place = room.acquire().await;
+        let texts = texts.clamp(1, loaded.engine.max_in_flight().max(1));
+        let _places = loaded.room.acquire_many(u32::try_from(texts).unwrap_or(u32::MAX)).await;
         self.count(row.await)
     }
 
@@ -226,8 +239,7 @@ impl fmt::Debug for ModelHandle {
 
 impl Loaded {
     fn new(engine: Engine, make: Option<MakeRespond>) -> Self {
-        let rows = (ROWS_PER_PLACE * engine.max_concurrent()).min(engine.max_requests());
-        let room = Semaphore::new(rows);
+        let room = Semaphore::new(engine.max_in_flight());
         let (respond, options) = (make.map(|make| make(&engine)), Mutex::default());
         Self { engine, room, options, respond, identity: OnceCell::new() }
     }
@@ -253,7 +265,7 @@ impl Loaded {
             return Ok(prepared.clone());
         }
         let (engine, owned) = (self.engine.clone(), text.to_owned());
-        let read = spawn_blocking(move || row_options::read(&engine, &owned)).await;
+        let read = spawn_blocking(move || read_options(&engine, &owned)).await;
         let prepared = match read.map_err(|error| Error::Row(error.to_string())).flatten() {
             Ok(options) => Ok(Arc::new(options)),
             Err(Error::Row(reason)) => Err(reason.into()),
@@ -266,6 +278,15 @@ impl Loaded {
         kept.insert(text.to_owned(), prepared.clone());
         Ok(prepared)
     }
+}
+
+fn read_options(engine: &Engine, text: &str) -> Result<GenerateOptions, Error> {
+    let fields = serde_json::from_str(text)
+        .map_err(|error| Error::Row(format!("options: expected a JSON object: {error}")))?;
+    options_from_json(engine, fields, &LEFT_OUT).map_err(|error| match error {
+        setun::Error::Engine(error) => error.into(),
+        error => Error::Row(error.to_string()),
+    })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -16,10 +16,14 @@ pub(crate) struct Identity {
 /// Tokens that tell a model.
 const PROBE_TOKENS: u32 = 16;
 
+/// A text that tells a tokenizer: words, numbers, spaces, line breaks, scripts, an emoji, special tokens.
+const PROBE_TEXT: &str = "The quick brown fox's 12,345.67 jumps;\n\n\tdéjà vu, ÜBER — Ελλάδα, мир, \
+    日本語 한국어 العربية हिन्दी 🙂👩‍🚀   <s></s> <|begin_of_text|><|eot_id|> e\u{301}\u{fb01}";
+
 impl Identity {
     /// The fingerprint is a SHA-256 over what of a model decides its texts: the log-probabilities of
     /// tokens spread over its vocabulary, which are the same bits on every processor, the length of its
-    /// context, and its sampling options.
+    /// context, its default options, its chat templates, and the tokens of a text.
     pub(crate) async fn of(engine: &Engine) -> Result<Self, Error> {
         let vocabulary = u32::try_from(engine.vocab_size()).unwrap_or(u32::MAX);
         let stride = (vocabulary / (PROBE_TOKENS + 1)).max(1);
@@ -36,6 +40,12 @@ impl Identity {
         }
         hash.update(engine.context_length().to_le_bytes());
         hash.update(format!("{:?}", engine.sampling_defaults()));
+        hash.update(format!("{:?}", engine.default_options()));
+        for (name, template) in engine.chat_templates() {
+            hash.update(format!("{name:?}: {template:?}"));
+        }
+        // A model without a tokenizer has the error.
+        hash.update(format!("{:?}", engine.tokenize(PROBE_TEXT).ok()));
         let name = engine.model_name().to_owned();
         Ok(Self { name, fingerprint: digits(&hash.finalize()) })
     }

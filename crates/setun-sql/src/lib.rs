@@ -40,7 +40,6 @@ mod handle;
 mod identity;
 mod nested_calls;
 mod progress;
-mod row_options;
 mod session;
 mod settings;
 
@@ -48,6 +47,8 @@ use std::sync::Arc;
 
 use datafusion::{execution::FunctionRegistry, prelude::SessionContext};
 
+#[cfg(feature = "ballista")]
+pub use batch::end_attempts;
 pub use batch::{
     BatchJob, BatchStatus, ChunkEntry, Conversation, Workers, batch_status, run_batch,
 };

@@ -31,6 +31,8 @@ const BATCH_ROWS: usize = 512;
 pub fn session(model: &ModelHandle, settings: Settings) -> Result<SessionContext> {
     let mut config = SessionConfig::new().with_batch_size(BATCH_ROWS).with_information_schema(true);
     config.options_mut().extensions.insert(settings);
+    // Otherwise large files are cut at line breaks, inside quotes too.
+    config.options_mut().catalog.newlines_in_values = true;
     let context = SessionContext::new_with_config_rt(config, runtime()?).enable_url_table();
     for end in JSON_LINES {
         context.state_ref().write().register_file_format(Arc::new(JsonLines(end)), false)?;

@@ -1,13 +1,15 @@
 //! Settings of a job, by their names in `SET`.
 
-use std::any::Any;
+use std::{
+    any::Any,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use datafusion::{
     common::{config_datafusion_err, config_err},
     config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions},
     error::Result,
 };
-use sha2::{Digest, Sha256};
 
 /// Settings of the functions: `SET setun.seed = 7`.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +20,8 @@ pub struct Settings {
     pub model: String,
     /// Name of what runs, for the log.
     pub chunk: String,
+    /// What chat templates have as now, in seconds of Unix time; none for the time of each row.
+    pub time: Option<u64>,
 }
 
 /// `DataFusion` has a macro for this. Its entries lack the prefix, and are lost on their way to the executors of a
@@ -47,7 +51,22 @@ impl ExtensionOptions for Settings {
             }
             "model" => value.clone_into(&mut self.model),
             "chunk" => value.clone_into(&mut self.chunk),
-            _ => return config_err!("no setting `setun.{key}`, expected seed, model or chunk"),
+            "time" if value.is_empty() => self.time = None,
+            "time" => {
+                let wrong = || {
+                    config_datafusion_err!(
+                        "setun.time is `{value}`, expected seconds of Unix time, or nothing"
+                    )
+                };
+                let time = value.parse().map_err(|_| wrong())?;
+                self.time =
+                    Some(time).filter(|time| *time <= LAST_TIME).ok_or_else(wrong).map(Some)?;
+            }
+            _ => {
+                return config_err!(
+                    "no setting `setun.{key}`, expected seed, model, chunk or time"
+                );
+            }
         }
         Ok(())
     }
@@ -61,6 +80,11 @@ impl ExtensionOptions for Settings {
             entry("seed", self.seed.to_string(), "Seed of the job"),
             entry("model", self.model.clone(), "Fingerprint that the model must have"),
             entry("chunk", self.chunk.clone(), "Name of what runs"),
+            entry(
+                "time",
+                self.time.map(|time| time.to_string()).unwrap_or_default(),
+                "What chat templates have as now, in seconds of Unix time",
+            ),
         ]
     }
 }
@@ -69,14 +93,14 @@ impl ConfigExtension for Settings {
     const PREFIX: &'static str = "setun";
 }
 
-/// Seeds are kept below 2^53, so that a JSON number holds them.
-const SEED_BITS: u32 = 53;
+/// The last second of the year 9999.
+const LAST_TIME: u64 = 253_402_300_799;
 
 impl Settings {
-    /// Those of a job with this seed.
+    /// Those of a job with this seed that begins now.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { seed, ..Self::default() }
+        Self { seed, time: Some(unix_time()), ..Self::default() }
     }
 
     /// The settings of a query.
@@ -84,28 +108,15 @@ impl Settings {
         options.extensions.get::<Self>().cloned().unwrap_or_default()
     }
 
-    /// The seed of the row with this key: the first 53 bits of SHA-256 over the job's seed, as 8
-    /// bytes with the least first, and the key.
+    /// The seed of the row with this key: [`setun::row_seed`].
     #[must_use]
     pub fn row_seed(&self, key: &str) -> u64 {
-        let hash = Sha256::new().chain_update(self.seed.to_le_bytes()).chain_update(key).finalize();
-        let first = hash.iter().take(8).fold(0, |seed, &byte| seed << 8 | u64::from(byte));
-        first >> (u64::BITS - SEED_BITS)
+        setun::row_seed(self.seed, key)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn seeds_depend_on_the_job_and_the_key_alone() {
-        let seed = |seed, key| Settings::new(seed).row_seed(key);
-        // By Python's hashlib: int.from_bytes(sha256(seed.to_bytes(8, "little") + key).digest()[:8]) >> 11
-        assert_eq!(seed(0, "a"), 7_599_624_311_884_297);
-        assert_eq!(seed(7, "Once"), 7_596_307_844_882_433);
-        assert_ne!(seed(0, "a"), seed(1, "a"));
-        assert_ne!(seed(0, "a"), seed(0, "b"));
-        assert!((0..99).all(|job| seed(job, "") < 1 << 53));
-    }
+/// Seconds of Unix time.
+pub(crate) fn unix_time() -> u64 {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH);
+    elapsed.map_or(0, |elapsed| elapsed.as_secs())
 }

@@ -13,6 +13,9 @@ const THINK_MS: f64 = 15_000.0;
 const BURST_REQUESTS: f64 = 20.0;
 const BURST_MS: f64 = 1000.0;
 
+/// Most requests a second: conversations of many seconds overlap.
+const MAX_RATE: f64 = 100_000.0;
+
 /// What a trace is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceKind {
@@ -67,6 +70,9 @@ impl TraceOptions {
         };
         if !(self.rate > 0.0 && self.rate.is_finite()) {
             return wrong("rate", self.rate.to_string(), "a number above 0");
+        }
+        if self.rate > MAX_RATE {
+            return wrong("rate", self.rate.to_string(), "at most 100,000 requests a second");
         }
         let counts = [
             ("requests", self.requests),
@@ -124,17 +130,26 @@ impl Source<'_> {
         let mean = f64::from(self.options.turns) * 1000.0 / self.options.rate;
         // Those that are under way at the begin of the trace have begun before it.
         let mut begin = -THINK_MS * f64::from(self.options.turns);
+        let wanted = self.options.requests as usize;
         let mut end = None; // those that begin later change none of the wanted requests
         for number in 0.. {
             begin += self.random.exponential(mean);
-            if end.is_none() && self.requests.len() >= self.options.requests as usize {
-                end = Some(self.last_of_wanted());
+            let has_many = self.requests.len() >= wanted.saturating_mul(2);
+            if has_many || (end.is_none() && self.requests.len() >= wanted) {
+                end = Some(self.drop_unwanted());
             }
             if end.is_some_and(|end| begin > end) {
                 return;
             }
             self.conversation(number, begin);
         }
+    }
+
+    /// Drops requests after the last that the trace will have, and returns its time.
+    fn drop_unwanted(&mut self) -> f64 {
+        let end = self.last_of_wanted();
+        self.requests.retain(|request| to_f64(request.at_ms) <= end);
+        end
     }
 
     /// Milliseconds of the last request that the trace will have.

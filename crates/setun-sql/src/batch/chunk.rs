@@ -13,13 +13,13 @@ use serde_json::{Map, Value};
 use tracing::info;
 
 use super::{
-    job::{BatchJob, Conversation},
-    manifest::{ChunkResults, Manifest},
+    Run,
+    job::Conversation,
+    manifest::ChunkResults,
     requests,
     rows::{OrderedRows, RESULT, inverse, parquet},
-    workers::Workers,
 };
-use crate::{error::Error, identity::Identity};
+use crate::error::Error;
 
 /// Consecutive rows of a file.
 pub(super) struct Chunk {
@@ -31,13 +31,8 @@ pub(super) struct Chunk {
 const LEFT_OUT: &str = "cached_tokens";
 
 impl Chunk {
-    pub(super) async fn run(
-        &self,
-        job: &BatchJob,
-        model: &Identity,
-        workers: &Workers,
-        manifest: &Manifest,
-    ) -> Result<ChunkResults, Error> {
+    pub(super) async fn run(&self, run: Run<'_>) -> Result<ChunkResults, Error> {
+        let job = run.job;
         let prompts = self.column(job.conversation.column())?;
         let keys = job.key_column().map(|key| self.column(key)).transpose()?;
         let is_requests = job.conversation == Conversation::Requests;
@@ -47,7 +42,7 @@ impl Chunk {
         let ordered = |column: ArrayRef| take(&column, &order, None);
         let (keys, paths) = (keys.map(ordered).transpose()?, paths.map(ordered).transpose()?);
         let rows = OrderedRows { chunk: &self.name, prompts: ordered(prompts)?, keys, paths };
-        let found = workers.texts(job, model, manifest, rows).await?;
+        let found = run.workers.texts(run, rows).await?;
         let found = take(&found, &inverse(&order), None)?;
         self.results(found.as_struct(), is_requests)
     }

@@ -1,23 +1,23 @@
 //! The files of the input and their rows, in chunks.
 
+mod columns;
+
 use std::{
     collections::{HashSet, VecDeque},
+    future::ready,
     path::Path,
     sync::Arc,
 };
 
 use datafusion::{
-    arrow::{
-        compute::concat_batches,
-        datatypes::{DataType, SchemaRef},
-        record_batch::RecordBatch,
-    },
+    arrow::{compute::concat_batches, datatypes::SchemaRef, record_batch::RecordBatch},
     datasource::{file_format::options::ArrowReadOptions, listing::ListingTableUrl},
+    error::DataFusionError,
     execution::{SendableRecordBatchStream, context::DataFilePaths},
     prelude::{CsvReadOptions, DataFrame, JsonReadOptions, ParquetReadOptions, SessionContext},
 };
 use futures::{StreamExt, TryStreamExt};
-use object_store::{ObjectStore, ObjectStoreExt, path::Path as StorePath};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, path::Path as StorePath};
 use sha2::{Digest, Sha256};
 use url::Url;
 
@@ -25,16 +25,21 @@ use super::{
     chunk::Chunk,
     job::{BatchJob, Conversation, InputFile},
     requests,
-    rows::RESULT,
 };
 use crate::{error::Error, identity::digits};
+use columns::check_columns;
 
 /// The files of a job's input, in the order of their paths.
-pub(super) struct Input(Vec<File>);
+pub(super) struct Input {
+    store: Arc<dyn ObjectStore>,
+    files: Vec<File>,
+}
 
 struct File {
     description: InputFile,
     rows: DataFrame,
+    /// As it was listed; none of requests, which were read whole.
+    listed: Option<ObjectMeta>,
 }
 
 /// The formats, by the ends of names.
@@ -56,16 +61,19 @@ impl Input {
         let (mut files, mut keys) = (vec![], HashSet::new());
         for file in found {
             let path = name_in(&url, &file.location);
-            let rows = if job.conversation == Conversation::Requests {
+            let is_requests = job.conversation == Conversation::Requests;
+            let rows = if is_requests {
                 requests(context, &store, &file.location, &mut keys).await?
             } else {
                 let rows = read(context, &url, &file.location).await?;
                 check_columns(job, &path, &rows)?;
                 rows
             };
-            let (bytes, count) = (file.size, rows.clone().count().await?);
-            let sha256 = hash(&store, &file.location).await?;
-            files.push(File { description: InputFile { path, bytes, sha256, rows: count }, rows });
+            let (bytes, count) = (file.size, count(&path, &rows).await?);
+            let sha256 = hash(&store, &file).await?;
+            let description = InputFile { path, bytes, sha256, rows: count };
+            let listed = (!is_requests).then_some(file);
+            files.push(File { description, rows, listed });
         }
         if files.is_empty() {
             let expected = FORMATS.join(", .");
@@ -74,16 +82,16 @@ impl Input {
                 &format!("no file, expected names that end in .{expected}"),
             ));
         }
-        Ok(Self(files))
+        Ok(Self { store, files })
     }
 
     pub(super) fn files(&self) -> Vec<InputFile> {
-        self.0.iter().map(|file| file.description.clone()).collect()
+        self.files.iter().map(|file| file.description.clone()).collect()
     }
 
     pub(super) fn chunks(self, chunk_rows: usize) -> ChunkReader {
-        let files = self.0.into_iter().map(|file| file.rows).enumerate().collect();
-        ChunkReader { files, current: None, chunk_rows }
+        let files = self.files.into_iter().enumerate().collect();
+        ChunkReader { store: self.store, files, current: None, chunk_rows }
     }
 }
 
@@ -160,70 +168,51 @@ async fn requests(
     Ok(context.read_batch(rows)?)
 }
 
-async fn hash(store: &Arc<dyn ObjectStore>, file: &StorePath) -> Result<String, Error> {
-    let failed = |error: object_store::Error| Error::Input {
-        input: file.to_string(),
-        reason: error.to_string(),
-    };
-    let mut bytes = store.get(file).await.map_err(failed)?.into_stream();
-    let mut hash = Sha256::new();
+/// The hash of a file, of which a store has to give as many bytes as it lists.
+async fn hash(store: &Arc<dyn ObjectStore>, file: &ObjectMeta) -> Result<String, Error> {
+    let wrong = |reason| Error::Input { input: file.location.to_string(), reason };
+    let failed = |error: object_store::Error| wrong(error.to_string());
+    let mut bytes = store.get(&file.location).await.map_err(failed)?.into_stream();
+    let (mut hash, mut size) = (Sha256::new(), 0);
     while let Some(part) = bytes.try_next().await.map_err(failed)? {
         hash.update(&part);
+        size += part.len() as u64;
+    }
+    if size != file.size {
+        return Err(wrong(format!(
+            "the store gives {size} bytes, expected {} as listed",
+            file.size
+        )));
     }
     Ok(digits(&hash.finalize()))
 }
 
-fn check_columns(job: &BatchJob, path: &str, rows: &DataFrame) -> Result<(), Error> {
-    let wrong = |reason| Error::Input { input: path.to_owned(), reason };
-    let column = |name: &str| {
-        let fields = rows.schema().fields();
-        fields.iter().find(|field| field.name() == name).ok_or_else(|| {
-            let known: Vec<_> = fields.iter().map(|field| field.name().as_str()).collect();
-            wrong(format!("no column `{name}`, expected one of {}", known.join(", ")))
-        })
+/// The number of a file's rows. Texts are read as their chunks will be: what cannot be read is said before any token.
+async fn count(path: &str, rows: &DataFrame) -> Result<usize, Error> {
+    let wrong = |error: DataFusionError| Error::Input {
+        input: path.to_owned(),
+        reason: error.strip_backtrace(),
     };
-    job.key.as_deref().map(column).transpose()?;
-    if column(RESULT).is_ok() {
-        return Err(wrong(format!("it has a column `{RESULT}`, which is the name of the results")));
+    if matches!(format(path), Some("parquet" | "arrow")) {
+        return rows.clone().count().await.map_err(wrong);
     }
-    let name = job.conversation.column();
-    let found = column(name)?.data_type();
-    let (is_right, expected) = match job.conversation {
-        Conversation::Prompt(_) => (is_text(found), "strings"),
-        Conversation::Messages(_) => {
-            (is_text(found) || is_list(found), "strings or lists of messages")
-        }
-        Conversation::Requests => (is_text(found), "requests"),
-    };
-    if is_right {
-        return Ok(());
-    }
-    Err(wrong(format!("column `{name}` has the type {found}, expected {expected}")))
-}
-
-fn is_text(found: &DataType) -> bool {
-    match found {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
-        DataType::Dictionary(_, values) => is_text(values),
-        _ => false,
-    }
-}
-
-/// Lists of messages, as JSON lines have them.
-fn is_list(found: &DataType) -> bool {
-    let (DataType::List(field) | DataType::LargeList(field)) = found else { return false };
-    matches!(field.data_type(), DataType::Struct(_))
+    let stream = rows.clone().execute_stream().await.map_err(wrong)?;
+    let add = |sum, batch: RecordBatch| ready(Ok(sum + batch.num_rows()));
+    stream.try_fold(0, add).await.map_err(wrong)
 }
 
 /// The chunks of all files, one after the other.
 pub(super) struct ChunkReader {
-    files: VecDeque<(usize, DataFrame)>,
+    store: Arc<dyn ObjectStore>,
+    files: VecDeque<(usize, File)>,
     current: Option<FileReader>,
     chunk_rows: usize,
 }
 
 struct FileReader {
     number: usize,
+    description: InputFile,
+    listed: Option<ObjectMeta>,
     stream: SendableRecordBatchStream,
     schema: SchemaRef,
     /// Rows that were read and are in no chunk yet.
@@ -232,19 +221,34 @@ struct FileReader {
 }
 
 impl ChunkReader {
+    /// Refuses a file that was replaced since the job began: that of the last chunk.
+    pub(super) async fn check_unchanged(&mut self) -> Result<(), Error> {
+        match &mut self.current {
+            Some(file) => file.check_unchanged(&self.store).await,
+            None => Ok(()),
+        }
+    }
+
     /// The next chunk, which its file's number and its first row name.
     pub(super) async fn next(&mut self) -> Result<Option<Chunk>, Error> {
         loop {
             if let Some(file) = &mut self.current {
-                if let Some(chunk) = file.next(self.chunk_rows).await? {
+                let chunk = file.next(self.chunk_rows).await;
+                if let Ok(Some(chunk)) = chunk {
                     return Ok(Some(chunk));
                 }
+                // It explains whatever is wrong.
+                self.check_unchanged().await?;
+                chunk?;
                 self.current = None;
             }
-            let Some((number, rows)) = self.files.pop_front() else { return Ok(None) };
+            let Some((number, File { description, rows, listed })) = self.files.pop_front() else {
+                return Ok(None);
+            };
             let stream = rows.execute_stream().await?;
-            let schema = stream.schema();
-            self.current = Some(FileReader { number, stream, schema, left: vec![], offset: 0 });
+            let (schema, left, offset) = (stream.schema(), vec![], 0);
+            let file = FileReader { number, description, listed, stream, schema, left, offset };
+            self.current = Some(file);
         }
     }
 }
@@ -258,6 +262,9 @@ impl FileReader {
             count += batch.num_rows();
             self.left.push(batch);
         }
+        if count < chunk_rows {
+            self.check_rows(self.offset + count)?;
+        }
         if count == 0 {
             return Ok(None);
         }
@@ -269,6 +276,84 @@ impl FileReader {
         self.left = vec![all.slice(rows.num_rows(), count - rows.num_rows())];
         let name = format!("{:05}-{:010}", self.number, self.offset);
         self.offset += rows.num_rows();
+        if self.offset > self.description.rows {
+            self.check_rows(self.offset)?;
+        }
         Ok(Some(Chunk { name, rows }))
+    }
+
+    /// Refuses a file that was replaced. One that has another version of the same bytes was touched.
+    async fn check_unchanged(&mut self, store: &Arc<dyn ObjectStore>) -> Result<(), Error> {
+        let Some(listed) = &self.listed else { return Ok(()) };
+        let wrong = |reason| Error::Input { input: self.description.path.clone(), reason };
+        let changed = || wrong("it was changed since the job began".to_owned());
+        let now = store.head(&listed.location).await.map_err(|error| wrong(error.to_string()))?;
+        if now.size != listed.size {
+            return Err(changed());
+        }
+        if now.e_tag != listed.e_tag {
+            if hash(store, &now).await? != self.description.sha256 {
+                return Err(changed());
+            }
+            self.listed = Some(now);
+        }
+        Ok(())
+    }
+
+    /// Refuses a file that has other rows by now than when the job began.
+    fn check_rows(&self, found: usize) -> Result<(), Error> {
+        let InputFile { path, rows, .. } = &self.description;
+        if found == *rows {
+            return Ok(());
+        }
+        let reason = format!("it has {found} rows, expected {rows} as at the beginning of the job");
+        Err(Error::Input { input: path.clone(), reason })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::session::plain_session;
+
+    /// What reading a file ends with that was changed after the job was begun.
+    async fn read_after(before: &str, after: Option<&str>) -> Result<usize, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("in.csv");
+        fs::write(&path, before).expect("it is written");
+        let job = BatchJob {
+            input: path.to_str().expect("UTF-8").to_owned(),
+            output: String::new(),
+            conversation: Conversation::Prompt("story".into()),
+            key: None,
+            options: None,
+            seed: 0,
+            chunk_rows: 2,
+            shard_rows: 1,
+        };
+        let context = plain_session().expect("a session");
+        let input = Input::open(&context, &job).await.map_err(|error| error.to_string())?;
+        if let Some(after) = after {
+            fs::write(&path, after).expect("it is written");
+        }
+        let (mut chunks, mut rows) = (input.chunks(job.chunk_rows), 0);
+        while let Some(chunk) = chunks.next().await.map_err(|error| error.to_string())? {
+            rows += chunk.rows.num_rows();
+        }
+        Ok(rows)
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_changed_ends_the_job() {
+        let text = "story\nA\nB\nC\n";
+        assert_eq!(read_after(text, None).await, Ok(3));
+        assert_eq!(read_after(text, Some(text)).await, Ok(3), "it was touched");
+        let others = ["A\nB\nD\n", "A\nB\nCDE\n", "A\nB\nC\nD\n", "A\n"];
+        for other in others.map(|rows| format!("story\n{rows}")) {
+            let error = read_after(text, Some(&other)).await.expect_err("it is another file");
+            assert!(error.contains("`in.csv`: it was changed since the job began"), "{error}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::requests;
-use crate::{error::Error, functions::Function, identity::Identity};
+use crate::{error::Error, functions::Function, identity::Identity, settings::unix_time};
 
 /// A batch job.
 #[derive(Clone, Debug)]
@@ -76,6 +76,9 @@ pub(super) struct Description {
     key: Option<String>,
     options: Value,
     seed: u64,
+    /// When it was begun, in seconds of Unix time: what chat templates have as today. Version 1 has none.
+    #[serde(default)]
+    pub(super) time: u64,
     pub(super) chunk_rows: usize,
     pub(super) files: Vec<InputFile>,
 }
@@ -90,7 +93,7 @@ pub(super) struct InputFile {
 }
 
 /// The version of descriptions and of what follows from them.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 impl BatchJob {
     /// The column with the keys.
@@ -119,6 +122,7 @@ impl BatchJob {
             key: self.key.clone(),
             options,
             seed: self.seed,
+            time: unix_time(),
             chunk_rows: self.chunk_rows,
             files,
         })
@@ -133,11 +137,14 @@ impl Description {
             _ => serde_json::Map::new(),
         };
         let (mut expected, mut found) = (object(self), object(found));
-        expected.remove("model");
+        for may_differ in ["model", "time"] {
+            expected.remove(may_differ);
+        }
         for (field, expected) in expected {
             let found = found.remove(&field).unwrap_or_default();
+            // As texts, in which the order counts: properties come as a schema has them.
+            let (expected, found) = (expected.to_string(), found.to_string());
             if expected != found {
-                let (expected, found) = (expected.to_string(), found.to_string());
                 return Err(Error::OtherJob { field, expected, found });
             }
         }

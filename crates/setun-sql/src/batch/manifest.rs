@@ -2,16 +2,20 @@
 
 #[cfg(feature = "ballista")]
 mod attempts;
+mod local;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use datafusion::{datasource::listing::ListingTableUrl, prelude::SessionContext};
 use futures::TryStreamExt;
 use object_store::{
-    Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutPayload, path::Path,
+    Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutPayload, local::LocalFileSystem,
+    path::Path,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
+use tokio::time::sleep;
+use url::Url;
 
 use super::job::Description;
 use crate::{error::Error, identity::digits};
@@ -19,6 +23,10 @@ use crate::{error::Error, identity::digits};
 /// The description of the job, and the folder of the entries. Readers of the folder see only the results.
 const JOB: &str = "_manifest/job.json";
 const ENTRIES: &str = "_manifest/chunks";
+
+/// How often an object is put that a store refuses for another that is under way, and the first pause.
+const CONFLICTS: u32 = 6;
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// A folder with results and their manifest.
 pub(super) struct Manifest {
@@ -120,13 +128,15 @@ impl Manifest {
         Ok(())
     }
 
-    /// Begins a job, or continues it. Another one is refused.
-    pub(super) async fn begin(&self, job: &Description) -> Result<(), Error> {
-        let text = self.json(job)?;
-        if self.create(JOB, text.into()).await? {
-            return Ok(());
+    /// Begins a job, or continues the one that is there, which it returns. Another one is refused.
+    pub(super) async fn begin(&self, job: &Description) -> Result<Description, Error> {
+        // Not every store refuses to replace an object.
+        if !self.exists(JOB).await? {
+            self.create(JOB, self.json(job)?.into()).await?;
         }
-        job.check_same(&self.read(JOB).await?)
+        let found = self.read(JOB).await?;
+        job.check_same(&found)?;
+        Ok(found)
     }
 
     pub(super) async fn status(&self) -> Result<BatchStatus, Error> {
@@ -182,20 +192,44 @@ impl Manifest {
     /// The entry of a chunk, if there is one.
     pub(super) async fn entry(&self, chunk: &str) -> Result<Option<ChunkEntry>, Error> {
         let name = format!("{ENTRIES}/{chunk}.json");
-        match self.store.head(&self.path(&name)).await {
-            Ok(_) => self.read(&name).await.map(Some),
-            Err(StoreError::NotFound { .. }) => Ok(None),
-            Err(error) => Err(self.failed(&name, &error)),
+        if self.exists(&name).await? { self.read(&name).await.map(Some) } else { Ok(None) }
+    }
+
+    async fn exists(&self, name: &str) -> Result<bool, Error> {
+        match self.store.head(&self.path(name)).await {
+            Ok(_) => Ok(true),
+            Err(StoreError::NotFound { .. }) => Ok(false),
+            Err(error) => Err(self.failed(name, &error)),
         }
     }
 
-    /// Puts an object where there is none; false where there is one.
+    /// Puts an object where there is none; false where there is one. What a file system has then
+    /// stays where its power fails.
     async fn create(&self, name: &str, bytes: PutPayload) -> Result<bool, Error> {
-        match self.store.put_opts(&self.path(name), bytes, PutMode::Create.into()).await {
-            Ok(_) => Ok(true),
-            Err(StoreError::AlreadyExists { .. }) => Ok(false),
-            Err(error) => Err(self.failed(name, &error)),
+        if let Some(path) = self.local_path(name) {
+            return local::create(path, bytes).await.map_err(|error| self.wrong(name, &error));
         }
+        for attempt in 1..=CONFLICTS {
+            match self.store.put_opts(&self.path(name), bytes.clone(), PutMode::Create.into()).await
+            {
+                Ok(_) => return Ok(true),
+                // S3 says so too while another one is being put, of which nothing may come.
+                Err(StoreError::AlreadyExists { .. }) if self.exists(name).await? => {
+                    return Ok(false);
+                }
+                Err(StoreError::AlreadyExists { .. }) => sleep(PAUSE * attempt).await,
+                Err(error) => return Err(self.failed(name, &error)),
+            }
+        }
+        Err(self.wrong(name, &"the store refuses it as if it were there, and it is not"))
+    }
+
+    /// The path of an object in this machine's file system, if it is in one.
+    fn local_path(&self, name: &str) -> Option<PathBuf> {
+        let url: &Url = self.url.as_ref();
+        let is_local = url.scheme() == "file";
+        let files = is_local.then(LocalFileSystem::new)?;
+        files.path_to_filesystem(&self.path(name)).ok()
     }
 
     async fn read<Value: DeserializeOwned>(&self, name: &str) -> Result<Value, Error> {
@@ -223,6 +257,10 @@ impl Manifest {
     }
 
     fn failed(&self, name: &str, error: &StoreError) -> Error {
-        Error::Output { output: format!("{}/{name}", self.shown), reason: error.to_string() }
+        self.wrong(name, error)
+    }
+
+    fn wrong(&self, name: &str, reason: &dyn std::fmt::Display) -> Error {
+        Error::Output { output: format!("{}/{name}", self.shown), reason: reason.to_string() }
     }
 }

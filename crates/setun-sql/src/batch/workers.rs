@@ -4,7 +4,7 @@ use datafusion::{arrow::array::ArrayRef, common::ScalarValue, logical_expr::Colu
 
 #[cfg(feature = "ballista")]
 use super::shards;
-use super::{job::BatchJob, manifest::Manifest, rows::OrderedRows};
+use super::{Run, job::BatchJob, rows::OrderedRows};
 #[cfg(feature = "ballista")]
 use crate::cluster::Cluster;
 use crate::{
@@ -51,18 +51,16 @@ impl Workers {
     /// Texts of rows, which are a struct as `generate` and `chat` have it.
     pub(super) async fn texts(
         &self,
-        job: &BatchJob,
-        model: &Identity,
-        #[cfg_attr(
-            not(feature = "ballista"),
-            expect(unused_variables, reason = "shards alone lie in it")
-        )]
-        manifest: &Manifest,
+        run: Run<'_>,
         rows: OrderedRows<'_>,
     ) -> Result<ArrayRef, Error> {
-        let mut settings = Settings::new(job.seed);
-        settings.model.clone_from(&model.fingerprint);
-        rows.chunk.clone_into(&mut settings.chunk);
+        let job = run.job;
+        let settings = Settings {
+            seed: job.seed,
+            model: run.model.fingerprint.clone(),
+            chunk: rows.chunk.to_owned(),
+            time: Some(run.time),
+        };
         match self {
             Self::Local(handle) => {
                 let (function, count) = (job.conversation.function(), rows.prompts.len());
@@ -75,7 +73,9 @@ impl Workers {
                 results(function, handle, settings, arguments, count).await
             }
             #[cfg(feature = "ballista")]
-            Self::Cluster(cluster) => shards::texts(cluster, job, settings, manifest, rows).await,
+            Self::Cluster(cluster) => {
+                shards::texts(cluster, job, settings, run.manifest, rows).await
+            }
         }
     }
 

@@ -14,6 +14,7 @@ use datafusion::{
     prelude::{DataFrame, ParquetReadOptions, SessionContext},
 };
 use tokio::time::timeout;
+use tracing::warn;
 
 use super::{Tls, cluster_error, config, planning_state, register};
 use crate::{error::Error, functions::Function, identity::Identity, settings::Settings};
@@ -47,6 +48,9 @@ pub(crate) const PATH: &str = "path";
 
 /// Longest time for an executor to tell its model. It may be busy.
 const WAIT: Duration = Duration::from_mins(10);
+
+/// Time after which the log says that none has.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The column of texts.
 const RESULT: &str = "result";
@@ -82,9 +86,17 @@ impl Cluster {
         let check = call(&context, function.name(), arguments)?;
         let model = cast(model, strings(Function::Model));
         let row = context.read_empty()?.select(vec![model, cast(check, strings(function))])?;
-        let found = timeout(WAIT, self.collect(row)).await;
-        let found = found
-            .map_err(|_| self.failed(&"no executor has answered, expected one with a model"))??;
+        let none = "no executor has answered, expected one with a model";
+        let asked = async {
+            let answer = self.collect(row);
+            tokio::pin!(answer);
+            if let Ok(found) = timeout(PATIENCE, &mut answer).await {
+                return found;
+            }
+            warn!(scheduler = self.address, "{none} (`setun batch executor`); waiting");
+            answer.await
+        };
+        let found = timeout(WAIT, asked).await.map_err(|_| self.failed(&none))??;
         let fields = found.first().filter(|rows| rows.num_rows() > 0);
         let fields = fields.and_then(|rows| rows.column(0).as_struct_opt());
         let text = |name| {

@@ -29,6 +29,9 @@ struct Answer {
 const BUSY: u16 = 429;
 const TIMEOUT: u16 = 408;
 
+/// The option with the time that a chat template has.
+const TIME: &str = "chat_template_time";
+
 /// How often a request is tried again where there is no room, and the first pause.
 const ATTEMPTS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
@@ -48,21 +51,25 @@ pub(super) async fn respond(call: &Call<'_>) -> Result<ArrayRef, Error> {
         function: call.function.name(),
         reason: "this process answers no requests".into(),
     })?;
-    let rows = call.model.each_row(call.rows, |row| {
+    let most = call.loaded.engine.max_requests_of_a_device();
+    let texts = |row| call.text(BODY, row, "body").map_or(1, texts_of);
+    let rows = call.model.each_row_of(call.rows, texts, |row| {
         let respond = Arc::clone(&respond);
         Box::pin(async move {
             let (body, path) = (call.text(BODY, row, "body")?, call.text(PATH, row, "path")?);
             let key = call.text(KEY, row, "key")?;
-            let (request, model) = prepared(body, call.settings.row_seed(key))?;
+            let (request, model) = prepared(body, call.settings.row_seed(key), call.time())?;
             let (mut status, mut answer) = respond(path.to_owned(), request.clone()).await;
+            // For one of more texts than the engine takes, there is never room: that is its answer.
+            let may_pass = texts_of(body) <= most;
             for attempt in 1..=ATTEMPTS {
-                if status != BUSY {
+                if status != BUSY || !may_pass {
                     break;
                 }
                 sleep(PAUSE * attempt).await;
                 (status, answer) = respond(path.to_owned(), request.clone()).await;
             }
-            if status >= 500 || [BUSY, TIMEOUT].contains(&status) {
+            if status >= 500 || status == TIMEOUT || (status == BUSY && may_pass) {
                 return Err(Error::Answer { status, body: answer });
             }
             let (body, tokens) = settled(&answer, key, model);
@@ -72,8 +79,22 @@ pub(super) async fn respond(call: &Call<'_>) -> Result<ArrayRef, Error> {
     Ok(column(&rows.await?))
 }
 
-/// A request with a seed of its own, for the model that is here, as one answer; and the model that it names.
-fn prepared(body: &str, seed: u64) -> Result<(String, Option<Value>), Error> {
+/// How many texts a request has: prompts or inputs, each `n` times.
+fn texts_of(body: &str) -> usize {
+    let body: Value = serde_json::from_str(body).unwrap_or_default();
+    // An array of numbers is one prompt, of tokens.
+    let list = |name| match body[name].as_array() {
+        Some(list) if !list.iter().all(Value::is_number) => list.len(),
+        _ => 1,
+    };
+    let choices = ["n", "best_of"].map(|name| body[name].as_u64().unwrap_or(1));
+    let choices = usize::try_from(choices.into_iter().max().unwrap_or(1)).unwrap_or(usize::MAX);
+    (list("prompt") * list("input")).saturating_mul(choices).max(1)
+}
+
+/// A request with a seed of its own, for the model that is here, as one answer, with the job's time for its chat
+/// template; and the model that it names.
+fn prepared(body: &str, seed: u64, time: Option<u64>) -> Result<(String, Option<Value>), Error> {
     let wrong = |reason: &dyn std::fmt::Display| Error::Row(format!("body: {reason}"));
     let mut body: Value = serde_json::from_str(body).map_err(|error| wrong(&error))?;
     let fields = body.as_object_mut().ok_or_else(|| wrong(&"expected an object"))?;
@@ -83,6 +104,12 @@ fn prepared(body: &str, seed: u64) -> Result<(String, Option<Value>), Error> {
     let given = fields.get("seed").is_some_and(|seed| !seed.is_null() && *seed != json!(-1));
     if !given {
         fields.insert("seed".to_owned(), seed.into());
+    }
+    if let Some(time) = time
+        && fields.contains_key("messages")
+        && fields.get(TIME).is_none_or(Value::is_null)
+    {
+        fields.insert(TIME.to_owned(), time.into());
     }
     Ok((body.to_string(), model))
 }
@@ -152,18 +179,45 @@ mod tests {
     #[test]
     fn a_request_has_a_seed_and_is_answered_at_once_by_the_model_that_is_here() {
         let body = r#"{"model": "other", "prompt": "Once", "stream": true}"#;
-        let (request, model) = prepared(body, 7).expect("a request");
+        let (request, model) = prepared(body, 7, Some(9)).expect("a request");
         assert_eq!(request, r#"{"prompt":"Once","seed":7}"#);
         assert_eq!(model, Some(json!("other")));
         for (seed, expected) in [("3", 3), ("null", 7), ("-1", 7)] {
             let body = format!(r#"{{"seed": {seed}}}"#);
             let expected = format!(r#"{{"seed":{expected}}}"#);
-            assert_eq!(prepared(&body, 7).expect("a request").0, expected);
+            assert_eq!(prepared(&body, 7, None).expect("a request").0, expected);
         }
+        for (time, expected) in [("null", 9), ("3", 3)] {
+            let body = format!(r#"{{"messages":[],"seed":7,"chat_template_time":{time}}}"#);
+            let (request, _) = prepared(&body, 7, Some(9)).expect("a request");
+            let expected = json!({"messages": [], "seed": 7, "chat_template_time": expected});
+            assert_eq!(serde_json::from_str::<Value>(&request).expect("JSON"), expected);
+        }
+        let chat = r#"{"messages": []}"#;
+        let expected = r#"{"messages":[],"seed":7,"chat_template_time":9}"#;
+        assert_eq!(prepared(chat, 7, Some(9)).expect("a request").0, expected);
+        assert_eq!(prepared(chat, 7, None).expect("a request").0, r#"{"messages":[],"seed":7}"#);
         assert!(
-            matches!(prepared("[]", 7), Err(Error::Row(reason)) if reason == "body: expected an object")
+            matches!(prepared("[]", 7, None), Err(Error::Row(reason)) if reason == "body: expected an object")
         );
-        assert!(matches!(prepared("{", 7), Err(Error::Row(_))));
+        assert!(matches!(prepared("{", 7, None), Err(Error::Row(_))));
+    }
+
+    #[test]
+    fn a_request_takes_the_room_of_its_texts() {
+        for (body, texts) in [
+            (r#"{"prompt": "Once"}"#, 1),
+            (r#"{"prompt": "Once", "n": 4, "best_of": 9}"#, 9),
+            (r#"{"prompt": ["Once", "Twice"], "n": 3}"#, 6),
+            (r#"{"prompt": [1, 2, 3]}"#, 1),
+            (r#"{"input": ["a", "b", "c"]}"#, 3),
+            (r#"{"messages": [], "n": 2}"#, 2),
+            (r#"{"prompt": [], "n": 0}"#, 1),
+            ("{", 1),
+        ] {
+            assert_eq!(texts_of(body), texts, "{body}");
+        }
+        assert_eq!(texts_of(r#"{"prompt": ["a", "b"], "n": 18446744073709551615}"#), usize::MAX);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use datafusion::arrow::{
     array::{ArrayRef, StringViewArray, StructArray, UInt32Array},
     datatypes::{DataType, Field, Fields},
 };
-use setun::{Completion, GenerateOptions, Message, Prompt};
+use setun::{Completion, GenerateOptions, Prompt, messages_from_json};
 
 use super::Call;
 use crate::{
@@ -36,21 +36,11 @@ pub(super) async fn chat(call: &Call<'_>) -> Result<ArrayRef, Error> {
         let reason = "the model has no chat template, expected one beside its weights".into();
         return Err(Error::Argument { function: call.function.name(), reason });
     }
-    let prompt = |row| messages(call.text(PROMPT, row, "conversation")?);
-    texts(call, prompt).await
-}
-
-/// A conversation, as chat APIs have it.
-fn messages(text: &str) -> Result<Prompt, Error> {
-    let wrong = |error: &dyn std::fmt::Display| {
-        Error::Row(format!("messages: expected a JSON array of messages: {error}"))
+    let prompt = |row| {
+        let messages = messages_from_json(call.text(PROMPT, row, "conversation")?);
+        messages.map(Prompt::Chat).map_err(|error| Error::Row(error.to_string()))
     };
-    let maps = serde_json::from_str(text).map_err(|error| wrong(&error))?;
-    let messages = Message::from_json(maps).map_err(|error| wrong(&error))?;
-    if messages.is_empty() {
-        return Err(wrong(&"it is empty"));
-    }
-    Ok(messages.into())
+    texts(call, prompt).await
 }
 
 async fn texts(
@@ -90,6 +80,7 @@ fn row_options(
     let key = call.arguments.get(KEY).and_then(|keys| keys.get(row));
     let key = key.or(call.arguments[PROMPT].get(row)).unwrap_or_default();
     options.seed.get_or_insert_with(|| call.settings.row_seed(key));
+    options.chat_template_time = options.chat_template_time.or(call.time());
     Ok(options)
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    net::{SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr},
     path::Path,
     time::Duration,
 };
@@ -45,20 +45,15 @@ impl Authority {
     }
 }
 
-fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address")
-}
-
 async fn start(tls: &Tls, folder: &Path) -> (String, Vec<JoinHandle<Result<(), Error>>>) {
     let (tell, told) = oneshot::channel();
-    let listen = "127.0.0.1:0".parse().expect("an address");
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let scheduler = Scheduler { listen, executor_timeout: 10, tls: Some(tls.clone()) };
     let scheduler = tokio::spawn(scheduler.run(|address| _ = tell.send(address)));
     let port = told.await.expect("it listens").port();
     let executor = Executor {
         scheduler: format!("localhost:{port}"),
-        listen: free_address(),
+        listen,
         advertise: Some("localhost".into()),
         slots: 2,
         probes: None,

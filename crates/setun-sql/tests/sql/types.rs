@@ -44,6 +44,27 @@ async fn every_type_of_strings_has_the_same_results() {
     assert!(found.iter().all(|rows| *rows == found[0]));
 }
 
+/// Files of more than a megabyte are read in parts, which do not begin inside quotes.
+#[tokio::test]
+async fn line_breaks_in_quotes_divide_no_row() {
+    const ROWS: usize = 30_000;
+    let (context, folder) = (context(), tempfile::tempdir().expect("a folder"));
+    context.state_ref().write().config_mut().options_mut().execution.target_partitions = 4;
+    let row = |id: usize| format!("{id},\"It was,\nas I said,\n\n{id} times, a day\"\n");
+    let text = format!("id,review\n{}", (0..ROWS).map(row).collect::<String>());
+    assert!(text.len() > 1 << 20, "{} bytes", text.len());
+    let path = folder.path().join("reviews.csv");
+    std::fs::write(&path, text).expect("it is written");
+    let sql = format!(
+        "SELECT count(*) AS rows, count(DISTINCT id) AS ids, sum(length(review)) AS length \
+         FROM '{}'",
+        path.display()
+    );
+    let found = query(&context, &sql).await;
+    let length: usize = (0..ROWS).map(|id| row(id).len() - id.to_string().len() - 4).sum();
+    assert_eq!(found[0], serde_json::json!({"rows": ROWS, "ids": ROWS, "length": length}));
+}
+
 #[tokio::test]
 async fn files_and_folders_are_tables() {
     let (context, folder) = (context(), tempfile::tempdir().expect("a folder"));

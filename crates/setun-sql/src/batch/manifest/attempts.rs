@@ -1,9 +1,16 @@
 //! Folders of chunks that run on a cluster: the files that executors read.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use datafusion::datasource::listing::ListingTableUrl;
-use futures::{StreamExt, TryStreamExt};
+use futures::{StreamExt, TryStreamExt, stream::BoxStream};
+use object_store::{Error as StoreError, ObjectStoreExt, path::Path};
 use tracing::debug;
 use url::Url;
 
@@ -16,9 +23,9 @@ const ATTEMPTS: &str = "_manifest/attempts";
 impl Manifest {
     /// The folder of an attempt, which no other has.
     pub(crate) fn attempt(chunk: &str) -> String {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let process = std::process::id();
-        format!("{ATTEMPTS}/{chunk}-{process:x}-{:x}", now.as_nanos())
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        format!("{ATTEMPTS}/{chunk}-{}-{count:x}", process_name())
     }
 
     /// The address of a folder.
@@ -38,7 +45,20 @@ impl Manifest {
         number: usize,
         bytes: Vec<u8>,
     ) -> Result<(), Error> {
-        self.create(&format!("{folder}/{number:05}.parquet"), bytes.into()).await.map(drop)
+        let name = format!("{folder}/{number:05}.parquet");
+        let put = self.store.put(&self.path(&name), bytes.into()).await;
+        put.map(drop).map_err(|error| self.failed(&name, &error))
+    }
+
+    /// Removes what the attempts of this process have put: executors that read none of it yet run none of it.
+    pub(crate) async fn remove_own_attempts(&self) {
+        let own = format!("-{}-", process_name());
+        let folder = self.path(ATTEMPTS);
+        let found = self.store.list(Some(&folder)).try_filter(move |file| {
+            let is_own = file.location.as_ref().contains(&own);
+            async move { is_own }
+        });
+        self.remove(found.map_ok(|file| file.location).boxed(), ATTEMPTS).await;
     }
 
     /// Removes what attempts have left, when no chunk is missing.
@@ -49,10 +69,22 @@ impl Manifest {
     /// Removes what an attempt has put. What cannot be removed does no harm.
     pub(crate) async fn remove_attempt(&self, folder: &str) {
         let found = self.store.list(Some(&self.path(folder)));
-        let removed = found.map_ok(|file| file.location).boxed();
-        let removed: Result<Vec<_>, _> = self.store.delete_stream(removed).try_collect().await;
+        self.remove(found.map_ok(|file| file.location).boxed(), folder).await;
+    }
+
+    async fn remove(&self, files: BoxStream<'static, Result<Path, StoreError>>, folder: &str) {
+        let removed: Result<Vec<_>, _> = self.store.delete_stream(files).try_collect().await;
         if let Err(error) = removed {
             debug!(folder, %error, "an attempt's files stay");
         }
     }
+}
+
+/// A name of this process that no other has, on whatever machine.
+fn process_name() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        format!("{:x}x{:x}", std::process::id(), now.as_nanos())
+    })
 }
