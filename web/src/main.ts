@@ -154,5 +154,8 @@ function buttons(...ids: string[]): HTMLButtonElement[] {
 }
 
 void offerGpu();
-void remembered().then((choice) => choice && !activity.isRunning && choose(choice));
+void remembered().then((choice) => {
+  const isChosen = activity.isRunning || current.choice !== BUILT_IN;
+  if (choice && !isChosen) choose(choice);
+});
 void registerServiceWorker(() => !activity.isRunning && !document.activeElement?.matches("input, textarea"));

@@ -56,6 +56,7 @@ const press = (at, name) =>
 /** What the story view says after a prompt. @param {string} prompt */
 async function storyAfter(prompt) {
   await page.click('nav a[href="#story"]');
+  await page.waitForSelector('[data-view="story"]:visible');
   if (await page.isVisible("#chat-choice")) await page.check("#chat");
   await page.fill("#prompt", prompt);
   await page.click("#run");

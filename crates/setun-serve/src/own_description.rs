@@ -5,11 +5,13 @@ use serde_json::json;
 use crate::{
     description::{
         operation::{Api, RouteShape},
+        options::template_options,
         schema::{
             AnySchema, ObjectShape, any_of, flag, list, list_within, named, nullable, number,
             one_of, size, text, text_from, tokens,
         },
     },
+    limits::Limits,
     openai::description::{CACHE_SALT, MODEL, messages, tools},
     score::MAX_CONTINUATIONS,
 };
@@ -41,13 +43,14 @@ pub(crate) fn score() -> RouteShape {
 }
 
 /// `POST /tokenize`.
-pub(crate) fn tokenize() -> RouteShape {
+pub(crate) fn tokenize(limits: &Limits) -> RouteShape {
     let body = ObjectShape::new()
         .optional("prompt", text(), "The text.")
         .optional("messages", messages(), "In its place, through the chat template.")
         .optional("tools", tools(), "With messages: the functions that are offered.")
         .optional("tool_choice", named("ToolChoice"), "With messages: whether they are.")
         .optional("continue_final_message", flag(), "With messages: whether the last one goes on.")
+        .optionals(template_options(limits))
         .optional(
             "add_special_tokens",
             flag(),
@@ -103,7 +106,8 @@ pub(crate) fn tokenizer_info() -> RouteShape {
 pub(crate) fn health() -> RouteShape {
     RouteShape::without_body(Api::Setun, "health", "Liveness")
         .open()
-        .answers("It does.", named("Report"))
+        .answers("The server answers, and its engines run.", named("Report"))
+        .answers_with("503", "An engine has ended.", &[("application/json", Some(named("Error")))])
 }
 
 /// `GET /ready`.

@@ -104,13 +104,13 @@ fn described_routes(limits: &Limits) -> DescribedRoutes {
         .post("/v1/responses/input_tokens", create::input_tokens, responses::input_tokens())
         .post("/v1/messages", messages::create, anthropic::messages(limits))
         .post("/v1/messages/count_tokens", messages::count_tokens, anthropic::count_tokens());
-    own_routes(ollama_routes(routes, limits))
+    own_routes(ollama_routes(routes, limits), limits)
 }
 
-fn own_routes(routes: DescribedRoutes) -> DescribedRoutes {
+fn own_routes(routes: DescribedRoutes, limits: &Limits) -> DescribedRoutes {
     routes
         .post("/score", score, own::score())
-        .post("/tokenize", tokenize, own::tokenize())
+        .post("/tokenize", tokenize, own::tokenize(limits))
         .post("/detokenize", detokenize, own::detokenize())
         .get("/tokenizer_info", tokenizer_info, own::tokenizer_info())
         .get("/health", status::health, own::health())

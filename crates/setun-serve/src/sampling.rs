@@ -39,10 +39,28 @@ pub(crate) const DEFAULTS: [&str; 3] = [MAX_TOKENS, "seed", "top_k"];
 /// The field of variables for the chat template.
 pub(crate) const TEMPLATE_VARIABLES: &str = "chat_template_kwargs";
 
+/// Options of how a conversation becomes tokens.
+const OF_TEMPLATES: [&str; 2] = ["chat_template_time", "parse_special"];
+
 /// Takes every option of a generation from the fields of a request.
 pub(crate) fn read(fields: &mut Fields) -> Result<GenerateOptions, ApiError> {
-    let mut options = GenerateOptions::new();
-    for spec in specs() {
+    read_options(fields, specs(), GenerateOptions::new())
+}
+
+/// Takes options of how a conversation becomes tokens, beside messages and tools.
+pub(crate) fn read_template(
+    fields: &mut Fields,
+    options: GenerateOptions,
+) -> Result<GenerateOptions, ApiError> {
+    read_options(fields, template_specs(), options)
+}
+
+fn read_options(
+    fields: &mut Fields,
+    specs: impl Iterator<Item = &'static OptionSpec>,
+    mut options: GenerateOptions,
+) -> Result<GenerateOptions, ApiError> {
+    for spec in specs {
         let mut given: Option<String> = None;
         for name in names(spec.name) {
             let Some(value) = fields.take(name) else { continue };
@@ -81,6 +99,11 @@ pub(crate) fn specs() -> impl Iterator<Item = &'static OptionSpec> {
         !matches!(spec.kind, OptionKind::Structured(_)) && !NOT_READ.contains(&spec.name)
     };
     GenerateOptions::SPECS.iter().filter(is_read)
+}
+
+/// Those of how a conversation becomes tokens.
+pub(crate) fn template_specs() -> impl Iterator<Item = &'static OptionSpec> {
+    specs().filter(|spec| OF_TEMPLATES.contains(&spec.name))
 }
 
 /// Whether options change logits, which may become infinite by it.

@@ -46,9 +46,10 @@ struct Version {
     version: &'static str,
 }
 
-/// Whether the process answers.
-pub(crate) async fn health(State(app): State<App>) -> Response {
-    json(&Report::new("ok", app.models()))
+/// Whether the process answers and its engines run: one that has ended needs another process.
+pub(crate) async fn health(State(app): State<App>) -> Result<Response, ApiError> {
+    check_engines(&app)?;
+    Ok(json(&Report::new("ok", app.models())))
 }
 
 /// Whether requests are taken: the models of the start are loaded, their engines run, and the server
@@ -62,11 +63,15 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Response, ApiError> 
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
         return Ok(response);
     }
-    let loaded = app.loaded();
-    for model in loaded {
+    check_engines(&app)?;
+    Ok(json(&Report::new("ready", app.models())))
+}
+
+fn check_engines(app: &App) -> Result<(), ApiError> {
+    for model in app.loaded() {
         model.engine.latest_metrics().map_err(|error| ApiError::of_run(&error))?;
     }
-    Ok(json(&Report::new("ready", app.models())))
+    Ok(())
 }
 
 pub(crate) async fn version() -> Response {

@@ -14,6 +14,7 @@ use crate::{
     fields::Fields,
     messages,
     openai::prompts::tokens_of,
+    sampling,
     served_model::ServedModel,
 };
 
@@ -91,6 +92,7 @@ impl TokenizeRequest {
         messages::refuse_beside(fields, PROMPT)?;
         let adds_special_tokens = fields.flag("add_special_tokens")?;
         let mut options = messages::read_tools(fields, GenerateOptions::new())?;
+        options = sampling::read_template(fields, options)?;
         options.continue_final_message = fields.flag("continue_final_message")?;
         if let Some(text) = fields.text(PROMPT)? {
             let adds_special_tokens = adds_special_tokens.unwrap_or(true);

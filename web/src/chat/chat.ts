@@ -108,6 +108,8 @@ export class Chat {
 
   #listen(): void {
     this.#title.addEventListener("change", () => this.#set("title", this.#title.value.trim()));
+    // What is being written stays when the view is shown anew.
+    this.#system.addEventListener("input", () => (this.#thread.system = this.#system.value));
     this.#system.addEventListener("change", () => this.#set("system", this.#system.value));
     this.#format.addEventListener("change", () =>
       this.#set("format", FORMATS.find((each) => each === this.#format.value) ?? "auto"),

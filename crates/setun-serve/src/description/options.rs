@@ -15,9 +15,24 @@ use crate::{limits::Limits, sampling};
 /// Ids of tokens as names of fields.
 const TOKEN_ID: &str = "^[0-9]{1,9}$";
 
+/// Name, schema and description.
+type DescribedOption = (&'static str, AnySchema, String);
+
 /// The options that every request for a text takes, by all their names.
-pub(crate) fn options(limits: &Limits) -> Vec<(&'static str, AnySchema, String)> {
-    let rows = sampling::specs().flat_map(|spec| {
+pub(crate) fn options(limits: &Limits) -> Vec<DescribedOption> {
+    described(sampling::specs(), limits)
+}
+
+/// Those of how a conversation becomes tokens.
+pub(crate) fn template_options(limits: &Limits) -> Vec<DescribedOption> {
+    described(sampling::template_specs(), limits)
+}
+
+fn described(
+    specs: impl Iterator<Item = &'static OptionSpec>,
+    limits: &Limits,
+) -> Vec<DescribedOption> {
+    let rows = specs.flat_map(|spec| {
         sampling::names(spec.name)
             .map(move |name| (name, schema(spec, limits), description(spec, name)))
     });

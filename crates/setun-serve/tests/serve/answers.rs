@@ -244,6 +244,22 @@ async fn models_tokens_and_the_state_are_told() {
     let chat = post(&router, "/tokenize", &json!({"messages": messages})).await.json();
     let own = shared().tokenize_chat(&[Message::user("A cat")], &GenerateOptions::new());
     assert_eq!(chat["count"], own.expect("tokens").len());
+    let time = json!({"messages": messages, "chat_template_time": 1_709_209_445,
+        "chat_template_kwargs": {"dated": true}});
+    let dated = post(&router, "/tokenize", &time).await.json();
+    let with_date = shared().tokenize_plain("29 02\nuser: A cat\n").expect("tokens");
+    assert_eq!(dated["tokens"], json!(with_date), "29 February 2024");
+    let spelled = [false, true].map(|special| {
+        let options = GenerateOptions::new().parse_special(special);
+        let own = shared().tokenize_chat(&[Message::user("<s>")], &options);
+        (special, json!(own.expect("tokens")))
+    });
+    assert_ne!(spelled[0].1, spelled[1].1, "text, and a token");
+    for (special, own) in spelled {
+        let spelled =
+            json!({"messages": [{"role": "user", "content": "<s>"}], "parse_special": special});
+        assert_eq!(post(&router, "/tokenize", &spelled).await.json()["tokens"], own);
+    }
     let text = post(&router, "/detokenize", &json!({"tokens": tokens["tokens"]})).await.json();
     assert_eq!(text["prompt"], PROMPT);
     assert_eq!(get(&router, "/health").await.json()["status"], "ok");

@@ -1,13 +1,52 @@
-//! The end of a server.
+//! The end of a server and of an engine.
 
 use std::{net::TcpStream, thread, time::Duration};
 
+use axum::http::StatusCode;
 use serde_json::json;
+use setun::{
+    GenerateOptions, LogitsProcessor,
+    text::{Candidates, SharedProcessor, Step, TextError},
+};
+use setun_serve::{ServeOptions, router};
+use tokio::time::{sleep, timeout};
 
 use crate::{
     cancellation::{Server, request},
-    support::{Gate, with},
+    support::{Gate, engine, get, post, with},
 };
+
+/// A step of the sampler with a defect.
+struct Broken;
+
+impl LogitsProcessor for Broken {
+    fn process(&self, _: &mut Candidates, _: &Step<'_>) -> Result<(), TextError> {
+        panic!("a defect")
+    }
+}
+
+#[tokio::test]
+async fn an_engine_that_has_ended_is_told_by_both_probes() {
+    let broken = engine(|config| {
+        let broken = [SharedProcessor::new(Broken)];
+        config.generation = GenerateOptions::new().logits_processors(broken);
+    });
+    let router = router(broken, ServeOptions::new());
+    assert_eq!(get(&router, "/health").await.status, StatusCode::OK);
+    let request = json!({"prompt": "A cat", "max_tokens": 2});
+    let answer = post(&router, "/v1/completions", &request).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{}", answer.text);
+    for path in ["/health", "/ready"] {
+        // Its thread may be about to end.
+        let refused = async {
+            while get(&router, path).await.status == StatusCode::OK {
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(Duration::from_mins(1), refused).await.expect("it is told");
+        assert_eq!(get(&router, path).await.status, StatusCode::SERVICE_UNAVAILABLE);
+    }
+}
 
 #[test]
 fn streams_end_whole_and_new_requests_are_refused() {

@@ -2,9 +2,10 @@
 
 use std::{
     fs,
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{self, Child, Command, Stdio},
+    sync::atomic::{AtomicU16, Ordering},
     thread,
     time::Duration,
 };
@@ -104,8 +105,15 @@ fn documented(heading: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// An address that nobody listens at.
+/// An address that nobody listens at. Systems give out higher ports, so nobody is given it meanwhile.
 fn free_address() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address")
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + (process::id() % 1000) as u16 * 4;
+    loop {
+        let port = first + TAKEN.fetch_add(1, Ordering::Relaxed);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        if TcpListener::bind(address).is_ok() {
+            return address;
+        }
+    }
 }

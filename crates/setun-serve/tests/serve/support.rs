@@ -24,8 +24,9 @@ use tower::ServiceExt;
 /// Name of the model.
 pub(crate) const MODEL: &str = "stories";
 
-/// A template of a few words.
-const TEMPLATE: &str = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}";
+/// A template of a few words, the date where it is asked for.
+const TEMPLATE: &str = "{% if dated %}{{ strftime_now('%d %m') }}\n{% endif %}\
+                        {% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}";
 
 /// An engine that all tests share which do not look at its metrics.
 pub(crate) fn shared() -> Engine {
