@@ -21,8 +21,9 @@ pub(crate) const TILE_QUERIES: usize = 4;
 /// Most rows of a sequence that meet its keys and values together.
 pub(crate) const TILE_ROWS: usize = 8;
 
-/// Scores of a query head that stay in the second-level cache, whatever the rows.
-pub(crate) const TILE_SCORES: usize = 32 * 1024;
+/// Scores of a query head, whatever the rows: those of [`TILE_ROWS`] of 16,384 positions. They may
+/// exceed the second-level cache: to read keys and values for fewer rows takes longer.
+pub(crate) const TILE_SCORES: usize = 128 * 1024;
 
 /// Scratch memory of one member. Grown by `prepare`, never by a step (but see
 /// [`Scratch::grow_scores`]).

@@ -59,23 +59,29 @@ fn int8(bencher: Bencher, case: Case) {
     bench(bencher, case, CacheElement::Int8);
 }
 
-/// Decode at long contexts, by one thread and by two.
-fn long_cases() -> Vec<Case> {
+/// Rows at long contexts, by one thread and by two.
+fn long_cases(rows: usize) -> Vec<Case> {
     let of = |threads, positions| {
-        let steps = step::cases(&[1]).into_iter().filter(|step| step.shape.name == "2B-4T");
+        let steps = step::cases(&[rows]).into_iter().filter(|step| step.shape.name == "2B-4T");
         steps.map(move |step| Case { step: step.with_threads(threads), positions })
     };
     [1, 2].into_iter().flat_map(|threads| of(threads, 4096).chain(of(threads, 16_384))).collect()
 }
 
-#[divan::bench(args = long_cases(), max_time = 2)]
+#[divan::bench(args = long_cases(1), max_time = 2)]
 fn from_memory_f16(bencher: Bencher, case: Case) {
     bench_layers(bencher, case, CacheElement::F16, layers_in_memory(case, CacheElement::F16));
 }
 
-#[divan::bench(args = long_cases(), max_time = 2)]
+#[divan::bench(args = long_cases(1), max_time = 2)]
 fn from_memory_int8(bencher: Bencher, case: Case) {
     bench_layers(bencher, case, CacheElement::Int8, layers_in_memory(case, CacheElement::Int8));
+}
+
+/// A step of a long prompt.
+#[divan::bench(args = long_cases(128), max_time = 4)]
+fn prompt_f16(bencher: Bencher, case: Case) {
+    bench_layers(bencher, case, CacheElement::F16, 1);
 }
 
 fn layers_in_memory(case: Case, element: CacheElement) -> usize {
