@@ -2,6 +2,7 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
+    expect: { poll: { timeout: 60_000 } },
     projects: [
       { extends: true, test: { name: "unit", include: ["tests/**/*.test.ts"], testTimeout: 60_000 } },
       slow("packaging", "packaging-tests/*.test.js", { maxWorkers: 1, sequence: { groupOrder: 1 } }),

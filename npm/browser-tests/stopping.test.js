@@ -149,7 +149,9 @@ describe("a worker that ends", () => {
       const { setun } = /** @type {any} */ (globalThis);
       const model = await setun.load(undefined, { backend: "simd128", threads: 1 });
       const code = (/** @type {any} */ error) => error.code;
-      const running = model.generate("Once upon a time").result.catch(code);
+      const contextOverflow = { type: "sliding_window", sinks: 4, window: 64 };
+      const endless = { temperature: 1, minTokens: 1e6, contextOverflow };
+      const running = model.generate("Once upon a time", endless).result.catch(code);
       /** @type {any} */ (globalThis).isRunning = true;
       return [await running, await model.metrics().catch(code), await model.tokenize("a").catch(code)];
     });

@@ -202,7 +202,11 @@ describe("an interrupted download", () => {
 describe("two tabs that load the same model", () => {
   it("download each byte once", async () => {
     const next = await openTab(profile.context, stage.url);
-    stage.models.ruleAt(PATH, CHUNK, 1, { slow: 300 });
+    const waits = (/** @type {import("playwright-core").Page} */ tab) =>
+      tab.waitForFunction(() => /** @type {any} */ (globalThis).phase === "waiting", null, {
+        timeout: 120_000,
+      });
+    stage.models.ruleAt(PATH, CHUNK, 1, { after: Promise.any([page, next].map(waits)) });
     const told = await Promise.all([tell(), tell(next)]);
     expect(told.map(({ text }) => text)).toEqual([stage.texts.large, stage.texts.large]);
     const phases = told.map(({ seen }) => [...new Set(seen?.map(({ phase }) => phase))].join());

@@ -248,8 +248,9 @@ describe.each(["18.3.1", "19.3.1"])("the hooks of React %s in Strict Mode", (ver
     expect(await seen()).toMatchObject({ loads: 2, disposals: 0, ends: ["aborted", "aborted"] });
 
     await show("/node_modules/setun/model/stories.safetensors");
-    await page.waitForSelector("main[data-status=loading]");
-    await page.waitForSelector("main[data-status=ready]");
+    await page.waitForFunction(
+      () => /** @type {any} */ (globalThis).statuses.slice(-3).join() === "ready,loading,ready",
+    );
     expect(await seen()).toMatchObject({ loads: 3, disposals: 1 });
     await press(page, "Tell");
     await page.waitForSelector(text);

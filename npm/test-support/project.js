@@ -78,12 +78,14 @@ async function answers(url) {
   throw new Error(`${url} does not answer`);
 }
 
-/** @returns {Promise<number>} */
-export function freePort() {
-  return new Promise((resolve) => {
-    const probe = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = /** @type {import("node:net").AddressInfo} */ (probe.address());
-      probe.close(() => resolve(port));
-    });
+/**
+ * A free port. Systems give out higher ones, so it is hardly taken before it is used.
+ * @returns {Promise<number>}
+ */
+export function freePort(tries = 100) {
+  return new Promise((resolve, reject) => {
+    const port = 31_000 + Math.floor(1_700 * Math.random());
+    const probe = createServer().listen(port, "127.0.0.1", () => probe.close(() => resolve(port)));
+    probe.once("error", (error) => (tries > 0 ? resolve(freePort(tries - 1)) : reject(error)));
   });
 }

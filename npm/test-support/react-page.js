@@ -7,13 +7,14 @@ import { writeFiles } from "./project.js";
 
 /**
  * Its script. `window.show` gives the component a source, or unmounts it. `window.seen` counts its effects, loads and
- * disposals, and has the end of each text.
+ * disposals, and has the end of each text. `window.statuses` has each status that was shown.
  */
 const MAIN = `import { createElement as h, StrictMode, useEffect, useState, version } from "react";
 import { createRoot } from "react-dom/client";
 import { useGeneration, useModel } from "setun/react";
 import * as setun from "/node_modules/setun/dist/index.js";
 
+const statuses = [];
 const seen = { version, effects: 0, loads: 0, disposals: 0, ends: [] };
 
 async function load(source, options) {
@@ -42,6 +43,9 @@ function Story({ source }) {
   useEffect(() => {
     seen.effects += 1;
   }, []);
+  useEffect(() => {
+    statuses.push(status);
+  }, [status]);
   const press = (name, onClick) => h("button", { onClick }, name);
   const end = isStreaming ? "none" : (result?.finishReason ?? failure?.code ?? "nothing");
   return h("main", { "data-status": error?.code ?? status, "data-end": end },
@@ -55,7 +59,7 @@ function Story({ source }) {
 function Page() {
   const [source, show] = useState(null);
   useEffect(() => {
-    Object.assign(window, { seen, show });
+    Object.assign(window, { seen, statuses, show });
   }, []);
   return source && h(Story, { source });
 }

@@ -1,7 +1,7 @@
 /** Functions of the store tests that run in the page. */
 
 /**
- * Loads a model and tells the story. A failure is reported by its code, and another load must then succeed.
+ * Loads a model and tells the story; `globalThis.phase` is that of the load. A failure is reported by its code, and another load must then succeed.
  * @param {{ source: any, prompt: string, options: object, load?: object }} story
  */
 export async function tryStory({ source, prompt, options, load = {} }) {
@@ -9,7 +9,10 @@ export async function tryStory({ source, prompt, options, load = {} }) {
   /** @type {any[]} */
   const seen = [];
   try {
-    const onProgress = (/** @type {any} */ step) => seen.push(step);
+    const onProgress = (/** @type {any} */ step) => {
+      seen.push(step);
+      /** @type {any} */ (globalThis).phase = step.phase;
+    };
     const model = await setun.load(source, { ...load, onProgress });
     const text = await model.generate(prompt, options).text();
     await model.dispose();

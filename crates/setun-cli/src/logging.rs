@@ -20,13 +20,17 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Installs the log if the variable is set. Otherwise nothing is recorded.
-pub(crate) fn install(format: LogFormat) {
-    if env::var_os(VARIABLE).is_none_or(|filter| filter.is_empty()) {
-        return;
-    }
+/// Installs the log if the variable is set, or a command has a filter of its own. Otherwise nothing is
+/// recorded.
+pub(crate) fn install(format: LogFormat, default: Option<&str>) {
+    let is_set = env::var_os(VARIABLE).is_some_and(|filter| !filter.is_empty());
+    let filter = match default {
+        _ if is_set => EnvFilter::from_env(VARIABLE),
+        Some(default) => EnvFilter::new(default),
+        None => return,
+    };
     let log = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::from_env(VARIABLE))
+        .with_env_filter(filter)
         .with_span_events(FmtSpan::CLOSE)
         .with_writer(|| EscapedStderr)
         .with_ansi(false);

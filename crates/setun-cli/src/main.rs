@@ -24,7 +24,7 @@ use output::report;
 
 fn main() -> ExitCode {
     let command = commands::Setun::from_command_line();
-    logging::install(command.log_format());
+    logging::install(command.log_format(), command.log_filter());
     interrupt::install();
     match command.run() {
         Ok(()) => ExitCode::SUCCESS,

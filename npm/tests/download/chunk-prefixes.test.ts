@@ -88,7 +88,7 @@ describe("an aborted download", () => {
     for (const start of RESUMED) server.ruleAt(PATH, start, 1, { stall: start === CHUNK + 1000 ? 500 : 0 });
     store.settings = { ...store.settings, connections: 1 };
     const failed = expect(load(PATH, controller.signal)).rejects.toBe("enough");
-    await vi.waitUntil(() => received - before === 500);
+    await vi.waitUntil(() => received - before === 500, 60_000);
     controller.abort("enough");
     await failed;
     expect(await listed()).toEqual([[SAVED + 500, false]]);

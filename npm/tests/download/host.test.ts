@@ -160,11 +160,11 @@ it("reports the progress of another tab while it waits", async () => {
   const lock = `${new URL(server.url).host.replace(":", "_")}/_/a.safetensors`;
   const other = new SharedProgress(lock);
   const held = store.withLock(lock, new AbortController().signal, async () => {
-    await vi.waitUntil(() => progress.some(({ phase }) => phase === "waiting"));
+    await vi.waitUntil(() => progress.some(({ phase }) => phase === "waiting"), 60_000);
     await vi.waitUntil(() => {
       other.tell({ phase: "downloading", loadedBytes: 5, totalBytes: 9, file: "a.safetensors" });
       return progress.some(({ phase, loadedBytes }) => phase === "waiting" && loadedBytes === 5);
-    });
+    }, 60_000);
     other.close();
   });
   const progress: LoadProgress[] = [];

@@ -30,7 +30,7 @@ impl<const CHAT: bool> OptionArgs<CHAT> {
 const REPORTED: [&str; 4] = ["logprobs", "top_logprobs", "prompt_logprobs", "prompt_progress"];
 
 /// How messages are read.
-const OF_MESSAGES: [&str; 2] = ["parse_special", CONTINUES];
+const OF_MESSAGES: [&str; 3] = ["parse_special", "chat_template_time", CONTINUES];
 
 /// What a conversation needs that ends with an answer: lines are a user's.
 const CONTINUES: &str = "continue_final_message";

@@ -5,7 +5,11 @@ mod answers;
 #[cfg(feature = "cluster")]
 mod cluster;
 
-use std::{cell::RefCell, path::Path, time::Instant};
+use std::{
+    cell::RefCell,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use clap::{Args as ClapArgs, Subcommand};
 use serde_json::{Map, Value};
@@ -15,7 +19,7 @@ use setun_sql::{
     BatchJob, BatchStatus, ChunkEntry, Conversation, Load, ModelHandle, Workers, batch_status,
     progress_words, run_batch,
 };
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::timeout};
 
 use super::sql::{failed, progress::INTERVAL, runtime};
 use crate::{
@@ -24,6 +28,9 @@ use crate::{
     input, interrupt,
     output::{Output, Progress, counted, report},
 };
+
+/// A job that waits or tries again says why.
+pub(super) const LOG: &str = "setun_sql=warn";
 
 /// Run jobs over tables of prompts (docs/batch.md)
 #[derive(Debug, ClapArgs)]
@@ -156,15 +163,33 @@ fn run_job(args: RunArgs) -> Result<(), CliError> {
             _ = stopped => Ok(None),
         }
     });
-    runtime.shutdown_background(); // a load that was interrupted is not waited for
+    let last = progress.now.into_inner().map(|(_, status)| status);
+    // A load that was interrupted is not waited for. Files that are being written are: they count.
+    runtime.shutdown_timeout(if last.is_some() { ENDING } else { Duration::ZERO });
     if let Some(status) = ended? {
         return Output::new().line(&summary(&status));
     }
-    if let Some((_, status)) = &*progress.now.borrow() {
-        report(&format!("{}; the same command goes on from there\n", summary(status)));
+    if let Some(last) = last {
+        let found = self::runtime()?.block_on(async {
+            #[cfg(feature = "cluster")]
+            if matches!(workers, Workers::Cluster(_)) {
+                // A store that does not answer is not waited for.
+                let _ended = timeout(TAKING_AWAY, setun_sql::end_attempts(&job.output)).await;
+            }
+            timeout(ENDING, batch_status(&job.output)).await
+        });
+        let status = found.ok().and_then(Result::ok).unwrap_or(last);
+        report(&format!("{}; the same command goes on from there\n", summary(&status)));
     }
     Err(interrupt::interrupted())
 }
+
+/// Longest time that a job which is interrupted takes to say how far it is.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// Longest time to take its shards from executors, which comes first.
+#[cfg(feature = "cluster")]
+const TAKING_AWAY: Duration = Duration::from_secs(10);
 
 /// Progress of a job on the terminal.
 struct JobProgress {

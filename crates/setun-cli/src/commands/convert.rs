@@ -133,10 +133,10 @@ pub(crate) enum To {
     /// A .gguf file with two bits a weight, as bitnet.cpp reads it
     #[value(name = "gguf-i2_s")]
     GgufI2S,
-    /// A .gguf file with two bits a weight, as llama.cpp reads it
+    /// A .gguf file with two bits a weight; the architecture has the name that bitnet.cpp knows
     #[value(name = "gguf-tq2_0")]
     GgufTq2_0,
-    /// A .gguf file with five weights a byte, as llama.cpp reads it
+    /// A .gguf file with five weights a byte; the same name
     #[value(name = "gguf-tq1_0")]
     GgufTq1_0,
 }

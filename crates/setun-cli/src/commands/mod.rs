@@ -88,6 +88,15 @@ impl Setun {
         }
     }
 
+    /// What the log has where `RUST_LOG` is not set.
+    pub(crate) fn log_filter(&self) -> Option<&'static str> {
+        match &self.command {
+            #[cfg(feature = "sql")]
+            Command::Batch(_) => Some(batch::LOG),
+            _ => None,
+        }
+    }
+
     /// Does what was requested.
     pub(crate) fn run(self) -> Result<(), CliError> {
         match self.command {

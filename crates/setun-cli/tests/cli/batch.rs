@@ -1,5 +1,8 @@
 //! `setun batch`: jobs that are killed at any moment, and their readers.
 
+mod store;
+mod trouble;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -65,6 +68,26 @@ impl Job {
         pairs.extend(more.chunks(2).map(|pair| [pair[0], pair[1]]));
         let pairs = pairs.concat();
         ["batch", "run"].into_iter().chain(pairs).map(str::to_owned).collect()
+    }
+
+    /// A job of conversations.
+    pub(crate) fn of_talks(rows: usize) -> Self {
+        let job = Self::of(0);
+        let talk = |id: usize| {
+            let messages = json!([{"role": "user", "content": format!("Day {id} was")}]);
+            json!({"id": id, "story": messages}).to_string()
+        };
+        let rows: Vec<_> = (0..rows).map(talk).collect();
+        fs::write(job.path("in.jsonl"), rows.join("\n")).expect("it is written");
+        job
+    }
+
+    /// The arguments of a run of conversations.
+    pub(crate) fn args_of_talks(&self, out: &str, more: &[&str]) -> Vec<String> {
+        let mut args = self.args(out, more);
+        let prompt = args.iter().position(|arg| arg == "--prompt").expect("the flag");
+        "--messages".clone_into(&mut args[prompt]);
+        args
     }
 
     pub(crate) fn run(&self, out: &str, more: &[&str]) -> Outcome {
@@ -229,8 +252,58 @@ fn what_is_wrong_is_one_line() {
         assert_ne!(outcome.status, Some(0));
         assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
     }
+    for (rows, expected) in [
+        (r#"{"id": 1, "story": "A", "more": {}}"#, "empty"),
+        ("{\"id\": \"a\", \"story\": \"A\"}\n{\"id\": 17, \"story\": \"A\"}", "in.jsonl"),
+    ] {
+        fs::write(job.path("in.jsonl"), rows).expect("it is written");
+        let outcome = job.run("out", &[]).failure();
+        assert!(outcome.contains(expected) && outcome.lines().count() == 1, "{outcome}");
+    }
     let missing = setun(&["batch", "status", "--out", &job.path("out")]).failure();
     assert!(missing.contains("_manifest/job.json"), "{missing}");
+}
+
+/// Properties come as a schema has them, so their order is part of a job.
+#[test]
+fn another_order_of_a_schema_is_another_job() {
+    let job = Job::of(3);
+    let schema = |names: [&str; 2]| {
+        let [one, other] = names.map(|name| format!(r#""{name}": {{"enum": ["good", "bad"]}}"#));
+        let rest = r#""required": ["a", "b"], "additionalProperties": false"#;
+        let text = format!(r#"{{"type": "object", "properties": {{{one}, {other}}}, {rest}}}"#);
+        fs::write(job.path("schema.json"), text).expect("it is written");
+        job.run("out", &["--schema", &job.path("schema.json"), "--options", "{}"])
+    };
+    assert!(schema(["a", "b"]).text().starts_with("1 chunk: 3 rows, "));
+    let other = schema(["b", "a"]).failure();
+    assert!(other.contains("options"), "{other}");
+    assert!(schema(["a", "b"]).text().starts_with("1 chunk: 3 rows, "));
+}
+
+/// More texts at once than the engine's queue has places: requests wait for each other.
+#[cfg(feature = "serve")]
+#[test]
+fn requests_of_many_texts_wait_for_room() {
+    const REQUESTS: usize = 100;
+    let job = Job::of(1);
+    let request = |id: usize| {
+        let body = json!({"prompt": format!("Day {id}"), "n": 16, "max_tokens": 2});
+        let url = "/v1/completions";
+        json!({"custom_id": format!("r{id}"), "method": "POST", "url": url, "body": body})
+            .to_string()
+    };
+    let lines: Vec<_> = (0..REQUESTS).map(request).collect();
+    let (input, out) = (job.path("requests.jsonl"), job.path("out"));
+    fs::write(&input, lines.join("\n")).expect("it is written");
+    setun(&["batch", "run", "--requests", "--in", &input, "--out", &out]).text();
+    let lines = String::from_utf8(job.files("out").into_values().flatten().collect());
+    let answers = lines.expect("UTF-8");
+    let choices = answers.lines().map(|line| {
+        let answer: Value = serde_json::from_str(line).expect("JSON");
+        answer["response"]["body"]["choices"].as_array().expect("texts").len()
+    });
+    assert_eq!(choices.collect::<Vec<_>>(), [16; REQUESTS]);
 }
 
 /// JSON lines have messages as lists, tables often as text.

@@ -4,12 +4,24 @@ use serde_json::Value;
 
 use crate::support::{STORIES, copy_without, model, setun_reading};
 
+/// The story model with another number of positions.
+#[cfg(feature = "cluster")]
+pub(crate) fn with_positions(positions: usize) -> (tempfile::TempDir, String) {
+    let (keep, folder) = copy_without(STORIES, &["config.json"]);
+    let config =
+        std::fs::read(std::path::Path::new(&model(STORIES)).join("config.json")).expect("a file");
+    let mut config: serde_json::Value = serde_json::from_slice(&config).expect("JSON");
+    config["max_position_embeddings"] = positions.into();
+    std::fs::write(folder.join("config.json"), config.to_string()).expect("a file");
+    (keep, folder.to_string_lossy().into_owned())
+}
+
 /// The story model with a template of a few words.
 pub(crate) fn with_template() -> (tempfile::TempDir, String) {
     with("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}")
 }
 
-fn with(template: &str) -> (tempfile::TempDir, String) {
+pub(crate) fn with(template: &str) -> (tempfile::TempDir, String) {
     let (keep, folder) = copy_without(STORIES, &["tokenizer_config.json"]);
     let config = serde_json::json!({ "bos_token": "<s>", "chat_template": template });
     std::fs::write(folder.join("tokenizer_config.json"), config.to_string()).expect("a file");

@@ -28,6 +28,8 @@ mod serve;
 mod signals;
 mod simulate;
 #[cfg(unix)]
+mod small_disk;
+#[cfg(unix)]
 mod special_files;
 #[cfg(all(unix, feature = "sql"))]
 mod sql;

@@ -7,10 +7,14 @@ mod full_disk;
 mod together;
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read},
     path::Path,
     process::{Child, Command},
-    thread,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -114,6 +118,9 @@ fn a_pull_that_is_killed_goes_on_with_the_missing_chunks() {
     let server = Server::start();
     let content = bytes(12 * MB + 1000);
     server.put(PATH, content.clone(), "\"first\"");
+    // It does not end before it is killed.
+    let go = Arc::new(AtomicBool::new(false));
+    server.rule_at(PATH, 12 * MB, usize::MAX, Act::Held(Arc::clone(&go)));
     server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(4)));
     let home = tempfile::tempdir().expect("a folder");
     // Twice, so that a journal that was continued is continued.
@@ -128,6 +135,7 @@ fn a_pull_that_is_killed_goes_on_with_the_missing_chunks() {
     let there = noted(&home);
     assert!((7..13).contains(&there.len()), "{there:?}");
     server.clear_rules();
+    go.store(true, Ordering::Relaxed);
     wait_for("the end of the killed one's connections", || server.connections() == 0);
     server.requests();
     server.sent();
@@ -145,19 +153,45 @@ fn two_processes_pull_once() {
     let server = Server::start();
     let content = bytes(6 * MB);
     server.put(PATH, content.clone(), "\"first\"");
-    server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(2)));
+    let go = Arc::new(AtomicBool::new(false));
+    server.rule(PATH, usize::MAX, Act::Held(Arc::clone(&go)));
     let home = tempfile::tempdir().expect("a folder");
-    let children: Vec<_> =
-        (0..2).map(|_| pull(&home, &server.at(PATH)).spawn().expect("it starts")).collect();
-    let outputs: Vec<_> =
-        children.into_iter().map(|child| child.wait_with_output().expect("its output")).collect();
-    assert!(outputs.iter().all(|output| output.status.success()));
-    assert_eq!(outputs[0].stdout, outputs[1].stdout);
+    let children: Vec<_> = (0..2)
+        .map(|_| {
+            let mut child = pull(&home, &server.at(PATH)).spawn().expect("it starts");
+            (errors(&mut child, &go), child)
+        })
+        .collect();
+    let outputs: Vec<_> = children
+        .into_iter()
+        .map(|(errors, child)| {
+            let output = child.wait_with_output().expect("its output");
+            (output, errors.join().expect("its errors"))
+        })
+        .collect();
+    assert!(outputs.iter().all(|(output, _)| output.status.success()));
+    assert_eq!(outputs[0].0.stdout, outputs[1].0.stdout);
     assert_eq!(server.starts(PATH).len(), 6);
     assert_eq!(server.sent(), content.len() as u64);
-    let waited =
-        outputs.iter().filter(|output| String::from_utf8_lossy(&output.stderr).contains("waiting"));
-    assert_eq!(waited.count(), 1);
+    assert_eq!(outputs.iter().filter(|(_, errors)| errors.contains("waiting")).count(), 1);
+}
+
+/// What a process reports. Once it says that it waits, what is held goes on.
+fn errors(child: &mut Child, go: &Arc<AtomicBool>) -> JoinHandle<String> {
+    let (mut stderr, go) = (child.stderr.take().expect("a pipe"), Arc::clone(go));
+    thread::spawn(move || {
+        let (mut text, mut piece) = (String::new(), [0; 1024]);
+        loop {
+            let count = stderr.read(&mut piece).expect("it reads");
+            if count == 0 {
+                return text;
+            }
+            text += &String::from_utf8_lossy(&piece[..count]);
+            if text.contains("waiting") {
+                go.store(true, Ordering::Relaxed);
+            }
+        }
+    })
 }
 
 #[test]
@@ -165,7 +199,7 @@ fn one_that_waits_for_a_killed_one_takes_over() {
     let server = Server::start();
     let content = bytes(6 * MB);
     server.put(PATH, content.clone(), "\"first\"");
-    server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(10)));
+    let go = hold_after_first_chunk(&server);
     let home = tempfile::tempdir().expect("a folder");
     let first = pull(&home, &server.at(PATH)).spawn().expect("it starts");
     wait_for("a chunk", || !noted(&home).is_empty());
@@ -176,9 +210,18 @@ fn one_that_waits_for_a_killed_one_takes_over() {
     assert!(reported.contains("waiting"), "{reported}");
     kill(first);
     server.clear_rules();
+    go.store(true, Ordering::Relaxed);
     let output = second.wait_with_output().expect("its output");
     let path = String::from_utf8(output.stdout).expect("UTF-8");
     assert_eq!(std::fs::read(path.trim()).expect("the file"), content);
+}
+
+/// A pull gets its first chunk, and no other until this is set.
+fn hold_after_first_chunk(server: &Server) -> Arc<AtomicBool> {
+    let go = Arc::new(AtomicBool::new(false));
+    server.rule_at(PATH, 0, usize::MAX, Act::Slow(Duration::ZERO));
+    server.rule(PATH, usize::MAX, Act::Held(Arc::clone(&go)));
+    go
 }
 
 /// A server with a small model that runs.

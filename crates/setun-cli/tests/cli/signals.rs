@@ -15,7 +15,8 @@ use crate::{
 const STATUSES: [(&str, i32); 3] = [("-INT", 130), ("-TERM", 143), ("-HUP", 129)];
 
 /// Options of a text that is still being written when a signal arrives, however late.
-const LONG: [&str; 6] = ["--backend", "scalar", "--min-tokens", "200", "--max-tokens", "200"];
+const LONG: [&str; 6] =
+    ["--context-overflow", "sliding-window", "--min-tokens", "1000000", "--max-tokens", "1000000"];
 
 /// Those that a child of this process does not ignore: under `nohup` it inherits that of SIGHUP.
 pub(crate) fn statuses() -> Vec<(&'static str, i32)> {

@@ -5,7 +5,7 @@ use std::{fs, io::Read, process::Stdio};
 use serde_json::{Value, json};
 
 use crate::{
-    chat::with_template,
+    chat::{with, with_template},
     signals::{send, statuses},
     support::{Outcome, command, setun, setun_reading},
 };
@@ -123,6 +123,30 @@ fn a_signal_ends_a_query_and_leaves_no_file() {
         assert_eq!(child.wait().expect("its end").code(), Some(status), "{words}");
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
     }
+}
+
+/// What templates have as now is that of the session, or of a row's options.
+#[test]
+fn a_template_has_the_time_that_is_set() {
+    let (_keep, folder) = with("It was {{ strftime_now('%B %Y') }}. {{ messages[0].content }}");
+    let args = ["chat", "--model", &folder, "--temperature", "0", "--max-tokens", "12"];
+    let chat = |time| {
+        let args = [&args[..], &["--chat-template-time", time]].concat();
+        setun_reading(&args, b"A cat sat.\n").text().trim().to_owned()
+    };
+    let messages = r#"[{"role": "user", "content": "A cat sat."}]"#;
+    let query = |before: &str, more: &str| {
+        let options = format!(r#"{{"temperature": 0, "max_tokens": 12{more}}}"#);
+        let query = format!("{before} SELECT chat('{messages}', '{options}')['text'] AS text");
+        let row = sql(&query, &["--model", &folder, "--format", "json"]).json();
+        row["text"].as_str().expect("a text").trim().to_owned()
+    };
+    let (old, late) = (chat("0"), chat("253402300799"));
+    assert_ne!(old, late, "the date is in the prompt");
+    assert_eq!(query("SET setun.time = 0;", ""), old);
+    assert_eq!(query("SET setun.time = 0;", r#", "chat_template_time": 253402300799"#), late);
+    let wrong = sql("SET setun.time = 253402300800; SELECT 1", &["--model", &folder]).failure();
+    assert!(wrong.contains("setun.time is `253402300800`"), "{wrong}");
 }
 
 #[test]

@@ -2,8 +2,10 @@
 
 use std::{
     io::Write,
+    net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{self, Command, Stdio},
+    sync::atomic::{AtomicU16, Ordering},
 };
 
 use serde_json::Value;
@@ -119,4 +121,27 @@ pub(crate) fn copy_without(name: &str, missing: &[&str]) -> (tempfile::TempDir, 
     }
     let path = folder.path().to_owned();
     (folder, path)
+}
+
+/// A library that gives processes another time of day than the system's, and leaves clocks alone that
+/// measure time: Debian's package `libfaketime`, which the stage `sql` installs.
+#[cfg(all(unix, feature = "sql"))]
+pub(crate) fn other_time() -> Option<String> {
+    let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let libraries = folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"));
+    let found = libraries.into_iter().find(|library| library.exists());
+    assert!(found.is_some() || std::env::var_os("CI").is_none(), "libfaketime is not installed");
+    found?.to_str().map(str::to_owned)
+}
+
+/// A port for another process. Systems give out higher ones, so no other test is given it meanwhile.
+pub(crate) fn free_port() -> u16 {
+    static TAKEN: AtomicU16 = AtomicU16::new(0);
+    let first = 15_000 + (process::id() % 1000) as u16 * 16;
+    loop {
+        let port = first + TAKEN.fetch_add(1, Ordering::Relaxed);
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
 }

@@ -13,6 +13,7 @@ fn flags_without_an_effect_are_refused() {
         (&["run"], &["--logprobs"], "--json"),
         (&["run"], &["--top-logprobs", "2"], "--json"),
         (&["run"], &["--parse-special"], "'--parse-special'"),
+        (&["run"], &["--chat-template-time", "0"], "'--chat-template-time'"),
         (&["run"], &["--continue-final-message"], "'--continue-final-message'"),
         (&["chat"], &["--continue-final-message"], "--messages <FILE>"),
         (&["chat"], &["--messages", "-", "--system", "a"], "'--system <TEXT>'"),

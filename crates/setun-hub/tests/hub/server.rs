@@ -5,7 +5,10 @@ use std::{
     io::{BufRead, BufReader, Write},
     net::{Shutdown, TcpListener, TcpStream},
     ops::Range,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -47,6 +50,8 @@ pub(crate) enum Act {
     BecomeUnasked(Vec<u8>, &'static str),
     /// Waits after each piece.
     Slow(Duration),
+    /// Sends nothing of the body until this is set.
+    Held(Arc<AtomicBool>),
     /// Sends single bytes, and waits after each.
     Trickle(Duration),
     /// Uses chunked transfer encoding, with this number of bytes too many.
@@ -302,6 +307,9 @@ impl Server {
             _ => {}
         }
         head(stream, status, headers, length)?;
+        while matches!(act, Some(Act::Held(go)) if !go.load(Ordering::Relaxed)) {
+            thread::sleep(Duration::from_millis(5));
+        }
         let mut gone = 0;
         for piece in body.chunks(size) {
             let piece = &piece[..piece.len().min(most - gone)];

@@ -2,9 +2,12 @@
 
 use std::{
     fs,
-    sync::{Arc, Barrier},
+    sync::{
+        Arc, Barrier,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use setun_hub::{Error, ModelStore, PullEvent, discover};
@@ -77,8 +80,11 @@ fn two_at_once_pull_once() {
     let server = Server::start();
     let content = bytes(6 * PIECE, 1);
     put_hub(&server, "o/n", &[("m.gguf", &content)]);
-    server.rule(&hub_path("o/n", "m.gguf"), usize::MAX, Act::Slow(Duration::from_millis(20)));
-    let env = Arc::new(TestStore::new(&server));
+    let go = Arc::new(AtomicBool::new(false));
+    server.rule(&hub_path("o/n", "m.gguf"), usize::MAX, Act::Held(Arc::clone(&go)));
+    let mut env = TestStore::new(&server);
+    env.options.read_timeout = Duration::from_mins(2); // nothing is requested again meanwhile
+    let env = Arc::new(env);
     let start = Arc::new(Barrier::new(3));
     let pulls: Vec<_> = (0..3)
         .map(|_| {
@@ -89,10 +95,18 @@ fn two_at_once_pull_once() {
             })
         })
         .collect();
+    let (mut events, begun) = (vec![], Instant::now());
+    let waits = |event: &&PullEvent| matches!(event, PullEvent::WaitingForLock { .. });
+    while events.iter().filter(waits).count() < 2 {
+        assert!(begun.elapsed() < Duration::from_mins(1), "two wait for the third: {events:?}");
+        thread::sleep(Duration::from_millis(5));
+        events.extend(env.events());
+    }
+    go.store(true, Ordering::Relaxed);
     let folders: Vec<_> = pulls.into_iter().map(|pull| pull.join().unwrap().unwrap()).collect();
     assert!(folders.iter().all(|folder| *folder == folders[0]));
     assert_eq!(server.starts(&hub_path("o/n", "m.gguf")).len(), 6);
-    let events = env.events();
+    events.extend(env.events());
     let count = |is: fn(&PullEvent) -> bool| events.iter().filter(|event| is(event)).count();
     assert_eq!(count(|event| matches!(event, PullEvent::WaitingForLock { .. })), 2);
     assert_eq!(count(|event| matches!(event, PullEvent::AlreadyStored { .. })), 2);

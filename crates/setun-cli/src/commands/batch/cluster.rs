@@ -1,6 +1,12 @@
 //! The processes of a cluster: `setun batch scheduler` and `setun batch executor`.
 
-use std::{env, fs, net::SocketAddr, path::PathBuf, process};
+use std::{
+    env, fs,
+    net::SocketAddr,
+    path::PathBuf,
+    process,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use clap::Args as ClapArgs;
 use setun_sql::{Cluster, Executor, Scheduler, Tls};
@@ -9,11 +15,15 @@ use tokio::sync::oneshot;
 use super::{failed, model, runtime};
 use crate::{args::EngineArgs, error::CliError, interrupt, output::report};
 
+/// Options that the executors of a cluster have, each for itself.
+const OF_EXECUTORS: [&str; 9] =
+    ["model", "verify", "draft", "backend", "threads", "kv", "head", "weight_image", "config"];
+
 /// The cluster of a job.
 #[derive(Debug, ClapArgs)]
 pub(super) struct ClusterArgs {
     /// Scheduler of a cluster whose executors run the rows, as HOST:PORT
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = OF_EXECUTORS)]
     pub(super) cluster: Option<String>,
 
     /// Setting of the query engine or its cluster, such as `ballista.client.use_tls=true`; can be repeated
@@ -68,7 +78,7 @@ pub(super) struct ExecutorArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:50050")]
     scheduler: String,
 
-    /// Address at which the scheduler fetches results
+    /// Address at which the scheduler fetches results; at port 0 the system chooses one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:50051")]
     listen: SocketAddr,
 
@@ -136,11 +146,12 @@ pub(super) fn schedule(args: SchedulerArgs) -> Result<(), CliError> {
 pub(super) fn execute(args: ExecutorArgs) -> Result<(), CliError> {
     args.engine.check()?;
     let own = args.folder.is_none();
-    let folder = args
-        .folder
-        .unwrap_or_else(|| env::temp_dir().join(format!("setun-executor-{}", process::id())));
-    let made = fs::create_dir_all(&folder);
-    made.map_err(|source| CliError::Write { path: folder.clone(), source })?;
+    let folder = match args.folder {
+        Some(folder) => fs::create_dir_all(&folder)
+            .map_err(|source| CliError::Write { path: folder.clone(), source })
+            .map(|()| folder)?,
+        None => own_folder()?,
+    };
     let executor = Executor {
         scheduler: args.scheduler,
         listen: args.listen,
@@ -166,4 +177,20 @@ pub(super) fn execute(args: ExecutorArgs) -> Result<(), CliError> {
         _ = fs::remove_dir_all(&folder);
     }
     ended
+}
+
+/// A new folder, which on Unix nobody else can enter: prompts and texts lie in it.
+fn own_folder() -> Result<PathBuf, CliError> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let name = format!("setun-executor-{}-{:x}", process::id(), now.as_nanos());
+    let path = env::temp_dir().join(name);
+    let builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    let builder = {
+        let mut builder = builder;
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder
+    };
+    builder.create(&path).map_err(|source| CliError::Write { path: path.clone(), source })?;
+    Ok(path)
 }

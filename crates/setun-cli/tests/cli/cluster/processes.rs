@@ -1,28 +1,36 @@
 //! The processes of a cluster on this machine.
 
 use std::{
+    fs,
     io::{Read, Write},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     process::{Child, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
-use crate::{signals::send, support::command};
+use crate::{
+    signals::send,
+    support::{command, free_port},
+};
 
 /// A scheduler and its executors, which end with it.
 pub(super) struct Cluster {
     pub(super) port: u16,
     scheduler: Child,
     pub(super) executors: Vec<Executor>,
-    /// Options of all processes.
-    common: Vec<String>,
+    environment: Vec<(&'static str, String)>,
+    /// Tokens that executors had generated when they were killed.
+    lost: u64,
 }
 
 pub(super) struct Executor {
     child: Child,
     probes: u16,
 }
+
+/// The counter of tokens.
+pub(super) const GENERATED: &str = "generation_tokens_total";
 
 /// Longest time for a process to be ready.
 const START: Duration = Duration::from_mins(1);
@@ -32,12 +40,11 @@ impl Cluster {
         Self::with(executors, &[])
     }
 
-    /// A cluster whose processes have these options.
-    pub(super) fn with(executors: usize, common: &[&str]) -> Self {
-        let port = free_port();
-        let common: Vec<_> = common.iter().map(ToString::to_string).collect();
-        let scheduler = scheduler(port, &common);
-        let mut cluster = Self { port, scheduler, executors: vec![], common };
+    /// A cluster whose processes have these variables in their environment.
+    pub(super) fn with(executors: usize, environment: &[(&'static str, String)]) -> Self {
+        let (port, environment) = (free_port(), environment.to_vec());
+        let scheduler = scheduler(port, &environment);
+        let mut cluster = Self { port, scheduler, executors: vec![], environment, lost: 0 };
         cluster.await_port();
         (0..executors).for_each(|_| cluster.add(&[]));
         cluster
@@ -56,18 +63,21 @@ impl Cluster {
     }
 
     pub(super) fn spawn(&self, more: &[&str]) -> Executor {
-        let (listen, probes) = (free_port(), free_port());
-        let (address, listen) = (self.address(), format!("127.0.0.1:{listen}"));
+        let (address, probes) = (self.address(), free_port());
         let served = format!("127.0.0.1:{probes}");
-        let mut args = vec!["batch", "executor", "--scheduler", &address, "--listen", &listen];
+        let mut args =
+            vec!["batch", "executor", "--scheduler", &address, "--listen", "127.0.0.1:0"];
         args.extend(["--advertise", "localhost", "--probes", &served, "--threads", "1"]);
-        args.extend(self.common.iter().map(String::as_str).chain(more.iter().copied()));
-        let child = command(&args).stderr(Stdio::piped()).spawn().expect("the command is built");
+        args.extend(more);
+        let mut executor = command(&args);
+        executor.envs(self.environment.clone()).stderr(Stdio::piped());
+        let child = executor.spawn().expect("the command is built");
         Executor { child, probes }
     }
 
     pub(super) fn kill_executor(&mut self, number: usize) {
         let mut executor = self.executors.remove(number);
+        self.lost += executor.count(GENERATED);
         send("-KILL", &executor.child);
         executor.child.wait().expect("its end");
     }
@@ -76,12 +86,29 @@ impl Cluster {
     pub(super) fn restart_scheduler(&mut self) {
         send("-KILL", &self.scheduler);
         self.scheduler.wait().expect("its end");
-        self.scheduler = scheduler(self.port, &self.common);
+        self.scheduler = scheduler(self.port, &self.environment);
         self.await_port();
     }
 
     fn await_port(&self) {
         await_it(|| TcpStream::connect(("127.0.0.1", self.port)).is_ok(), "the scheduler");
+    }
+
+    /// Tokens that all executors have generated, also those that were killed.
+    pub(super) fn generated(&self) -> u64 {
+        self.lost + self.counts(GENERATED).iter().sum::<u64>()
+    }
+
+    /// The most bytes that each executor has had.
+    pub(super) fn peak_memory(&self) -> Vec<u64> {
+        let of = |executor: &Executor| {
+            let status = format!("/proc/{}/status", executor.child.id());
+            let status = fs::read_to_string(status).expect("a running process");
+            let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+            1024 * kilobytes.and_then(|count| count.parse::<u64>().ok()).expect("a size")
+        };
+        if cfg!(target_os = "linux") { self.executors.iter().map(of).collect() } else { vec![] }
     }
 
     /// A counter of each executor.
@@ -121,16 +148,12 @@ impl Drop for Cluster {
     }
 }
 
-fn scheduler(port: u16, common: &[String]) -> Child {
+fn scheduler(port: u16, environment: &[(&str, String)]) -> Child {
     let listen = format!("127.0.0.1:{port}");
-    let mut args = vec!["batch", "scheduler", "--listen", &listen, "--executor-timeout", "10"];
-    args.extend(common.iter().map(String::as_str));
-    command(&args).stderr(Stdio::null()).spawn().expect("the command is built")
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
+    let mut scheduler =
+        command(&["batch", "scheduler", "--listen", &listen, "--executor-timeout", "10"]);
+    scheduler.envs(environment.iter().cloned()).stderr(Stdio::null());
+    scheduler.spawn().expect("the command is built")
 }
 
 fn await_it(done: impl Fn() -> bool, what: &str) {
@@ -144,6 +167,7 @@ fn await_it(done: impl Fn() -> bool, what: &str) {
 /// The answer to a request, with its head.
 pub(super) fn get(port: u16, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(START)).ok()?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();

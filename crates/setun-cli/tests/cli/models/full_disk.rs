@@ -1,14 +1,11 @@
 //! Pulls that find no room: a limit of the process, and a disk that is full.
 
-use std::{
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
 use super::{MB, PATH, bytes, in_store, noted, outcome};
-use crate::server::Server;
+use crate::{server::Server, small_disk::Mounted};
 
 /// With one connection, as chunks that come together stop together.
 fn pull(home: &TempDir, address: &str) -> Command {
@@ -57,36 +54,12 @@ fn goes_on(server: &Server, home: &TempDir, content: &[u8]) {
 #[test]
 fn a_full_disk_is_reported_and_the_pull_continued() {
     let home = tempfile::tempdir().expect("a folder");
-    let Some(_mounted) = Mounted::new(home.path()) else {
-        eprintln!("skipped: this user may not mount a small disk");
-        return;
-    };
+    let Some(disk) = Mounted::new(home.path(), "4m") else { return };
     let server = Server::start();
     let content = bytes(6 * MB);
     server.put(PATH, content.clone(), "\"first\"");
     let error = outcome(pull(&home, &server.at(PATH))).failure();
     assert!(error.contains("[storage-full]") && error.contains("m.gguf.part"), "{error}");
-    assert!(mount(&["-o", "remount,size=32m"], home.path()), "more room");
+    disk.resize("32m");
     goes_on(&server, &home, &content);
-}
-
-/// A disk of 4 MB in memory, for as long as the value lives.
-struct Mounted<'a>(&'a Path);
-
-impl<'a> Mounted<'a> {
-    fn new(path: &'a Path) -> Option<Self> {
-        mount(&["-t", "tmpfs", "-o", "size=4m", "tmpfs"], path).then_some(Self(path))
-    }
-}
-
-impl Drop for Mounted<'_> {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0).status();
-    }
-}
-
-fn mount(args: &[&str], path: &Path) -> bool {
-    let mut command = Command::new("mount");
-    command.args(args).arg(path).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
 }

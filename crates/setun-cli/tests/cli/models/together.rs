@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead, BufReader},
     process::Output,
+    sync::atomic::Ordering,
     thread,
     time::{Duration, Instant},
 };
@@ -194,7 +195,7 @@ fn a_removal_says_that_it_waits_for_a_pull() {
     let (server, _) = served();
     let address = server.at(PATH);
     let home = tempfile::tempdir().expect("a folder");
-    server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(200)));
+    let go = super::hold_after_first_chunk(&server);
     let args = arguments("pull", &address);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let pulling = in_store(&home, &args).spawn().expect("it starts");
@@ -205,6 +206,7 @@ fn a_removal_says_that_it_waits_for_a_pull() {
     BufReader::new(stderr).read_line(&mut reported).expect("a line");
     assert!(reported.contains("another process pulls or removes this model"), "{reported}");
     super::kill(pulling);
+    go.store(true, Ordering::Relaxed);
     assert!(removing.wait().expect("its end").success());
     assert!(outcome(in_store(&home, &["models", "list", "--unfinished"])).text().is_empty());
 }
@@ -215,7 +217,7 @@ fn a_pull_that_is_terminated_goes_on() {
     let (server, content) = served();
     let address = server.at(PATH);
     let home = tempfile::tempdir().expect("a folder");
-    server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(10)));
+    let go = super::hold_after_first_chunk(&server);
     let args = arguments("pull", &address);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let mut child = in_store(&home, &args).spawn().expect("it starts");
@@ -225,6 +227,7 @@ fn a_pull_that_is_terminated_goes_on() {
     let there = super::noted(&home);
     assert!(!there.is_empty());
     server.clear_rules();
+    go.store(true, Ordering::Relaxed);
     super::wait_for("the end of its connections", || server.connections() == 0);
     server.sent();
     outcome(in_store(&home, &args)).text();

@@ -30,7 +30,7 @@ const KEPT: usize = 190 * BLOCK;
 
 const CROWD: Conversations = Conversations { count: 60, systems: 6, turns: 8 };
 
-/// Requests that are open at a time: three quarters of the conversations. The bound then is 22.
+/// Requests that are open at a time: three quarters of the conversations. The bound then is 23.
 const BUSY: Pace = Pace::Open(45);
 
 /// The same trace before the same caches. Their sum is the cache of the one server.
@@ -71,7 +71,19 @@ fn run(trace: &Path, balance: Option<Balance>, pace: Pace) -> f64 {
         return report("One", pace, &replay(trace, &one.address, pace));
     };
     let cluster = Cluster::start(balance, KEPT);
-    report(&format!("{balance:?}"), pace, &replay(trace, &cluster.address, pace))
+    let share = report(&format!("{balance:?}"), pace, &replay(trace, &cluster.address, pace));
+    let open_requests = cluster.max_open_requests();
+    eprintln!("most open requests of a server: {open_requests:?}");
+    assert_eq!(open_requests.len(), Cluster::NAMES.len(), "each server has a row");
+    if let (Balance::Committed, Pace::Open(open)) = (balance, pace) {
+        // A new one goes where the server then has at most 1.5 times the mean.
+        let bound = (open * 3).div_ceil(2 * Cluster::NAMES.len());
+        assert!(
+            open_requests.iter().all(|&open| open <= bound),
+            "{open_requests:?}, expected at most {bound}"
+        );
+    }
+    share
 }
 
 /// Writes answers into a file beside the trace, and prints what they are together.

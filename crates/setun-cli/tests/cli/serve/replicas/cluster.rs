@@ -2,7 +2,9 @@
 
 use std::{
     fs,
-    net::{TcpListener, TcpStream},
+    io::{Read, Write},
+    net::TcpStream,
+    os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
@@ -12,6 +14,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::super::Server;
+use crate::support::free_port;
 
 /// The configuration.
 const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/haproxy.cfg");
@@ -82,6 +85,23 @@ impl Cluster {
         &mut self.servers[number.expect("a server of the configuration")]
     }
 
+    /// The most requests that each server had open at a time, as the proxy counts them.
+    pub(super) fn max_open_requests(&self) -> Vec<usize> {
+        let socket = self.folder.path().join("admin.sock");
+        let mut socket = UnixStream::connect(socket).expect("the proxy's socket");
+        socket.write_all(b"show stat\n").expect("it is read");
+        let mut table = String::new();
+        socket.read_to_string(&mut table).expect("UTF-8");
+        let mut lines = table.trim_start_matches("# ").lines();
+        let names: Vec<_> = lines.next().expect("names of columns").split(',').collect();
+        let column = |name| names.iter().position(|other| *other == name).expect("a column");
+        let (server, most) = (column("svname"), column("smax"));
+        let rows = lines.map(|line| line.split(',').collect::<Vec<_>>());
+        rows.filter(|row| row.get(server).is_some_and(|name| Self::NAMES.contains(name)))
+            .map(|row| row[most].parse().expect("a number"))
+            .collect()
+    }
+
     /// What the proxy says.
     pub(super) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
@@ -131,9 +151,7 @@ fn proxy(folder: &TempDir, balance: Balance, servers: &[Server]) -> (Child, Stri
     for (number, server) in servers.iter().enumerate() {
         command.env(format!("SETUN_{}", number + 1), &server.address);
     }
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address").to_string();
-    drop(listener);
+    let address = format!("127.0.0.1:{}", free_port());
     command.env("SETUN_BIND", &address).stdin(Stdio::null());
     command.stdout(log.try_clone().expect("a file")).stderr(log);
     (command.spawn().expect("haproxy is installed"), address)
