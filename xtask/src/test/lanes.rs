@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use super::failures;
 use super::stage::{Finished, Outcome};
 use super::totals::Totals;
 use crate::shell::{root, say, target};
@@ -98,8 +99,7 @@ fn run_lane(lane: Vec<&str>, all: &[String], options: &[String], board: &Board) 
 
 /// Runs a stage in a process of its own.
 fn run_stage(name: &str, options: &[String]) -> Result<Finished> {
-    let file = |extension| folder().join(name.replace([' ', ':'], "-")).with_extension(extension);
-    let (log, results): (PathBuf, PathBuf) = (file("log"), file("json"));
+    let (log, results) = (file(name, "log"), file(name, "json"));
     if results.exists() {
         fs::remove_file(&results)?;
     }
@@ -130,6 +130,19 @@ fn failed(name: &str, error: &anyhow::Error) -> Finished {
     let outcome = Outcome::Failed(format!("{error:#}"));
     let (totals, time) = (Totals::default(), Duration::ZERO);
     Finished { name: name.to_owned(), outcome, totals, time, cpu_time: None }
+}
+
+/// What the log of a failed stage says of its failures.
+pub(super) fn excerpt(name: &str) -> String {
+    match File::open(file(name, "log")) {
+        Ok(log) => failures::excerpt(BufReader::new(log)),
+        Err(error) => format!("its log cannot be read: {error}"),
+    }
+}
+
+/// A file of a stage.
+fn file(name: &str, extension: &str) -> PathBuf {
+    folder().join(name.replace([' ', ':'], "-")).with_extension(extension)
 }
 
 /// Where logs and results are.

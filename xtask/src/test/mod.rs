@@ -6,6 +6,7 @@ mod cuda;
 mod dependencies;
 mod deploy;
 mod examples;
+mod failures;
 mod fuzz;
 mod gpu;
 mod lanes;
@@ -65,6 +66,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     match &options.results {
         Some(results) => lanes::write_results(results, &finished)?,
         None => print!("{}", table(&finished, begun.elapsed())?),
+    }
+    let failed = finished.iter().filter(|stage| matches!(stage.outcome, Outcome::Failed(_)));
+    if options.results.is_none() && options.only.is_empty() {
+        failed.for_each(|stage| {
+            println!("\n{} failed:\n{}", stage.name, lanes::excerpt(&stage.name))
+        });
     }
     let failures = finished.iter().filter(|stage| is_failure(&stage.outcome, in_ci())).count();
     if failures > 0 {
