@@ -16,7 +16,7 @@ mod raw;
 pub mod write;
 
 pub use head::Head;
-pub use manifest::{Chunk, Encoding, FileEntry, Manifest, TensorEntry};
+pub use manifest::{Chunk, Encoding, FileEntry, ImageEntry, Manifest, TensorEntry};
 pub use raw::{ContainerFile, Provenance};
 
 pub(crate) use header_reader::{ContainerHeaderReader, is_container};
@@ -41,6 +41,9 @@ pub const MAX_RATIO: u64 = 64;
 
 /// Where a tensor is cut into chunks, each piece but its last is a multiple of this many bytes.
 pub const CUT_BYTES: u64 = 8;
+
+/// An image of weights begins at a multiple of this many bytes, as a page of memory does.
+pub const IMAGE_ALIGNMENT: u64 = 4096;
 
 type Hash = [u8; 32];
 

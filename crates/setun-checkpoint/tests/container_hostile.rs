@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use setun_checkpoint::{
     CheckpointError, Source, Tensor, TensorData,
     container::{
-        Head, VERSION,
-        write::{Options, TableType},
+        Head, ImageEntry, Manifest, VERSION,
+        write::{Options, TableType, with_image},
     },
     files,
 };
@@ -23,6 +23,11 @@ const VOCAB: usize = 200;
 
 /// A model of 45 kB, of which every kind of tensor has some.
 fn whole() -> Vec<u8> {
+    written(false)
+}
+
+/// The same, with room for an image.
+fn written(image: bool) -> Vec<u8> {
     let mut folder = golden("llama-rmsnorm-bias/packed");
     let config = String::from_utf8(folder[files::CONFIG].clone()).unwrap();
     let config = config.replace("\"vocab_size\": 263", &format!("\"vocab_size\": {VOCAB}"));
@@ -38,6 +43,7 @@ fn whole() -> Vec<u8> {
         embedding: TableType::Int8,
         head: TableType::Int8,
         chunk_bytes: 8192,
+        image,
         licence: Some("MIT".to_owned()),
         source: Some("llama-rmsnorm-bias/packed".to_owned()),
         tool: Some("setun 0.1.0".to_owned()),
@@ -199,6 +205,44 @@ fn manifests_that_contradict_themselves_are_refused() {
         let first = tensors.remove(0);
         tensors.push(first);
     });
+}
+
+/// An image is passed over by who reads the model, and lies nowhere but at the end of its file.
+#[test]
+fn images_lie_behind_all_else() {
+    let plain = written(true);
+    let start = plain.len().next_multiple_of(4096);
+    let sha256 = Sha256::digest([7; 100]).into();
+    let image = ImageEntry { stored: start as u64..start as u64 + 100, sha256 };
+    let first = with_image(FILE, &plain[..data_start(&plain)], &image).unwrap();
+    let mut file = [&first[..], &plain[first.len()..]].concat();
+    assert_eq!(data_start(&file), data_start(&plain));
+    file.resize(start, 0);
+    file.resize(start + 100, 7);
+    let head = Head::parse(FILE, &file).unwrap();
+    let parsed = Manifest::parse(FILE, &head, &file[48..data_start(&file)]).unwrap();
+    assert_eq!(parsed.image, Some(image));
+    assert!(is_same(&open(&file).unwrap(), &open(&plain).unwrap()));
+    for (key, value) in [
+        ("offset", json!(start + 64)), // not aligned
+        ("offset", json!(start + 4096)),
+        ("offset", json!(0)), // in the manifest, or the chunks
+        ("offset", json!(u64::MAX)),
+        ("bytes", json!(0)),
+        ("bytes", json!(99)),
+        ("bytes", json!(u64::MAX)),
+        ("sha256", json!("0")),
+    ] {
+        let damaged = changed(&file, |manifest| manifest["image"][key] = value.clone());
+        let error = open(&damaged).map(drop).unwrap_err().to_string();
+        assert!(error.contains("image"), "{key} {value}: {error}");
+    }
+    let first = &file[..data_start(&file)];
+    let error = with_image(FILE, &whole()[..data_start(&whole())], &parsed.image.unwrap());
+    assert!(error.unwrap_err().to_string().contains("has no room"));
+    assert!(
+        with_image(FILE, &first[..first.len() - 1], &ImageEntry { stored: 0..1, sha256 }).is_err()
+    );
 }
 
 #[test]

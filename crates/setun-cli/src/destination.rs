@@ -176,7 +176,8 @@ impl Destination {
         }
     }
 
-    fn part_path(&self, name: &str) -> PathBuf {
+    /// Where a file is that is to get this name.
+    pub(crate) fn part_path(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}{}", self.lock.ending()))
     }
 

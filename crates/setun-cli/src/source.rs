@@ -111,6 +111,14 @@ impl ModelFiles {
         Self { name, layout, options, bytes, folder, read, newly_read, reported }
     }
 
+    /// The file of a model that is in one, on this machine.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        match &self.layout {
+            Source::File(name) => Some(self.folder.as_ref()?.join(name)),
+            _ => None,
+        }
+    }
+
     /// A random model.
     pub(crate) fn synthetic(model: Synthetic) -> Self {
         let (name, options) = (model.name().to_owned(), Options::default());

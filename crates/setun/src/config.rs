@@ -40,8 +40,9 @@ macro_rules! device_options {
             with_flags("--head"), without_key;
 
         /// A file that holds the weights as a processor keeps them: written where there is none for
-        /// this model and these options, else mapped instead of reading the model. Processes that
-        /// map it share its memory. Nobody else may write to it.
+        /// this model and these options, else mapped instead of reading the model. The model's own
+        /// `.setun` file, if that ends with such an image, is mapped and never written. Processes
+        /// that map it share its memory. Nobody else may write to it.
         weight_image: Option<String> as Text = "none", "FILE", Memory, without_key;
 
         /// The share of main memory, or of a control group's, under which memory is given back.

@@ -39,6 +39,14 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// The image of the weights in a `.setun` file is not as it was written.
+    #[cfg(not(target_family = "wasm"))]
+    #[error("the weight image in `{}` is damaged: convert the model again", path.display())]
+    DamagedImage {
+        /// The file.
+        path: PathBuf,
+    },
+
     /// A host cannot give the bytes of a file: a page's download failed, or was ended.
     #[error("cannot read `{file}`: {reason}")]
     Unreadable {
@@ -135,6 +143,8 @@ impl Error {
             Self::Unwritable { source, .. } => source.into(),
             #[cfg(not(target_family = "wasm"))]
             Self::NotAnImage { .. } => ErrorCode::BadOption,
+            #[cfg(not(target_family = "wasm"))]
+            Self::DamagedImage { .. } => ErrorCode::BadCheckpoint,
             #[cfg(feature = "grammar")]
             Self::Option { .. } | Self::Messages { .. } => ErrorCode::BadOption,
             Self::Unreadable { .. } => ErrorCode::Network,

@@ -98,3 +98,5 @@ pub use source::{EMBEDDED_NAME, ModelBytes, ModelFolder, ModelSource};
 pub use source::{locate, other_than_file, read_file};
 #[cfg(not(target_family = "wasm"))]
 pub use system_memory::{SystemMemory, available_memory};
+#[cfg(not(target_family = "wasm"))]
+pub use weight_image::{add_weight_image, check_weight_image};

@@ -2,14 +2,16 @@
 //! mapped instead of read.
 //!
 //! A mapped image is opened in the time that its index takes, and its memory is the system's, which
-//! all processes share. It is written once, when a model is first opened with it.
+//! all processes share. It is a file of its own, written when a model is first opened with it, or the
+//! end of a `.setun` file.
 
+mod container;
 mod index;
 mod map;
 
 use std::{
     fs::{self, File, FileTimes, OpenOptions, TryLockError},
-    io::{self, BufWriter, Read, Write},
+    io::{self, BufWriter, Read, Seek, SeekFrom, Write},
     ops::Range,
     path::{Path, PathBuf},
     process,
@@ -28,6 +30,8 @@ use self::{
 };
 use crate::{error::Error, source::open_file};
 
+pub use self::container::{add_weight_image, check_weight_image};
+
 /// In the names of new files, so that those of one process have names of their own.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
@@ -43,11 +47,13 @@ pub(crate) struct WeightImageFile {
     path: PathBuf,
     /// What the weights depend on, in words: the files, the configuration, the options.
     identity: String,
+    /// Its bytes in a `.setun` file; none where the file is the image.
+    part: Option<Range<u64>>,
 }
 
 impl WeightImageFile {
     pub(crate) fn new(path: impl Into<PathBuf>, identity: String) -> Self {
-        Self { path: path.into(), identity }
+        Self { path: path.into(), identity, part: None }
     }
 
     /// The weights, mapped; none where there is no image, or it is of another model or version, or
@@ -63,21 +69,29 @@ impl WeightImageFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed(error)),
         };
+        let part = self.part.clone().unwrap_or(0..u64::MAX);
+        file.seek(SeekFrom::Start(part.start)).map_err(failed)?;
         let head = match FileHead::find(&read_up_to(&mut file, HEAD_BYTES).map_err(failed)?) {
             Found::Head(head) => head,
             Found::OtherVersion => return Ok(None),
             Found::Nothing => return Err(Error::NotAnImage { path: self.path.clone() }),
         };
         let metadata = file.metadata().map_err(failed)?;
-        let written = metadata.modified().ok().and_then(seconds);
-        if head.bytes != metadata.len() || written != Some(head.written) {
+        // A `.setun` file is as long as its manifest says, and is copied as it likes.
+        let is_current = if self.part.is_some() {
+            head.bytes == part.end - part.start && metadata.len() == part.end
+        } else {
+            let written = metadata.modified().ok().and_then(seconds);
+            head.bytes == metadata.len() && written == Some(head.written)
+        };
+        if !is_current {
             return Ok(None);
         }
         // Nothing is mapped, or read where it cannot be, before it is known to be of use.
         let Some(index_bytes) = head.index_bytes() else { return Ok(None) };
         let index = read_up_to(&mut file, index_bytes).map_err(failed)?;
         let Some(weights) = index::read(&index, &self.identity) else { return Ok(None) };
-        let bytes = map(&file, head.bytes).map_err(failed)?;
+        let bytes = map(&file, part.start..part.start + head.bytes).map_err(failed)?;
         let shared = |part: Range<usize>| bytes.slice(part);
         Ok(weights.into_iter().map(|weight| weight.try_map(shared)).collect())
     }
@@ -98,7 +112,7 @@ impl WeightImageFile {
             Ok(file) => {
                 // Where there are no locks nothing of another writer is removed, either.
                 let _unlocked = file.try_lock();
-                Ok(NewImage { target: self, partial, file })
+                Ok(NewImage { target: self, partial: Some(partial), file })
             }
             Err(source) => Err(Error::Unwritable { path: self.path, source }),
         }
@@ -145,7 +159,8 @@ fn read_up_to(file: &mut File, bytes: usize) -> io::Result<Vec<u8>> {
 #[derive(Debug)]
 pub(crate) struct NewImage {
     target: WeightImageFile,
-    partial: PathBuf,
+    /// The file while it is not complete; none where it is written into a `.setun` file.
+    partial: Option<PathBuf>,
     file: File,
 }
 
@@ -156,7 +171,10 @@ impl NewImage {
     ///
     /// If it cannot be written.
     pub(crate) fn write(self, weights: &[WeightBytes<'_>]) -> Result<(), Error> {
-        let written = self.write_all(weights).and_then(|()| fs::rename(&self.partial, self.path()));
+        let written = self.write_all(weights).and_then(|()| match &self.partial {
+            Some(partial) => fs::rename(partial, self.path()),
+            None => Ok(()),
+        });
         written.map_err(|source| Error::Unwritable { path: self.path().into(), source })
     }
 
@@ -169,7 +187,9 @@ impl NewImage {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let now = now / 2 * 2;
         let (head, starts) = index::write(&self.target.identity, weights, now);
+        let start = self.target.part.as_ref().map_or(0, |part| part.start);
         let mut out = BufWriter::new(&self.file);
+        out.seek(SeekFrom::Start(start))?;
         out.write_all(&head)?;
         let mut at = head.len() as u64;
         let parts = weights.iter().flat_map(|weight| &weight.parts);
@@ -181,22 +201,30 @@ impl NewImage {
         }
         out.flush()?;
         drop(out);
+        if self.partial.is_some() {
+            self.close(now)?;
+        }
+        self.file.sync_all()
+    }
+
+    /// Gives a file of its own what says that nobody has written to it since.
+    fn close(&self, now: u64) -> io::Result<()> {
         #[cfg(unix)]
         {
             let mut permissions = self.file.metadata()?.permissions();
             permissions.set_readonly(true);
             self.file.set_permissions(permissions)?;
         }
-        self.file
-            .set_times(FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_secs(now)))?;
-        self.file.sync_all()
+        self.file.set_times(FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_secs(now)))
     }
 }
 
 impl Drop for NewImage {
     fn drop(&mut self) {
         // After it was put in its place there is nothing of this name.
-        let _absent = fs::remove_file(&self.partial);
+        if let Some(partial) = &self.partial {
+            let _absent = fs::remove_file(partial);
+        }
     }
 }
 

@@ -3,8 +3,9 @@
 use std::{borrow::Cow, ops::Range};
 
 use super::{
-    CUT_BYTES, EXTENSION, Hash, Head, MAX_CHUNK_BYTES, MAX_RATIO, VERSION, from_hex, hex, migrate,
-    raw::{ContainerFile, Provenance, RawChunk, RawFile, RawManifest, RawTensor},
+    CUT_BYTES, EXTENSION, Hash, Head, IMAGE_ALIGNMENT, MAX_CHUNK_BYTES, MAX_RATIO, VERSION,
+    from_hex, hex, migrate,
+    raw::{ContainerFile, Provenance, RawChunk, RawFile, RawImage, RawManifest, RawTensor},
     sha256,
 };
 use crate::{dtype::Dtype, error::CheckpointError, header::MAX_RANK, json};
@@ -25,6 +26,17 @@ pub struct Manifest {
     pub tensors: Vec<TensorEntry>,
     /// Where the bytes of files and tensors lie.
     pub chunks: Vec<Chunk>,
+    /// The weights as a processor keeps them.
+    pub image: Option<ImageEntry>,
+}
+
+/// An image of the weights, behind the chunks of the first file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageEntry {
+    /// Its bytes in that file, which end with it.
+    pub stored: Range<u64>,
+    /// SHA-256 of these bytes.
+    pub sha256: [u8; 32],
 }
 
 /// A small file of the model.
@@ -134,7 +146,9 @@ impl Manifest {
         let tensors = raw.tensors.into_iter().map(|raw| check_tensor(file, raw, &mut end));
         let tensors = tensors.collect::<Result<Vec<_>, _>>()?;
         let chunks = check_chunks(file, raw.chunks, &parts)?;
-        let manifest = Self { licence: raw.licence, provenance, parts, files, tensors, chunks };
+        let image = raw.image.map(|image| check_image(file, &image, &chunks, &parts[0]));
+        let (licence, image) = (raw.licence, image.transpose()?);
+        let manifest = Self { licence, provenance, parts, files, tensors, chunks, image };
         if manifest.content_bytes() != end {
             let what = format!("ends at byte {} of {end}", manifest.content_bytes());
             return Err(bad_chunk(file, manifest.chunks.len().saturating_sub(1), &what));
@@ -306,6 +320,28 @@ fn check_chunks(
         chunks.push(Chunk { part: raw.part, stored: raw.offset..last, content, encoding, sha256 });
     }
     Ok(chunks)
+}
+
+/// An image lies behind the chunks of the first file, and ends with it.
+fn check_image(
+    file: &str,
+    image: &RawImage,
+    chunks: &[Chunk],
+    first: &ContainerFile,
+) -> Result<ImageEntry, CheckpointError> {
+    let chunks = chunks.iter().filter(|chunk| chunk.part == 0);
+    let start = chunks.map(|chunk| chunk.stored.end).max().unwrap_or(0);
+    let RawImage { offset, bytes, .. } = *image;
+    let is_behind = offset >= start && offset.is_multiple_of(IMAGE_ALIGNMENT) && bytes > 0;
+    let end = offset.checked_add(bytes).filter(|end| is_behind && *end == first.bytes);
+    let end = end.ok_or_else(|| {
+        let expected = format!("bytes from {start} to {}", first.bytes);
+        CheckpointError::field(file, "image", expected, format!("{bytes} from {offset}"))
+    })?;
+    let sha256 = from_hex(&image.sha256).ok_or_else(|| {
+        CheckpointError::field(file, "image.sha256", "64 hexadecimal digits", image.sha256.as_str())
+    })?;
+    Ok(ImageEntry { stored: offset..end, sha256 })
 }
 
 /// Whether this many bytes of content may be stored in this many that are compressed.

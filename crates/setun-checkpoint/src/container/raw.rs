@@ -20,6 +20,16 @@ pub(super) struct RawManifest {
     pub(super) tensors: Vec<RawTensor>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) chunks: Vec<RawChunk>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) image: Option<RawImage>,
+}
+
+/// Bytes of the first file that are not content.
+#[derive(Deserialize, Serialize)]
+pub(super) struct RawImage {
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    pub(super) sha256: String,
 }
 
 #[derive(Deserialize, Serialize)]

@@ -6,6 +6,7 @@
 //! options give the same bytes.
 
 mod content;
+mod image;
 mod linear;
 mod manifest;
 mod options;
@@ -16,6 +17,7 @@ use std::{
     collections::{BTreeMap, HashMap},
 };
 
+pub use image::with_image;
 pub use options::{Options, TableType};
 
 use content::{Encoded, encode};

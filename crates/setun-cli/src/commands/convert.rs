@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use setun::{
-    ContainerOptions, Conversion, Converted, Format, TableType,
+    ContainerOptions, Conversion, Converted, Format, HeadType, TableType,
     checkpoint::{
         Dtype,
         files::{CONFIG, IN_FOLDER},
@@ -66,6 +66,10 @@ pub(crate) struct ContainerArgs {
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..))]
     shard: Option<u32>,
 
+    /// Add the weights as a processor keeps them, to be mapped by `--weight-image` (setun)
+    #[arg(long, conflicts_with = "shard")]
+    weight_image: bool,
+
     /// Licence of the weights, stored with them (setun)
     #[arg(long)]
     licence: Option<String>,
@@ -101,6 +105,7 @@ impl ContainerArgs {
             ("--embedding", !matches!(self.embedding, Table::Stored)),
             ("--zstd", self.zstd),
             ("--shard", self.shard.is_some()),
+            ("--weight-image", self.weight_image),
             ("--licence", self.licence.is_some()),
         ];
         match given.into_iter().find(|&(_, is_given)| is_given && !matches!(to, To::Setun)) {
@@ -115,6 +120,7 @@ impl ContainerArgs {
             head: self.head.into(),
             part_bytes: self.shard.map(|megabytes| u64::from(megabytes) * 1_000_000),
             zstd: self.zstd,
+            image: self.weight_image,
             licence: self.licence.clone(),
             source: Some(source.to_owned()),
             tool: Some(concat!("setun ", env!("CARGO_PKG_VERSION")).to_owned()),
@@ -210,6 +216,9 @@ pub(crate) fn convert(
     }
     let format = to.format(container, source.name());
     let converted = write(&mut source, &mut written, format, &file)?;
+    if container.weight_image {
+        setun::add_weight_image(written.part_path(&file), HeadType::Auto)?;
+    }
     match to {
         To::Hf => written.publish(CONFIG, &IN_FOLDER)?,
         // Of several parts the first names the others.

@@ -51,7 +51,11 @@ struct Report {
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let source = ModelFiles::find(Some(&args.model), args.file.into())?;
     let mut report = Report { model: source.name().to_owned(), ..Report::default() };
+    let file = source.file();
     check_tensors(source, &mut report)?;
+    if let Some(file) = file {
+        setun::check_weight_image(file)?;
+    }
     check_texts(ModelFiles::find(Some(&args.model), args.file.into())?, &mut report)?;
     let mut output = Output::new();
     if args.json { output.json(&report) } else { output.line(&report.text()) }

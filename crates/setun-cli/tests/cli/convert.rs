@@ -115,6 +115,35 @@ fn several_files_compressed_with_an_int8_head() {
 }
 
 #[test]
+fn a_container_with_an_image_of_its_weights_is_mapped() {
+    let keep = tempfile::tempdir().expect("a folder");
+    let plain = convert(&model(STORIES), &keep.path().join("plain.setun"), "setun", &[]);
+    let to = keep.path().join("m.setun");
+    let file = convert(&model(STORIES), &to, "setun", &["--weight-image"]);
+    let verify = || setun(&["verify", &file]);
+    assert_eq!(
+        (verify().status, verify().stdout),
+        (Some(0), setun(&["verify", &plain]).stdout.replace("plain", "m"))
+    );
+    let run = |model: &str, more: &[&str]| {
+        let args =
+            ["run", "--model", model, "Once upon a time", "--backend", "cpu", "--max-tokens", "8"];
+        setun(&[&args[..], more].concat())
+    };
+    let expected = run(&plain, &[]).text();
+    assert_eq!(run(&file, &["--weight-image", &file]).text(), expected);
+    assert_eq!(run(&file, &[]).text(), expected);
+    let other = run(&plain, &["--weight-image", &file]).failure();
+    assert!(other.contains("expected the model's own file"), "{other}");
+    let mut bytes = fs::read(&file).expect("a file");
+    *bytes.last_mut().expect("an image") ^= 1;
+    fs::write(&file, bytes).expect("written");
+    let line = verify().failure();
+    assert!(line.contains("is damaged: convert the model again"), "{line}");
+    assert_eq!(fs::read_dir(keep.path()).expect("a folder").count(), 2);
+}
+
+#[test]
 fn what_a_format_cannot_hold_leaves_nothing_behind() {
     let keep = tempfile::tempdir().expect("a folder");
     let to = keep.path().join("m.gguf");

@@ -39,6 +39,7 @@ fn flags_without_an_effect_are_refused() {
         (&convert, &["--to", "hf", "--head", "int8"], "--head is for --to setun alone"),
         (&convert, &["--to", "hf", "--embedding", "f16"], "--embedding is for --to setun alone"),
         (&convert, &["--to", "gguf-i2_s", "--shard", "5"], "--shard is for --to setun alone"),
+        (&convert, &["--to", "hf", "--weight-image"], "--weight-image is for --to setun alone"),
         (&convert, &["--to", "gguf-i2_s", "--licence", "MIT"], "--licence is for --to setun alone"),
         (&synth, &["--zstd"], "--zstd is for --to setun alone"),
         (&["inspect", &tiny], &["--plan", "--backend", "cuda"], "--backend needs --text"),

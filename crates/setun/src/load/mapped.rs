@@ -1,14 +1,20 @@
 //! Weights that are mapped from an image, in place of being read.
 
+use std::path::Path;
+
 use setun_engine::{Error as EngineError, ErrorCode};
 use setun_ops::WeightId;
 
 use super::{InputWeights, ModelInput};
 use crate::{
-    device::{Device, DeviceOpener, OpenedDevice},
+    device::{Device, DeviceOpener, DeviceOptions, OpenedDevice},
     error::Error,
-    weight_image::WeightImageFile,
+    source::ModelFolder,
+    weight_image::{NewImage, WeightImageFile},
 };
+
+/// In place of the versions of files, in the image that the model's own file has.
+const IN_MODEL: &str = "its own file\n";
 
 /// Gives a device the weights of the image that the options name, if there is one of this model.
 /// Else it gives it those of the model, and has the image written.
@@ -21,8 +27,14 @@ pub(super) async fn map_or_move(
     let Some(path) = path_of(device, opener)? else {
         return model.move_weights(device, keep || opener.has_fallback()).await;
     };
-    let identity = model.identity(device, &path).await?;
-    let image = WeightImageFile::new(&path, identity.clone());
+    let files = model.file_versions(&path).await?;
+    if let Some(image) = WeightImageFile::inside(&path, model.identity(device, IN_MODEL)?)? {
+        map_own_file(&path, &files, &image, model, device)?;
+        model.close().await;
+        return Ok(());
+    }
+    let identity = model.identity(device, &files)?;
+    let image = WeightImageFile::new(&path, identity);
     if map(&image, model, device)? {
         model.close().await;
         return Ok(());
@@ -30,11 +42,39 @@ pub(super) async fn map_or_move(
     let image = image.create()?;
     model.move_weights(device, keep || opener.has_fallback()).await?;
     // Of files that were written to meanwhile it may have either.
-    if model.identity(device, &path).await? == identity {
+    if model.file_versions(&path).await? == files {
         device.write_image(image);
     }
     model.close().await;
     Ok(())
+}
+
+/// Gives a device the weights of the image that the model's file ends with.
+fn map_own_file(
+    path: &str,
+    files: &str,
+    image: &WeightImageFile,
+    model: &ModelInput,
+    device: &mut OpenedDevice,
+) -> Result<(), Error> {
+    if !is_file(path, files) {
+        return Err(refused(path, "the model's own file, or one that is no model"));
+    }
+    if map(image, model, device)? {
+        return Ok(());
+    }
+    let fits = "an image of this version, byte order and form of the head: convert the model again";
+    Err(refused(path, fits))
+}
+
+/// Whether the weights are in this one file, by its version.
+fn is_file(path: &str, files: &str) -> bool {
+    let path = Path::new(path);
+    let (folder, name) = (path.parent().unwrap_or(Path::new("")), path.file_name());
+    let version =
+        name.and_then(|name| ModelFolder::new(folder).file_version(&name.to_string_lossy()));
+    files.lines().count() == 1
+        && version.is_some_and(|version| files.trim_end().ends_with(&format!(": {version}")))
 }
 
 /// Where the image of a device is, if options name one that it uses.
@@ -70,13 +110,33 @@ fn map(
 }
 
 impl ModelInput {
-    /// All that its weights depend on, as they are kept on a device: another text, other weights.
-    async fn identity(&self, device: &OpenedDevice, path: &str) -> Result<String, Error> {
+    /// Loads it onto a device and has its weights written as that keeps them. `image` is given what
+    /// they depend on.
+    pub(crate) async fn write_image(
+        &mut self,
+        options: DeviceOptions,
+        image: impl FnOnce(String) -> NewImage,
+    ) -> Result<(), Error> {
+        let mut device = DeviceOpener::new(&self.header, options)?.open().await?;
+        device.write_image(image(self.identity(&device, IN_MODEL)?));
+        self.move_weights(&mut device, false).await?;
+        self.close().await;
+        device.finish().await.map(drop)
+    }
+
+    /// Versions of its files, a line each.
+    async fn file_versions(&self, path: &str) -> Result<String, Error> {
         let InputWeights::Reader(reader) = &self.weights else {
             return Err(refused(path, "a model that is still to be read"));
         };
-        let Some(files) = reader.file_versions().await else {
-            return Err(refused(path, "a model in files of this machine"));
+        let versions = reader.file_versions().await;
+        versions.ok_or_else(|| refused(path, "a model in files of this machine"))
+    }
+
+    /// All that its weights depend on, as they are kept on a device: another text, other weights.
+    fn identity(&self, device: &OpenedDevice, files: &str) -> Result<String, Error> {
+        let InputWeights::Reader(reader) = &self.weights else {
+            return Err(refused(files, "a model that is still to be read"));
         };
         let (config, kinds) = (&self.header.config, &self.header.kinds);
         let (version, head) = (env!("CARGO_PKG_VERSION"), device.head);

@@ -3,26 +3,30 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Seek},
+    io::{self, Read, Seek, SeekFrom},
+    ops::Range,
 };
 
 use setun_ops::aligned::{Aligned, NoMemory, SharedBytes};
 
-/// All bytes of a file. Where it cannot be mapped, as one that is larger than the addresses that are
-/// free, it is read.
-pub(super) fn map(file: &File, bytes: u64) -> io::Result<SharedBytes> {
-    let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+/// Bytes of a file, which it has. Where it cannot be mapped, as one that is larger than the addresses
+/// that are free, they are read.
+pub(super) fn map(file: &File, part: Range<u64>) -> io::Result<SharedBytes> {
     #[cfg(unix)]
-    if let Some(map) = Map::new(file, bytes) {
-        return Ok(SharedBytes::new(map));
+    if let (Ok(start), Ok(end)) = (usize::try_from(part.start), usize::try_from(part.end))
+        && let Some(map) = Map::new(file, end)
+    {
+        let found = SharedBytes::new(map).slice(start..end);
+        return found.ok_or_else(|| io::ErrorKind::UnexpectedEof.into());
     }
-    read(file, bytes).map(SharedBytes::new)
+    read(file, part).map(SharedBytes::new)
 }
 
-fn read(mut file: &File, bytes: usize) -> io::Result<Aligned<u8>> {
+fn read(mut file: &File, part: Range<u64>) -> io::Result<Aligned<u8>> {
     let no_memory = |NoMemory { .. }| io::ErrorKind::OutOfMemory;
+    let bytes = usize::try_from(part.end - part.start).map_err(|_| io::ErrorKind::OutOfMemory)?;
     let mut memory = Aligned::zeroed(bytes).map_err(no_memory)?;
-    file.rewind()?; // its index has been read
+    file.seek(SeekFrom::Start(part.start))?; // its index has been read
     file.read_exact(&mut memory)?;
     Ok(memory)
 }
@@ -90,18 +94,21 @@ mod tests {
         let mut file = tempfile::tempfile().expect("a file");
         let content: Vec<u8> = (0..70_000_u32).flat_map(u32::to_le_bytes).collect();
         file.write_all(&content).expect("written");
-        let bytes = map(&file, content.len() as u64).expect("mapped");
-        assert!(*bytes == *content);
-        // From its beginning on, wherever it was read before: at its end, here.
-        assert!(*read(&file, content.len()).expect("read") == *content);
-        assert!(read(&file, content.len() + 1).is_err(), "it has fewer bytes");
-        assert_eq!(map(&tempfile::tempfile().expect("a file"), 0).expect("nothing").len(), 0);
+        let end = content.len() as u64;
+        for start in [0, 4096] {
+            let expected = &content[usize::try_from(start).expect("small")..];
+            assert!(*map(&file, start..end).expect("mapped") == *expected);
+            // Wherever it was read before: at its end, here.
+            assert!(*read(&file, start..end).expect("read") == *expected);
+        }
+        assert!(read(&file, 0..end + 1).is_err(), "it has fewer bytes");
+        assert_eq!(map(&tempfile::tempfile().expect("a file"), 0..0).expect("nothing").len(), 0);
     }
 
     #[test]
     fn a_file_that_is_larger_than_the_memory_is_an_error() {
         let file = tempfile::tempfile().expect("a file");
-        let error = read(&file, usize::MAX).expect_err("too large");
+        let error = read(&file, 0..u64::MAX).expect_err("too large");
         assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
     }
 }

@@ -119,7 +119,7 @@ fn what_writers_left_is_removed_and_what_they_write_is_not() {
         names.sort();
         names
     };
-    let own = image.partial.file_name().unwrap().to_str().unwrap().to_owned();
+    let own = image.partial.as_ref().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
     let mut expected = vec![
         "others.1-0.partial".to_owned(),
         "weights.2-0.partial".into(),

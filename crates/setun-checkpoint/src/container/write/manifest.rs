@@ -1,6 +1,6 @@
 //! Places of chunks, and the manifest that names them.
 
-use super::ContainerWriter;
+use super::{ContainerWriter, image::IMAGE_ROOM};
 use crate::{
     container::{
         ContainerFile, EXTENSION, Encoding, Head, Provenance, VERSION, hex,
@@ -104,7 +104,11 @@ impl ContainerWriter {
         }
         raw.chunks =
             self.units.iter().flat_map(|unit| &unit.chunks).map(|chunk| self.raw(chunk)).collect();
-        json::write(&self.names[part], &raw)
+        let mut json = json::write(&self.names[part], &raw)?;
+        if self.options.image {
+            json.extend([b' '; IMAGE_ROOM]);
+        }
+        Ok(json)
     }
 
     /// A chunk as the manifest names it; before it is written, as it would be longest.

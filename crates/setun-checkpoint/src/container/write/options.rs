@@ -25,6 +25,8 @@ pub struct Options {
     /// Whether biases of linear layers are added before the product is scaled. None decides as
     /// for a Hugging Face folder: before it in an `autobitlinear` whose scales are stored.
     pub bias_before_scale: Option<bool>,
+    /// Whether the manifest has room to name an image of the weights; see [`with_image`](super::with_image).
+    pub image: bool,
     /// Licence of the weights, in words or as an SPDX expression.
     pub licence: Option<String>,
     /// What the model is converted from.
@@ -42,6 +44,7 @@ impl Default for Options {
             part_bytes: None,
             zstd: false,
             bias_before_scale: None,
+            image: false,
             licence: None,
             source: None,
             tool: None,
@@ -73,6 +76,10 @@ impl Options {
         if !sizes.contains(&self.chunk_bytes) || !self.chunk_bytes.is_multiple_of(CUT_BYTES) {
             let what = format!("chunks of {} bytes", self.chunk_bytes);
             return Err(unwritable(what, "take a multiple of 8 up to 16 MiB"));
+        }
+        if self.image && self.part_bytes.is_some() {
+            let what = "an image of the weights in one of several files".to_owned();
+            return Err(unwritable(what, "write one file"));
         }
         if self.zstd && !cfg!(feature = "zstd") {
             let what = "compressed chunks, which this build does not write".to_owned();
