@@ -83,7 +83,9 @@ fn end(signal: i32) {
     {
         return action();
     }
-    SIGNAL.store(signal, Ordering::Relaxed);
+    if signal != SIGINT {
+        SIGNAL.store(signal, Ordering::Relaxed); // an interrupt that comes after it is not the end
+    }
     let actions = replace(vec![]);
     if !actions.is_empty() {
         return actions.into_iter().for_each(|action| action());
