@@ -160,12 +160,16 @@ mod tests {
     fn what_is_not_begun_is_left_out_at_the_end() {
         let mut cache = PipelineCache::default();
         let (tell, begun) = std::sync::mpsc::channel();
+        let (go, held) = std::sync::mpsc::channel::<()>();
+        let held = std::sync::Mutex::new(held);
         let make = move |kernel: Kernel| {
             let _ = tell.send(kernel);
+            let _ended = held.lock().expect("no panic").recv();
             thread::sleep(Duration::from_millis(50));
         };
         cache.start(&Kernel::all().collect::<Vec<_>>(), make);
         begun.recv().expect("one is begun");
+        drop(go);
         drop(cache);
         assert!(begun.iter().count() < 10);
     }

@@ -10,7 +10,7 @@ use setun_text::SamplerOptions;
 
 use super::{
     draft_runner::MAX_DRAFTED_ROWS,
-    test_support::{ask, info, request, sampler, spawn, submit},
+    test_support::{ask, info, request, sampler, spawn, spawn_after, submit},
     *,
 };
 use crate::{
@@ -113,10 +113,11 @@ fn a_draft_that_says_something_else_is_hardly_asked() {
 fn several_texts_share_the_steps_of_a_draft() {
     let draft = model(5);
     let of_draft = Arc::clone(&draft.steps);
-    let commands = spawn(scheduler(&model(5)).with_draft_runner(draft_runner(draft)));
+    let scheduler_of_both = scheduler(&model(5)).with_draft_runner(draft_runner(draft));
     let prompts: Vec<_> = (5..13).map(prompt).collect();
-    let streams: Vec<_> =
-        prompts.iter().map(|prompt| generate(&commands, prompt, (30, 1.0))).collect();
+    let (_commands, streams) = spawn_after(scheduler_of_both, |commands| {
+        prompts.iter().map(|prompt| generate(commands, prompt, (30, 1.0))).collect::<Vec<_>>()
+    });
     for (stream, prompt) in streams.into_iter().zip(&prompts) {
         let alone = text(&spawn(scheduler(&model(5))), prompt, (30, 1.0));
         assert_eq!(stream.wait().expect("a text").tokens, alone);
@@ -161,11 +162,14 @@ fn a_draft_gives_its_cache_back_where_memory_is_very_short() {
     let stream = generate(&commands, &prompt(9), (150, 0.0));
     let mut events = stream.blocking();
     events.nth(20);
-    let before = metrics(&commands).memory.cache;
     let pressure = Pressure::Critical;
+    // Together, so that no step is between them.
+    let before = ask(&commands, MaintenanceTask::Metrics);
     let released = ask(&commands, |reply| MaintenanceTask::ReleaseMemory { pressure, reply });
+    let after = ask(&commands, MaintenanceTask::Metrics);
     let released = pollster::block_on(released).expect("an answer").expect("no failure");
-    let after = metrics(&commands).memory.cache;
+    let [before, after] =
+        [before, after].map(|metrics| pollster::block_on(metrics).expect("an owner").memory.cache);
     assert!(released > 0 && after < before, "{released} of {before}, {after} left");
     let asked = steps(&of_draft).len();
     assert_eq!(events.count(), 150 - 21 + 1, "and the end");

@@ -173,7 +173,7 @@ fn what_came_without_parts_is_kept_should_there_be_parts_later() {
 #[test]
 fn a_pull_that_is_cancelled_stops_and_goes_on_later() {
     let (server, content) = served();
-    server.rule_at(PATH, 4 * CHUNK, 1, Act::Slow(Duration::from_millis(300)));
+    server.rule_at(PATH, 4 * CHUNK, 1, Act::Slow(Duration::from_secs(3)));
     let mut env = TestStore::new(&server);
     let cancel = Arc::new(AtomicBool::new(false));
     env.options.connections = 1;

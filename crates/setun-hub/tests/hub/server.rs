@@ -313,6 +313,8 @@ impl Server {
         let mut gone = 0;
         for piece in body.chunks(size) {
             let piece = &piece[..piece.len().min(most - gone)];
+            // Before the client can have it, which may look at once.
+            self.state().sent += piece.len() as u64;
             if length.is_none() {
                 write!(stream, "{:x}\r\n", piece.len())?;
             }
@@ -322,7 +324,6 @@ impl Server {
             }
             stream.flush()?;
             gone += piece.len();
-            self.state().sent += piece.len() as u64;
             if gone == most {
                 break;
             }

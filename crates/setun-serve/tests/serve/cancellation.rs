@@ -220,7 +220,7 @@ fn a_client_that_leaves_while_its_prompt_is_computed_ends_that() {
         let gate = Gate::default();
         let engine = gate.engine_for(2);
         let server = Server::start(engine.clone());
-        let other = json!({"prompt": "A cat", "min_tokens": 60, "max_tokens": 60});
+        let other = json!({"prompt": "A cat", "min_tokens": 400, "max_tokens": 400});
         let mut other = server.send(&request("/v1/completions", &other));
         gate.wait();
         let prompt =
@@ -239,10 +239,10 @@ fn a_client_that_leaves_while_its_prompt_is_computed_ends_that() {
         server.wait_for(1);
         drop(left);
         gate.open();
-        assert!(other.text().contains("\"completion_tokens\":60"));
+        assert!(other.text().contains("\"completion_tokens\":400"));
         let metrics = idle_metrics(&server.runtime, &engine);
         let found = (metrics.aborted, metrics.finished, metrics.tokens, metrics.used_blocks);
-        assert_eq!(found, (1, 1, 60, 0), "{is_streamed} {leave:?}");
+        assert_eq!(found, (1, 1, 400, 0), "{is_streamed} {leave:?}");
         // Of the other's prompt a few, and of this one those of two steps: it has more than 100.
         assert!(metrics.prompt_rows < 50, "{} rows", metrics.prompt_rows);
         assert!(server.end());

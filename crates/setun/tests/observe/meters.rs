@@ -51,7 +51,9 @@ fn a_recorder_hears_what_the_engine_counts() {
     engine.complete(prompt.clone(), options()).expect("a text");
     let repeating = "The bird sang a song. The bird sang a song. The bird sang a song.";
     engine.complete(repeating, options().lookahead(8)).expect("a text");
-    drop(engine.generate("Once", options()).expect("a stream"));
+    // Longer than what waits to be read: it cannot end by itself.
+    let long = options().min_tokens(200).max_tokens(200);
+    drop(engine.generate("Once", long).expect("a stream"));
 
     let told = metrics(&engine);
     let memory = pollster::block_on(engine.memory()).expect("an engine");

@@ -31,7 +31,9 @@ fn a_generation_reports_its_events_to_the_callers_span() {
     caller.in_scope(|| {
         engine.complete(prompt.clone(), options()).expect("a text");
         engine.complete(prompt.clone(), options()).expect("a text");
-        drop(engine.generate(prompt.clone(), options()).expect("a stream"));
+        // Longer than what waits to be read: it cannot end by itself.
+        let long = options().min_tokens(200).max_tokens(200);
+        drop(engine.generate(prompt.clone(), long).expect("a stream"));
     });
     engine.close();
 
@@ -54,7 +56,9 @@ fn a_generation_reports_its_events_to_the_callers_span() {
 #[test]
 fn a_generation_that_waits_says_why() {
     drop(spans());
-    let engine = builder().max_concurrent(1).prefix_positions(0).build().expect("a start");
+    // No text waits to be read.
+    let engine = builder().max_concurrent(1).prefix_positions(0).buffer(500).build();
+    let engine = engine.expect("a start");
     let caller = tracing::info_span!("caller");
     let options = || GenerateOptions::new().min_tokens(99).max_tokens(99).seed(1);
     caller.in_scope(|| {
