@@ -16,10 +16,11 @@ mod raw;
 pub mod write;
 
 pub use head::Head;
+pub use header_reader::is_container;
 pub use manifest::{Chunk, Encoding, FileEntry, ImageEntry, Manifest, TensorEntry};
 pub use raw::{ContainerFile, Provenance};
 
-pub(crate) use header_reader::{ContainerHeaderReader, is_container};
+pub(crate) use header_reader::ContainerHeaderReader;
 
 use sha2::{Digest, Sha256};
 

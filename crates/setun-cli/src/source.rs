@@ -228,9 +228,10 @@ pub(crate) fn store() -> ModelStore {
 /// Compares the files of a pulled model with their hashes.
 pub(crate) fn verify_stored(model: &str) -> Result<(), CliError> {
     if Path::new(model).exists() {
-        let is_container = model.ends_with(EXTENSION); // its hashes are always checked
+        let is_container = model.ends_with(EXTENSION);
         return if is_container {
-            Ok(())
+            // The hashes of its chunks are checked as they are read, those of an image are not.
+            Ok(setun::check_weight_image(model)?)
         } else {
             Err(CliError::Usage(format!("--verify: `{model}` was not pulled, so it has no hashes")))
         };

@@ -158,10 +158,14 @@ fn take_dense(fields: &mut ImageFields) -> Result<CpuWeight, OpsError> {
         _ => return Err(OpsError::Image { what: "its elements are of no type" }),
     };
     let table = DenseMatrix::trusted(rows, columns, values)?;
+    let of_floats = !matches!(
+        table.values(),
+        DenseValues::Int8Rows { .. } | DenseValues::Ternary(_) // their rows are not screened
+    );
     let screen = match fields.number()? {
         0 => return Ok(CpuWeight::plain(WeightData::Dense(table))),
         1 => None,
-        2 => Some(Screen::take_image(fields, &table)?),
+        2 if of_floats => Some(Screen::take_image(fields, &table)?),
         _ => return Err(OpsError::Image { what: "its screen is of no kind" }),
     };
     Ok(CpuWeight::table(table, screen))

@@ -61,6 +61,8 @@ pub use json_messages::messages_from_json;
 #[cfg(feature = "grammar")]
 pub use json_options::options_from_json;
 pub use load::ModelInput;
+#[cfg(not(target_family = "wasm"))]
+pub use load::add_weight_image;
 pub use model::Model;
 pub use reader::ModelReader;
 pub use row_seed::row_seed;
@@ -99,4 +101,4 @@ pub use source::{locate, other_than_file, read_file};
 #[cfg(not(target_family = "wasm"))]
 pub use system_memory::{SystemMemory, available_memory};
 #[cfg(not(target_family = "wasm"))]
-pub use weight_image::{add_weight_image, check_weight_image};
+pub use weight_image::check_weight_image;

@@ -2,6 +2,8 @@
 
 #[cfg(not(target_family = "wasm"))]
 mod mapped;
+#[cfg(not(target_family = "wasm"))]
+mod own_image;
 
 use std::sync::Arc;
 
@@ -26,6 +28,9 @@ use crate::{
     reader::{ModelReader, WeightReader},
     source::ModelSource,
 };
+
+#[cfg(not(target_family = "wasm"))]
+pub use own_image::add_weight_image;
 
 /// A model for an [`Engine`](crate::Engine::builder): a [`Model`] in memory, or a
 /// [`ModelReader`] whose weights go to their device as they are read.

@@ -30,7 +30,8 @@ use self::{
 };
 use crate::{error::Error, source::open_file};
 
-pub use self::container::{add_weight_image, check_weight_image};
+pub(crate) use self::container::ImageRoom;
+pub use self::container::check_weight_image;
 
 /// In the names of new files, so that those of one process have names of their own.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -48,12 +49,12 @@ pub(crate) struct WeightImageFile {
     /// What the weights depend on, in words: the files, the configuration, the options.
     identity: String,
     /// Its bytes in a `.setun` file; none where the file is the image.
-    part: Option<Range<u64>>,
+    range: Option<Range<u64>>,
 }
 
 impl WeightImageFile {
     pub(crate) fn new(path: impl Into<PathBuf>, identity: String) -> Self {
-        Self { path: path.into(), identity, part: None }
+        Self { path: path.into(), identity, range: None }
     }
 
     /// The weights, mapped; none where there is no image, or it is of another model or version, or
@@ -69,8 +70,8 @@ impl WeightImageFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed(error)),
         };
-        let part = self.part.clone().unwrap_or(0..u64::MAX);
-        file.seek(SeekFrom::Start(part.start)).map_err(failed)?;
+        let range = self.range.clone().unwrap_or(0..u64::MAX);
+        file.seek(SeekFrom::Start(range.start)).map_err(failed)?;
         let head = match FileHead::find(&read_up_to(&mut file, HEAD_BYTES).map_err(failed)?) {
             Found::Head(head) => head,
             Found::OtherVersion => return Ok(None),
@@ -78,8 +79,8 @@ impl WeightImageFile {
         };
         let metadata = file.metadata().map_err(failed)?;
         // A `.setun` file is as long as its manifest says, and is copied as it likes.
-        let is_current = if self.part.is_some() {
-            head.bytes == part.end - part.start && metadata.len() == part.end
+        let is_current = if self.range.is_some() {
+            head.bytes == range.end - range.start && metadata.len() == range.end
         } else {
             let written = metadata.modified().ok().and_then(seconds);
             head.bytes == metadata.len() && written == Some(head.written)
@@ -91,7 +92,7 @@ impl WeightImageFile {
         let Some(index_bytes) = head.index_bytes() else { return Ok(None) };
         let index = read_up_to(&mut file, index_bytes).map_err(failed)?;
         let Some(weights) = index::read(&index, &self.identity) else { return Ok(None) };
-        let bytes = map(&file, part.start..part.start + head.bytes).map_err(failed)?;
+        let bytes = map(&file, range.start..range.start + head.bytes).map_err(failed)?;
         let shared = |part: Range<usize>| bytes.slice(part);
         Ok(weights.into_iter().map(|weight| weight.try_map(shared)).collect())
     }
@@ -185,9 +186,10 @@ impl NewImage {
     fn write_all(&self, weights: &[WeightBytes<'_>]) -> io::Result<()> {
         // An even second, which every file system keeps, and hardly any other write falls on.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let now = now / 2 * 2;
+        // Within a `.setun` file nobody compares it, and the same model gives the same bytes.
+        let now = if self.partial.is_some() { now / 2 * 2 } else { 0 };
         let (head, starts) = index::write(&self.target.identity, weights, now);
-        let start = self.target.part.as_ref().map_or(0, |part| part.start);
+        let start = self.target.range.as_ref().map_or(0, |range| range.start);
         let mut out = BufWriter::new(&self.file);
         out.seek(SeekFrom::Start(start))?;
         out.write_all(&head)?;

@@ -88,6 +88,7 @@ fn a_model_is_mapped_from_its_own_file() {
         assert!(line.is_some_and(|line| line.contains(" r--s ")), "{line:?}");
     }
     drop(mapped);
+    assert!(fs::read(with_image().1).unwrap() == bytes, "the same model gives the same bytes");
     // A copy of another time, in a folder, is the same model.
     let copy = folder.path().join("copy");
     fs::create_dir(&copy).unwrap();
@@ -113,6 +114,9 @@ fn what_does_not_fit_is_refused_and_kept() {
     refused(&other, &path, HeadType::Auto, "the model's own file, or one that is no model");
     refused(&other, &other, HeadType::Auto, "is no weight image");
     assert!(fs::read(&path).unwrap() == bytes);
+    let error = add_weight_image(&path, HeadType::Int8).unwrap_err().to_string();
+    assert!(error.contains("beside the one that it has"), "{error}");
+    assert!(fs::read(&path).unwrap() == bytes);
     let before = fs::read(&other).unwrap();
     let error = add_weight_image(&other, HeadType::Auto).unwrap_err().to_string();
     assert!(error.contains("for which its manifest has no room"), "{error}");
@@ -120,16 +124,16 @@ fn what_does_not_fit_is_refused_and_kept() {
 }
 
 #[test]
-fn damaged_files_are_told() {
+fn damaged_files_are_reported() {
     let (_folder, path) = with_image();
     let bytes = fs::read(&path).unwrap();
     let mut damaged = bytes.clone();
     *damaged.last_mut().unwrap() ^= 1;
     fs::write(&path, &damaged).unwrap();
-    let error = check_weight_image(&path).unwrap_err();
-    assert_eq!(error.code(), ErrorCode::BadCheckpoint);
+    assert_eq!(check_weight_image(&path).unwrap_err().code(), ErrorCode::BadCheckpoint);
     for end in [bytes.len() - 1, bytes.len() / 2, 100, 20] {
         fs::write(&path, &bytes[..end]).unwrap();
+        assert!(check_weight_image(&path).is_err(), "{end} bytes");
         assert!(engine(&path, Some(&path), HeadType::Auto).is_err(), "{end} bytes");
     }
     let longer = [&bytes[..], b"x"].concat();

@@ -17,7 +17,8 @@ use crate::{
 };
 
 /// Whether a file that begins so is a container.
-pub(crate) fn is_container(first: &[u8]) -> bool {
+#[must_use]
+pub fn is_container(first: &[u8]) -> bool {
     first.starts_with(&MAGIC)
 }
 

@@ -22,7 +22,7 @@ use crate::{
 /// Convert a model to another format
 ///
 /// Codes and scales are copied unchanged, so all formats give the same logits. One tensor at a time
-/// is in memory.
+/// is in memory, or with --weight-image the whole model.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Model to read: a file (.safetensors, .gguf, .onnx, .setun), a folder in Hugging Face's layout,

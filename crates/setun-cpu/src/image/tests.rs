@@ -128,6 +128,29 @@ fn an_image_of_other_sizes_is_refused() {
     }
 }
 
+/// Exact logits of a screen's candidates are those of floats.
+#[test]
+fn a_screen_of_another_type_than_floats_is_refused() {
+    let mut backend = backend();
+    let tables = tables(&mut Random::new(5));
+    let mut image = |table: &DenseMatrix, screened: bool| {
+        let weight = backend.upload(WeightData::Dense(table.clone()), Usage::General).unwrap();
+        if screened {
+            backend.make_screen(&weight);
+        }
+        mapped(&backend.image(&weight).unwrap())
+    };
+    let screened = image(&tables[0], true);
+    let others = [image(&tables[3], false), image(&tables[4], false)];
+    for mut other in others {
+        *other.numbers.last_mut().unwrap() = 2;
+        other.numbers.push(*screened.numbers.last().unwrap());
+        other.parts.extend_from_slice(&screened.parts[1..]);
+        assert!(backend.adopt(other, Usage::General).is_err());
+    }
+    assert!(backend.adopt(screened, Usage::General).is_ok());
+}
+
 #[test]
 fn columns_are_for_sparse_inputs_alone() {
     let mut backend = backend();

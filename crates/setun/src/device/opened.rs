@@ -44,7 +44,7 @@ pub(crate) struct OpenedDevice {
     /// By its name.
     pub(super) device: Device,
     pub(super) backend: DeviceKind,
-    pub(super) level: String,
+    pub(crate) level: String,
     pub(super) threads: usize,
     /// How the head is kept.
     pub(crate) head: HeadType,

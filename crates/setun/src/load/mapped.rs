@@ -13,8 +13,7 @@ use crate::{
     weight_image::{NewImage, WeightImageFile},
 };
 
-/// In place of the versions of files, in the image that the model's own file has.
-const IN_MODEL: &str = "its own file\n";
+const NO_IMAGES: &str = "none on this device: images are for levels of the processor";
 
 /// Gives a device the weights of the image that the options name, if there is one of this model.
 /// Else it gives it those of the model, and has the image written.
@@ -28,7 +27,7 @@ pub(super) async fn map_or_move(
         return model.move_weights(device, keep || opener.has_fallback()).await;
     };
     let files = model.file_versions(&path).await?;
-    if let Some(image) = WeightImageFile::inside(&path, model.identity(device, IN_MODEL)?)? {
+    if let Some(image) = WeightImageFile::inside(&path, |own| model.identity(device, own))? {
         map_own_file(&path, &files, &image, model, device)?;
         model.close().await;
         return Ok(());
@@ -57,13 +56,15 @@ fn map_own_file(
     model: &ModelInput,
     device: &mut OpenedDevice,
 ) -> Result<(), Error> {
+    let is_mapped = is_file(path, files) && map(image, model, device)?;
     if !is_file(path, files) {
         return Err(refused(path, "the model's own file, or one that is no model"));
     }
-    if map(image, model, device)? {
+    if is_mapped {
         return Ok(());
     }
-    let fits = "an image of this version, byte order and form of the head: convert the model again";
+    let fits = "an image of this version, byte order and form of the head: \
+                convert the model again, or leave the form of the head open";
     Err(refused(path, fits))
 }
 
@@ -82,9 +83,7 @@ fn path_of(device: &OpenedDevice, opener: &DeviceOpener) -> Result<Option<String
     let options = opener.options();
     match &options.weight_image {
         Some(path) if device.takes_images() => Ok(Some(path.clone())),
-        Some(path) if options.device != Device::Auto => {
-            Err(refused(path, "none on this device: images are for levels of the processor"))
-        }
+        Some(path) if options.device != Device::Auto => Err(refused(path, NO_IMAGES)),
         _ => Ok(None),
     }
 }
@@ -110,15 +109,19 @@ fn map(
 }
 
 impl ModelInput {
-    /// Loads it onto a device and has its weights written as that keeps them. `image` is given what
-    /// they depend on.
+    /// Loads it onto a device and has its weights written as that keeps them. `own` stands for its
+    /// file, and `image` is given all that they depend on.
     pub(crate) async fn write_image(
         &mut self,
         options: DeviceOptions,
-        image: impl FnOnce(String) -> NewImage,
+        own: &str,
+        image: impl FnOnce(String) -> Result<NewImage, Error>,
     ) -> Result<(), Error> {
         let mut device = DeviceOpener::new(&self.header, options)?.open().await?;
-        device.write_image(image(self.identity(&device, IN_MODEL)?));
+        if !device.takes_images() {
+            return Err(refused(&device.level, NO_IMAGES));
+        }
+        device.write_image(image(self.identity(&device, own)?)?);
         self.move_weights(&mut device, false).await?;
         self.close().await;
         device.finish().await.map(drop)

@@ -7,21 +7,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use setun_checkpoint::{
-    Source,
-    container::{Head, IMAGE_ALIGNMENT, ImageEntry, Manifest, write::with_image},
+use setun_checkpoint::container::{
+    Head, IMAGE_ALIGNMENT, ImageEntry, Manifest, is_container, write::with_image,
 };
-use setun_engine::HeadType;
 use sha2::{Digest, Sha256};
 
 use super::{NewImage, WeightImageFile, read_up_to};
-use crate::{
-    device::{Device, DeviceOptions},
-    error::Error,
-    load::ModelInput,
-    reader::ModelReader,
-    source::{ModelFolder, ModelSource, open_file},
-};
+use crate::{error::Error, source::open_file};
 
 /// Bytes of a head.
 #[expect(clippy::cast_possible_truncation, reason = "48")]
@@ -30,33 +22,89 @@ const FIRST: usize = Head::BYTES as usize;
 /// Bytes that are hashed at once.
 const PIECE: usize = 4 << 20;
 
-/// Adds to a `.setun` file its weights as a processor keeps them, so that it can be mapped: see
-/// [`EngineBuilder::weight_image`](crate::EngineBuilder::weight_image). The head is kept as the
-/// engine is to keep it. The file must have been written with
-/// [room for it](crate::ContainerOptions::image); one that this fails for is not to be used.
-///
-/// # Errors
-///
-/// If there is no such file, it is no container of one file, has no room, cannot be read, or cannot
-/// be written.
-pub fn add_weight_image(path: impl AsRef<Path>, head: HeadType) -> Result<(), Error> {
-    let path = path.as_ref();
-    let unwritable = |source| Error::Unwritable { path: path.into(), source };
-    let (first, manifest) = Start::read(path)?.into_container(path)?;
-    let old = manifest.image.map(|image| image.stored.start);
-    let start = old.unwrap_or(manifest.parts[0].bytes.next_multiple_of(IMAGE_ALIGNMENT));
-    let name = path.to_string_lossy();
-    // Nothing is written where there is no room for the longest numbers.
-    with_image(&name, &first, &ImageEntry { stored: start..u64::MAX, sha256: [0; 32] })?;
-    let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(unwritable)?;
-    let written = file.try_clone().map_err(unwritable)?;
-    pollster::block_on(write(path, head, written, start))?;
-    let end = file.metadata().map_err(unwritable)?.len();
-    let sha256 = hash(&mut file, start..end).map_err(unwritable)?;
-    let image = ImageEntry { stored: start..end, sha256 };
-    let first = with_image(&name, &first, &image)?;
-    file.rewind().and_then(|()| file.write_all(&first)).map_err(unwritable)?;
-    file.sync_all().map_err(unwritable)
+/// A `.setun` file whose manifest has room for an image.
+pub(crate) struct ImageRoom {
+    path: PathBuf,
+    /// Head and manifest.
+    first: Vec<u8>,
+    /// Bytes of the file, without an image.
+    bytes: u64,
+    /// What stands for the file in the identity of its image.
+    own: String,
+}
+
+impl ImageRoom {
+    /// # Errors
+    ///
+    /// If there is no such file, it is no container of one file, it has no room or has an image, or
+    /// cannot be read.
+    pub(crate) fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        let path = path.into();
+        let (first, manifest) = Start::read(&path)?.into_container(&path)?;
+        let (bytes, own) = (manifest.parts[0].bytes, own_identity(&manifest));
+        let room = Self { path, first, bytes, own };
+        // The longest numbers fit.
+        room.named(&ImageEntry { stored: room.start()..u64::MAX, sha256: [0; 32] })?;
+        Ok(room)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn own(&self) -> &str {
+        &self.own
+    }
+
+    /// Begins the image.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub(crate) fn image(&self, identity: String) -> Result<NewImage, Error> {
+        let (path, range) = (self.path.clone(), Some(self.start()..self.start()));
+        let target = WeightImageFile { path, identity, range };
+        Ok(NewImage { target, partial: None, file: self.file()? })
+    }
+
+    /// Names the image in the manifest, once it is written.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read or written.
+    pub(crate) fn name_image(&self) -> Result<(), Error> {
+        let mut file = self.file()?;
+        let end = file.metadata().map_err(|source| self.unwritable(source))?.len();
+        let stored = self.start()..end;
+        let sha256 = hash(&mut file, &stored).map_err(|source| self.unwritable(source))?;
+        let first = self.named(&ImageEntry { stored, sha256 })?;
+        let written = file.rewind().and_then(|()| file.write_all(&first));
+        written.and_then(|()| file.sync_all()).map_err(|source| self.unwritable(source))
+    }
+
+    /// Removes what is written of an image, if the disk permits.
+    pub(crate) fn clear(&self) {
+        if let Ok(file) = self.file() {
+            let _stays = file.set_len(self.bytes);
+        }
+    }
+
+    fn start(&self) -> u64 {
+        self.bytes.next_multiple_of(IMAGE_ALIGNMENT)
+    }
+
+    fn named(&self, image: &ImageEntry) -> Result<Vec<u8>, Error> {
+        Ok(with_image(&self.path.to_string_lossy(), &self.first, image)?)
+    }
+
+    fn file(&self) -> Result<File, Error> {
+        let opened = OpenOptions::new().read(true).write(true).open(&self.path);
+        opened.map_err(|source| self.unwritable(source))
+    }
+
+    fn unwritable(&self, source: io::Error) -> Error {
+        Error::Unwritable { path: self.path.clone(), source }
+    }
 }
 
 /// Compares the image of a `.setun` file with its hash. A file without one is right.
@@ -75,13 +123,24 @@ pub fn check_weight_image(path: impl AsRef<Path>) -> Result<(), Error> {
     };
     let failed = |source| Error::Io { path: path.into(), source };
     let mut file = open_file(path).map_err(failed)?;
-    let found = hash(&mut file, image.stored).map_err(failed)?;
-    if found == image.sha256 { Ok(()) } else { Err(Error::DamagedImage { path: path.into() }) }
+    match hash(&mut file, &image.stored) {
+        Ok(found) if found == image.sha256 => Ok(()),
+        Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(failed(error)),
+        _ => Err(Error::DamagedImage { path: path.into() }),
+    }
 }
 
-fn hash(file: &mut File, part: Range<u64>) -> io::Result<[u8; 32]> {
-    file.seek(SeekFrom::Start(part.start))?;
-    let (mut hasher, mut left) = (Sha256::new(), part.end - part.start);
+/// In place of the versions of files: the hashes of the chunks beside which an image lies.
+fn own_identity(manifest: &Manifest) -> String {
+    let mut hasher = Sha256::new();
+    manifest.chunks.iter().for_each(|chunk| hasher.update(chunk.sha256));
+    let digest: [u8; 32] = hasher.finalize().into();
+    format!("its own file, chunks {digest:02x?}\n")
+}
+
+fn hash(file: &mut File, range: &Range<u64>) -> io::Result<[u8; 32]> {
+    file.seek(SeekFrom::Start(range.start))?;
+    let (mut hasher, mut left) = (Sha256::new(), range.end.saturating_sub(range.start));
     let mut buffer = vec![0; PIECE];
     while left > 0 {
         let bytes = PIECE.min(usize::try_from(left).unwrap_or(PIECE));
@@ -92,31 +151,16 @@ fn hash(file: &mut File, part: Range<u64>) -> io::Result<[u8; 32]> {
     Ok(hasher.finalize().into())
 }
 
-/// Opens the model as an engine does, and has its weights written.
-async fn write(path: &Path, head: HeadType, file: File, start: u64) -> Result<(), Error> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let folder = path.parent().unwrap_or(Path::new(""));
-    let source = ModelSource::new(Source::File(name.clone()), name, ModelFolder::new(folder));
-    let mut model = ModelInput::from(ModelReader::new(source).await?);
-    let options = DeviceOptions { device: Device::Cpu, head, ..DeviceOptions::default() };
-    model
-        .write_image(options, |identity| NewImage {
-            target: WeightImageFile { path: path.into(), identity, part: Some(start..start) },
-            partial: None,
-            file,
-        })
-        .await
-}
-
 impl WeightImageFile {
     /// The image at the end of a `.setun` file; none where it is another file, or has no image.
+    /// `identity` is given what stands for the file.
     ///
     /// # Errors
     ///
     /// If it is a `.setun` file that is damaged or cannot be read.
     pub(crate) fn inside(
         path: impl Into<PathBuf>,
-        identity: String,
+        identity: impl FnOnce(&str) -> Result<String, Error>,
     ) -> Result<Option<Self>, Error> {
         let path = path.into();
         let start = match Start::read(&path) {
@@ -127,8 +171,9 @@ impl WeightImageFile {
             _ => return Ok(None),
         };
         let (_, manifest) = start.into_container(&path)?;
-        let part = manifest.image.map(|image| image.stored);
-        Ok(part.map(|part| Self { path, identity, part: Some(part) }))
+        let Some(image) = &manifest.image else { return Ok(None) };
+        let identity = identity(&own_identity(&manifest))?;
+        Ok(Some(Self { path, identity, range: Some(image.stored.clone()) }))
     }
 }
 
@@ -147,7 +192,7 @@ impl Start {
     }
 
     fn is_container(&self) -> bool {
-        self.first.starts_with(b"SETUN\0")
+        is_container(&self.first)
     }
 
     /// Head and manifest, as bytes and read.

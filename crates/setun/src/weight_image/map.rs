@@ -43,7 +43,8 @@ impl Map {
     fn new(file: &File, bytes: usize) -> Option<Self> {
         use std::os::fd::AsRawFd;
 
-        if bytes == 0 {
+        // A slice has at most this many bytes.
+        if bytes == 0 || isize::try_from(bytes).is_err() {
             return None;
         }
         let (protection, flags) = (libc::PROT_READ, libc::MAP_SHARED);

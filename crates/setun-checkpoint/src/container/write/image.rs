@@ -21,8 +21,8 @@ pub(super) const IMAGE_ROOM: usize = 192;
 ///
 /// # Errors
 ///
-/// If they are damaged, the container has several files, an image does not fit there, or the
-/// manifest has no room.
+/// If they are damaged, the container has several files or an image, an image does not fit there, or
+/// the manifest has no room.
 ///
 /// [`Options::image`]: super::Options::image
 pub fn with_image(
@@ -39,6 +39,10 @@ pub fn with_image(
         let what = "an image of the weights in one of several files".to_owned();
         return Err(unwritable(what, "write one file"));
     };
+    if raw.image.is_some() {
+        let what = "an image of the weights beside the one that it has".to_owned();
+        return Err(unwritable(what, "convert the model again"));
+    }
     let Range { start: offset, end } = image.stored;
     part.bytes = end;
     let (bytes, sha256) = (end.saturating_sub(offset), hex(&image.sha256));
