@@ -67,11 +67,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(results) => lanes::write_results(results, &finished)?,
         None => print!("{}", table(&finished, begun.elapsed())?),
     }
-    let failed = finished.iter().filter(|stage| matches!(stage.outcome, Outcome::Failed(_)));
     if options.results.is_none() && options.only.is_empty() {
-        failed.for_each(|stage| {
-            println!("\n{} failed:\n{}", stage.name, lanes::excerpt(&stage.name))
-        });
+        let failed = finished.iter().filter(|stage| matches!(stage.outcome, Outcome::Failed(_)));
+        for stage in failed {
+            println!("\n{} failed:\n{}", stage.name, lanes::excerpt(&stage.name));
+        }
     }
     let failures = finished.iter().filter(|stage| is_failure(&stage.outcome, in_ci())).count();
     if failures > 0 {

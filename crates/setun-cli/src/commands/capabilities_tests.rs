@@ -76,6 +76,7 @@ functions! {
     ModelStore::remove(any(), any(), any(), any());
     ModelHeader::estimate(any(), any());
     Conversion::new(any(), "", any(), "");
+    setun::add_weight_image("", any());
     hub::catalog();
     setun_serve::router(any::<Engine>(), any());
     ServeOptions::vllm_metrics(any(), any());
