@@ -17,7 +17,9 @@ pub mod write;
 
 pub use head::Head;
 pub use header_reader::is_container;
-pub use manifest::{Chunk, Encoding, FileEntry, ImageEntry, Manifest, TensorEntry};
+#[cfg(not(target_family = "wasm"))]
+pub use manifest::ImageEntry;
+pub use manifest::{Chunk, Encoding, FileEntry, Manifest, TensorEntry};
 pub use raw::{ContainerFile, Provenance};
 
 pub(crate) use header_reader::ContainerHeaderReader;

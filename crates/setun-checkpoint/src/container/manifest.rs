@@ -3,11 +3,12 @@
 use std::{borrow::Cow, ops::Range};
 
 use super::{
-    CUT_BYTES, EXTENSION, Hash, Head, IMAGE_ALIGNMENT, MAX_CHUNK_BYTES, MAX_RATIO, VERSION,
-    from_hex, hex, migrate,
-    raw::{ContainerFile, Provenance, RawChunk, RawFile, RawImage, RawManifest, RawTensor},
+    CUT_BYTES, EXTENSION, Hash, Head, MAX_CHUNK_BYTES, MAX_RATIO, VERSION, from_hex, hex, migrate,
+    raw::{ContainerFile, Provenance, RawChunk, RawFile, RawManifest, RawTensor},
     sha256,
 };
+#[cfg(not(target_family = "wasm"))]
+use super::{IMAGE_ALIGNMENT, raw::RawImage};
 use crate::{dtype::Dtype, error::CheckpointError, header::MAX_RANK, json};
 
 /// What a container holds and where, checked: chunks lie in their files one after the other, are
@@ -26,11 +27,13 @@ pub struct Manifest {
     pub tensors: Vec<TensorEntry>,
     /// Where the bytes of files and tensors lie.
     pub chunks: Vec<Chunk>,
-    /// The weights as a processor keeps them.
+    /// The weights as a processor keeps them. Not in WebAssembly, which maps nothing.
+    #[cfg(not(target_family = "wasm"))]
     pub image: Option<ImageEntry>,
 }
 
 /// An image of the weights, behind the chunks of the first file.
+#[cfg(not(target_family = "wasm"))]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageEntry {
     /// Its bytes in that file, which end with it.
@@ -146,9 +149,18 @@ impl Manifest {
         let tensors = raw.tensors.into_iter().map(|raw| check_tensor(file, raw, &mut end));
         let tensors = tensors.collect::<Result<Vec<_>, _>>()?;
         let chunks = check_chunks(file, raw.chunks, &parts)?;
+        #[cfg(not(target_family = "wasm"))]
         let image = raw.image.map(|image| check_image(file, &image, &chunks, &parts[0]));
-        let (licence, image) = (raw.licence, image.transpose()?);
-        let manifest = Self { licence, provenance, parts, files, tensors, chunks, image };
+        let manifest = Self {
+            licence: raw.licence,
+            provenance,
+            parts,
+            files,
+            tensors,
+            chunks,
+            #[cfg(not(target_family = "wasm"))]
+            image: image.transpose()?,
+        };
         if manifest.content_bytes() != end {
             let what = format!("ends at byte {} of {end}", manifest.content_bytes());
             return Err(bad_chunk(file, manifest.chunks.len().saturating_sub(1), &what));
@@ -323,6 +335,7 @@ fn check_chunks(
 }
 
 /// An image lies behind the chunks of the first file, and ends with it.
+#[cfg(not(target_family = "wasm"))]
 fn check_image(
     file: &str,
     image: &RawImage,

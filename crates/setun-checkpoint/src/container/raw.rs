@@ -20,11 +20,14 @@ pub(super) struct RawManifest {
     pub(super) tensors: Vec<RawTensor>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) chunks: Vec<RawChunk>,
+    /// Not in WebAssembly, which maps nothing.
+    #[cfg(not(target_family = "wasm"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) image: Option<RawImage>,
 }
 
 /// Bytes of the first file that are not content.
+#[cfg(not(target_family = "wasm"))]
 #[derive(Deserialize, Serialize)]
 pub(super) struct RawImage {
     pub(super) offset: u64,

@@ -6,6 +6,7 @@
 //! options give the same bytes.
 
 mod content;
+#[cfg(not(target_family = "wasm"))]
 mod image;
 mod linear;
 mod manifest;
@@ -17,6 +18,7 @@ use std::{
     collections::{BTreeMap, HashMap},
 };
 
+#[cfg(not(target_family = "wasm"))]
 pub use image::with_image;
 pub use options::{Options, TableType};
 

@@ -12,9 +12,6 @@ use crate::{
     json,
 };
 
-/// Bytes that naming an image adds to a manifest, at most.
-pub(super) const IMAGE_ROOM: usize = 192;
-
 /// The first bytes of a container's file, head and manifest, with an image that the file ends with.
 /// They are as long as before: written with [`Options::image`] they have
 /// room for it.

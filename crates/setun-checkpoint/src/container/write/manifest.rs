@@ -1,6 +1,6 @@
 //! Places of chunks, and the manifest that names them.
 
-use super::{ContainerWriter, image::IMAGE_ROOM};
+use super::ContainerWriter;
 use crate::{
     container::{
         ContainerFile, EXTENSION, Encoding, Head, Provenance, VERSION, hex,
@@ -11,6 +11,9 @@ use crate::{
     header::MAX_HEADER_BYTES,
     json,
 };
+
+/// Bytes that naming an image adds to a manifest, at most.
+const IMAGE_ROOM: usize = 192;
 
 /// Where data start: at a multiple of this many bytes, so that a mapped file is aligned.
 const ALIGNMENT: u64 = 64;
