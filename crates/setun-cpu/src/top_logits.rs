@@ -4,13 +4,15 @@
 //! them, row by row, the `k`-th best lower bound and the tokens whose upper bound reaches it, the
 //! *candidates*; the exact logits of candidates and touched tokens; the best of those. A token that
 //! is not a candidate has a lower logit than `k` others, so the result is that of the definition.
-//! Where noisy scores are requested, the bounds are those of scores.
+//! Where noisy scores are requested, the bounds are those of scores. A sum of weights is bounded by what
+//! is known of each logit: its value, or its upper bound.
 //!
 //! Where a table has no screen, a row none that is proven, or more candidates than are worth
 //! picking out, the head runs in full.
 
 mod noisy;
 mod rank;
+mod sum;
 
 use fearless_simd::Simd;
 use setun_ops::{
@@ -267,26 +269,34 @@ impl<D: ScreenDot> Walk<'_, D> {
     fn rank(
         &self,
         work: &RowGroup<'_>,
-        scratch: &TopLogitsScratch,
+        scratch: &mut TopLogitsScratch,
         states: &[RowState; GROUP],
         out: &mut [Ranked],
     ) {
-        let (vocab, listed) = (work.table.rows(), MAX_CANDIDATES + work.capacity);
+        let (rows, vocab) = (work.requests.len(), work.table.rows());
+        let listed = MAX_CANDIDATES + work.capacity;
+        let TopLogitsScratch { upper, tokens, rescored, .. } = scratch;
         let out = Grid::new(out, work.capacity).tiles(1, work.capacity);
-        self.each(out, |_, row, mut out| {
+        let upper = Grid::new(&mut upper[..rows * vocab], vocab).tiles(1, vocab);
+        self.each((out, upper), |_, row, (mut out, mut upper)| {
             let (request, state) = (&work.requests[row], &states[row]);
+            let (out, upper) = (out.row(0), upper.row(0));
             if state.hidden.is_some() {
-                let tokens = scratch.tokens[row * listed..][..state.tokens].iter().copied();
-                let logits = &scratch.rescored[row * listed..][..state.tokens];
-                let (touched, best) = start(request, out.row(0));
+                let tokens = tokens[row * listed..][..state.tokens].iter().copied();
+                let logits = &rescored[row * listed..][..state.tokens];
+                let (touched, best) = start(request, out);
                 let mut rescored = tokens.zip(logits.iter().copied());
+                if request.sum {
+                    rescored.clone().for_each(|(token, logit)| upper[token as usize] = logit);
+                }
                 for (out, (token, logit)) in touched.iter_mut().zip(&mut rescored) {
                     *out = Ranked { token, logit };
                 }
                 rank_candidates(request, best, rescored);
             } else {
-                rank_all(request, &scratch.upper[row * vocab..][..vocab], out.row(0));
+                rank_all(request, upper, out);
             }
+            sum::write(request, upper, out);
         });
     }
 }

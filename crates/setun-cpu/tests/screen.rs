@@ -4,13 +4,14 @@ use half::f16;
 use setun_cpu::{CpuBackend, CpuOptions, testing::tested_levels};
 use setun_ops::{
     Backend, BatchInputs, BlockId, CacheSpec, DenseMatrix, Op, Usage, WeightData, WeightId,
-    comparison::{Case, block_on},
+    comparison::{Case, Output, block_on},
     dense::DenseValues,
     noise::Noise,
     op::Norm,
     plan::{BufferKind, PlanBuilder, RowSet},
     random::Random,
-    top_logits::{NoisyScores, TopLogitsRequest},
+    scalar::ScalarBackend,
+    top_logits::{NoisyScores, Ranked, TopLogitsRequest},
 };
 
 /// 64-bit ARM mostly is, and large tables take long there.
@@ -155,6 +156,55 @@ fn few_of_a_gaussian_head_can_be_drawn() {
             let found = usize::try_from(found.expect("it is screened")).unwrap();
             assert!((k..=most).contains(&found), "{temperature} σ, k {k}: {found} candidates");
         }
+    }
+}
+
+/// The bounds of sums in the rows of a case.
+fn sums<B: Backend>(case: &Case, backend: &mut B) -> Vec<f32> {
+    let outputs = block_on(case.outputs(backend, 1)).unwrap();
+    let is_ranked = |output: &&Output| case.plan.buffer(output.buffer).kind == BufferKind::Ranked;
+    let ranked = outputs.iter().filter(is_ranked).flat_map(|output| {
+        let (entries, _) = output.bytes.as_chunks::<{ size_of::<Ranked>() }>();
+        entries.iter().map(|bytes| bytemuck::pod_read_unaligned::<Ranked>(bytes))
+    });
+    ranked.filter(|entry| entry.token == Ranked::SUM).map(|entry| entry.logit).collect()
+}
+
+/// The bound of a sum of weights is near to it where all logits are known, and where those that are
+/// known weigh the most. In between it depends on the screen.
+#[test]
+fn sums_of_weights_are_bounded() {
+    let (table, x) = gaussian(7.0);
+    let deviation = x.iter().map(|x| x * x).sum::<f32>().sqrt();
+    let request = |temperature: f32| TopLogitsRequest {
+        k: 1,
+        noise: Some(NoisyScores { noise: Noise::new(11), temperature }),
+        top: 32,
+        sum: true,
+        touched: vec![3, 77],
+        ..<_>::default()
+    };
+    // Temperatures in deviations of the logits, and how much higher the bound may be.
+    let cases = [(1.0, 2.0), (0.5, 1.5), (0.1, 1.08), (1e-3, 1.08), (1e9, 1.08)];
+    let requests = cases.map(|(temperature, _)| request(temperature * deviation)).to_vec();
+    let gaussian = case_of(x.repeat(cases.len()), table, HIDDEN, requests);
+    let equal = case_of(vec![0.5; 64], vec![1.0; 64 * 5000], 64, vec![request(1e-3)]);
+    for threads in [1, 2] {
+        let options = CpuOptions { level: None, threads: Some(threads) };
+        let Ok(mut backend) = CpuBackend::new(options) else { continue };
+        for (case, most) in
+            [(&gaussian, cases.map(|(_, most)| most).as_slice()), (&equal, &[1.001])]
+        {
+            block_on(case.compare(&mut backend)).unwrap();
+            let exact = sums(case, &mut ScalarBackend::default());
+            let found = sums(case, &mut backend);
+            assert_eq!((found.len(), exact.len()), (most.len(), most.len()));
+            for ((found, exact), most) in found.iter().zip(exact).zip(most) {
+                assert!((exact..=most * exact).contains(found), "{found} of {exact}");
+            }
+        }
+        assert!(candidates(&gaussian, &mut backend).iter().all(Option::is_some));
+        assert_eq!(candidates(&equal, &mut backend), [None], "in full");
     }
 }
 

@@ -188,8 +188,8 @@ pub(crate) fn head_output(step: &mut StepInputs, ranked: RankedRows) -> HeadOutp
     if step.wants_states {
         HeadOutput::States
     } else if inputs.top_logits.len() == inputs.wanted.len() && ranked.serves(&inputs.top_logits) {
-        let tokens = inputs.top_logits.iter().map(TopLogitsRequest::tokens).max().unwrap_or(0);
-        HeadOutput::TopLogits { capacity: room(tokens) }
+        let entries = inputs.top_logits.iter().map(TopLogitsRequest::entries).max().unwrap_or(0);
+        HeadOutput::TopLogits { capacity: room(entries) }
     } else {
         inputs.top_logits.clear();
         HeadOutput::Logits

@@ -109,13 +109,14 @@ impl BatchInputs {
             return equal("requests of a plan without `top_logits`", self.top_logits.len(), 0);
         };
         equal("requests", self.top_logits.len(), self.wanted.len())?;
-        for TopLogitsRequest { k, within, noise, top, touched } in &self.top_logits {
+        for TopLogitsRequest { k, within, noise, top, sum, touched } in &self.top_logits {
             bound("touched tokens of a request", touched.len(), vocab)?;
             for pair in touched.windows(2) {
                 bound("touched token (ascending)", pair[0] as usize, pair[1] as usize)?;
             }
             touched.iter().try_for_each(|&token| bound("touched token", token as usize, vocab))?;
-            let most = (vocab - touched.len()).min(capacity.saturating_sub(touched.len()));
+            let room = capacity.saturating_sub(touched.len() + usize::from(*sum));
+            let most = (vocab - touched.len()).min(room);
             if *k == 0 || *k > most {
                 let what = "tokens beside the touched ones (at least 1)";
                 return Err(OpsError::Inputs { what, expected: most, found: *k });
@@ -124,6 +125,10 @@ impl BatchInputs {
             if *top > most {
                 let what = "tokens by logit beside those by noisy score (none without)";
                 return Err(OpsError::Inputs { what, expected: most, found: *top });
+            }
+            if *sum && *top == 0 {
+                let what = "tokens by logit before a sum";
+                return Err(OpsError::Inputs { what, expected: 1, found: 0 });
             }
             if let Some(found) = within.filter(|within| within.is_nan() || *within < 0.0) {
                 return Err(OpsError::Within { found });

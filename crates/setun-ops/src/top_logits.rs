@@ -9,8 +9,12 @@
 //! logit follow them. A row of the result is
 //!
 //! ```text
-//! touched, in their order | the k best others, best first | the top best others | padding up to the capacity
+//! touched, in their order | the k best others, best first | the top best others | the sum | padding up to the capacity
 //! ```
+//!
+//! With `sum`, the entry [`Ranked::SUM`] bounds the weights of the same others from above: its value is no
+//! less than *Σ exp(l/T − b/T)*, where *T* is the temperature, *b* the highest of their logits *l*, and
+//! quotients are those of `f32`. It alone may differ from device to device, as long as it is a bound.
 //!
 //! A row with a logit beyond ±[`MAX_LOGIT`], infinities and NaN included, is not ranked: all of
 //! it is padding. So who reads a ranked row knows that the logits that are not in it are finite
@@ -30,7 +34,7 @@ pub const MAX_LOGIT: f32 = 18_446_744_073_709_551_616.0;
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Ranked {
-    /// The id; `u32::MAX` in padding.
+    /// The id; `u32::MAX` in padding, [`SUM`](Self::SUM) in the entry behind the tokens.
     pub token: u32,
     /// Its logit; −∞ in padding.
     pub logit: f32,
@@ -40,7 +44,10 @@ impl Ranked {
     /// What fills a row up.
     pub const PADDING: Self = Self { token: u32::MAX, logit: f32::NEG_INFINITY };
 
-    /// Whether it is a token, not padding.
+    /// What stands for an id where the logit is a bound of the sum of weights.
+    pub const SUM: u32 = u32::MAX - 1;
+
+    /// Whether it is a token or the sum, not padding.
     #[must_use]
     pub fn is_token(self) -> bool {
         self.token != Self::PADDING.token
@@ -94,15 +101,17 @@ pub struct TopLogitsRequest {
     pub noise: Option<NoisyScores>,
     /// How many of the best by logit follow the `k`, which may be the same tokens; 0 without `noise`.
     pub top: usize,
+    /// Whether a bound of the sum of the others' weights follows; only with `top`.
+    pub sum: bool,
     /// Ids whose logits are requested in any case, ascending.
     pub touched: Vec<u32>,
 }
 
 impl TopLogitsRequest {
-    /// Tokens in a ranked row: the capacity that it needs.
+    /// Entries of a ranked row: the capacity that it needs.
     #[must_use]
-    pub fn tokens(&self) -> usize {
-        self.touched.len() + self.k + self.top
+    pub fn entries(&self) -> usize {
+        self.touched.len() + self.k + self.top + usize::from(self.sum)
     }
 
     /// The least logit that is requested, where the best of the tokens that are not touched has
@@ -148,6 +157,9 @@ pub fn top_logits_row(
     let others = || all.iter().filter(is_other).copied();
     let by_logit = sorted(others(), |ranked| f64::from(ranked.logit));
     top.iter_mut().zip(&by_logit).take(request.top).for_each(|(out, ranked)| *out = *ranked);
+    if let (true, Some(noisy), Some(out)) = (request.sum, request.noise, top.get_mut(request.top)) {
+        *out = Ranked { token: Ranked::SUM, logit: sum_of_weights(&by_logit, noisy.temperature) };
+    }
     let others = match request.noise {
         Some(noisy) => sorted(others(), |ranked| noisy.score(ranked.token, ranked.logit)),
         None => by_logit,
@@ -155,6 +167,15 @@ pub fn top_logits_row(
     let least = request.least(others[0].logit);
     let asked = others.iter().take(request.k).filter(|ranked| ranked.logit >= least);
     best.iter_mut().zip(asked).for_each(|(out, ranked)| *out = *ranked);
+}
+
+/// The weights of ranked tokens relative to the first, in sum, rounded up.
+#[expect(clippy::cast_possible_truncation, reason = "rounded up afterwards")]
+fn sum_of_weights(ranked: &[Ranked], temperature: f32) -> f32 {
+    let logit = |ranked: &Ranked| f64::from(ranked.logit / temperature);
+    let best = ranked.first().map_or(0.0, logit);
+    let sum: f64 = ranked.iter().map(|ranked| libm::exp(logit(ranked) - best)).sum();
+    (sum as f32).next_up()
 }
 
 /// The highest score first, of equal ones the smaller id; −0 becomes 0 to be compared.
@@ -230,6 +251,21 @@ mod tests {
         }
         // Weights exp(0.25), exp(1.5), exp(0.5), exp(-1): shares of 0.165, 0.576, 0.212 and 0.047.
         assert!((2150..2500).contains(&first[1]) && (730..1000).contains(&first[2]), "{first:?}");
+    }
+
+    #[test]
+    fn a_bound_of_the_weights_of_the_others_follows() {
+        let logits = [0.5, 3.0, 1.0, 9.0, -2.0];
+        let noise = Some(NoisyScores { noise: Noise::new(1), temperature: 2.0 });
+        let request =
+            TopLogitsRequest { k: 1, noise, top: 1, sum: true, touched: vec![3], ..<_>::default() };
+        assert_eq!(request.entries(), 4);
+        let found = ranked_within(&logits, &request);
+        assert_eq!((found[2], found[4]), (pair(1, 3.0), Ranked::PADDING));
+        // 1 + exp(-1) + exp(-1.25) + exp(-2.5)
+        let sum = 1.736_469_24_f32;
+        assert!(found[3].token == Ranked::SUM && found[3].is_token());
+        assert!((sum..sum + 1e-6).contains(&found[3].logit), "{found:?}");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub const DIGESTS: [u64; SUBJECTS.len() + 1] = [
     0xda9d_814a_5fc7_aef6, // top_logits
     0xc179_1352_cd52_f532, // argmax
     0xc923_05d1_a326_66d8, // model
-    0xd68b_93af_2471_0b87, // noisy_top_logits
+    0x2264_e7b8_935f_4b87, // noisy_top_logits
 ];
 
 /// Checks that the definitions compute here what they compute elsewhere.

@@ -38,6 +38,8 @@ pub(crate) fn noisy_top_logits(random: &mut Random) -> Case {
                 // Some of the places go to the best by logit.
                 request.top = random.pick(&[0, request.k / 2, request.k - 1]);
                 request.k -= request.top;
+                let has_room = request.top > 0 && request.entries() < capacity;
+                request.sum = has_room && random.chance(0.5);
             }
         }
         requests

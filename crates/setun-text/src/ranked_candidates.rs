@@ -1,10 +1,13 @@
 //! The tokens that are left to choose from.
 
 mod nucleus;
+mod standing;
 
 use setun_ops::noise::{Noise, precedes};
 
 use crate::TextError;
+
+pub(crate) use standing::Standing;
 
 /// A token and its logit in one integer whose ascending order is the sampler's order: higher
 /// logits first, ties by the lower id.

@@ -29,8 +29,8 @@ impl Sequence {
             Needs::TopLogits { noise: Some(_), .. } if self.has_samples() => {
                 RequestedOutput::Logits
             }
-            Needs::TopLogits { k, within, noise, top, touched } => {
-                RequestedOutput::TopLogits(TopLogitsRequest { k, within, noise, top, touched })
+            Needs::TopLogits { k, within, noise, top, sum, touched } => {
+                RequestedOutput::TopLogits(TopLogitsRequest { k, within, noise, top, sum, touched })
             }
             _ => RequestedOutput::Logits,
         }

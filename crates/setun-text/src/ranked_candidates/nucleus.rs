@@ -10,27 +10,7 @@ const DRAWS: usize = 4;
 /// Weights below `exp(−37)` of the best are less than a rounding of the sum, 2^−53.
 const LEAST: f64 = -37.0;
 
-/// More than the sums of any vocabulary's weights differ in two orders.
-const SUMS: f64 = 1e-6;
-
 impl RankedCandidates {
-    /// Whether [`keep_top_p`](Self::keep_top_p) leaves the token that is drawn of these, however many
-    /// others there are with logits of at most `least` and lower scores. Of all it leaves no fewer
-    /// than of these. Drops what is listed twice.
-    pub(crate) fn leaves_drawn(&mut self, share: f64, noise: Noise, least: f32) -> bool {
-        self.tokens.sort_unstable();
-        self.tokens.dedup();
-        let Some((drawn, _)) = self.draw(noise, None).filter(|(drawn, _)| drawn.logit() > least)
-        else {
-            return false;
-        };
-        let (tokens, weights) = self.weighted();
-        let total: f64 = weights.iter().sum();
-        let place = tokens.partition_point(|&ranked| ranked < drawn);
-        let before: f64 = weights[..place].iter().sum();
-        place == 0 || before * (1.0 + SUMS) < share * total * (1.0 - SUMS)
-    }
-
     /// The token that [`draw`](Self::draw) takes of those that [`keep_top_p`](Self::keep_top_p)
     /// leaves. None where a rounding could decide, or it takes many draws.
     ///

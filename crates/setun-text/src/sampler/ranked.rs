@@ -1,12 +1,15 @@
 //! Choices from few logits, equal to those from all.
 
-use setun_ops::{noise::precedes, top_logits::NoisyScores};
+use setun_ops::{
+    noise::precedes,
+    top_logits::{NoisyScores, Ranked as Entry},
+};
 
 use super::{Choice, Sampler, changes::distinct, ids};
 use crate::{
     SamplerState, SamplingStep, Step, TextError,
     logits_state::{LogitsState, finite},
-    ranked_candidates::{MARGIN, RankedCandidates, min_logit},
+    ranked_candidates::{MARGIN, RankedCandidates, Standing, min_logit},
 };
 
 /// The logits that a choice needs.
@@ -25,6 +28,8 @@ pub enum Needs {
         noise: Option<NoisyScores>,
         /// How many of the highest logits follow them, where "best" means other ones.
         top: usize,
+        /// Whether a bound of the sum of the weights of those that are not touched follows.
+        sum: bool,
         /// The ids that are requested in any case, ascending: those that a penalty, a bias or a ban
         /// changes, or all that are allowed where these are few.
         touched: Vec<u32>,
@@ -46,9 +51,9 @@ const FEW: usize = 1024;
 /// Ranked logits are requested up to this part of the vocabulary: it must be worth it.
 const RANKED_SHARE: usize = 4;
 
-/// Tokens that are requested where `top_p` alone filters: what is drawn is mostly one of them. Of a table of random rows
-/// more of them would leave a screen too many candidates.
-pub(super) const TOP_P_TOKENS: usize = 32;
+/// Tokens that are requested where a share of the probability filters: what is drawn is mostly one of them. Of a table of
+/// random rows more of them would leave a screen too many candidates.
+pub(super) const SHARE_TOKENS: usize = 32;
 
 /// How the steps that look at all tokens begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,8 +66,8 @@ enum Cut {
     MinP,
     /// The one with the best score is taken.
     Draw,
-    /// The one with the best score is taken of those that `top_p` leaves.
-    TopP,
+    /// The one with the best score is taken, if all filters that follow leave it.
+    Filters,
 }
 
 impl Sampler {
@@ -87,13 +92,14 @@ impl Sampler {
         let (noise, top) = match cut.filter(|_| few.is_none()) {
             Some(Cut::Draw) => (Some(self.scores(step)), 0),
             // The weights of tokens that are not allowed do not count.
-            Some(Cut::TopP) if self.is_masked(step) => return Needs::All,
-            Some(Cut::TopP) => (Some(self.scores(step)), TOP_P_TOKENS),
+            Some(Cut::Filters) if self.is_masked(step) => return Needs::All,
+            Some(Cut::Filters) => (Some(self.scores(step)), SHARE_TOKENS),
             _ => (None, 0),
         };
+        let sum = top > 0 && self.steps[self.ahead..].iter().any(|&taken| needs_sum(taken));
         let is_few = touched.len().saturating_add(k + top) <= vocabulary / RANKED_SHARE;
         if changed.iter().all(is_known) && is_few {
-            Needs::TopLogits { k, within, noise, top, touched }
+            Needs::TopLogits { k, within, noise, top, sum, touched }
         } else {
             Needs::All
         }
@@ -102,14 +108,14 @@ impl Sampler {
     /// The choice that [`sample`](Self::sample) makes of all logits, from those that
     /// [`needs`](Self::needs) requested. None where they do not decide it, because none were
     /// given, more tokens tie at the cut of `top_k` than were requested, `min_p` leaves
-    /// more, what `top_p` leaves hangs on tokens that were not requested, or too few of the best
-    /// are allowed; then all logits are needed, and the state is as it was.
+    /// more, whether filters leave what is drawn hangs on tokens that were not requested, or too few
+    /// of the best are allowed; then all logits are needed, and the state is as it was.
     ///
     /// `ranked` holds (id, logit): first the touched tokens, ascending by id, then the `k` best
     /// others, best first and ties by the lower id, without those that lie farther below the
     /// best of them, in `f32`, than was requested. Where noise was requested, the best are those
-    /// with the highest scores, and those with the highest logits may follow them. No logit of any
-    /// other token may exceed a magnitude of 2^64.
+    /// with the highest scores, and those with the highest logits may follow them, and the
+    /// [sum](setun_ops::top_logits). No logit of any other token may exceed a magnitude of 2^64.
     ///
     /// # Errors
     ///
@@ -120,6 +126,10 @@ impl Sampler {
         step: &Step<'_>,
         state: &mut SamplerState,
     ) -> Result<Option<Choice>, TextError> {
+        let (ranked, sum) = match *ranked {
+            [ref ranked @ .., (Entry::SUM, sum)] => (ranked, sum),
+            _ => (ranked, f32::INFINITY),
+        };
         let tokens = ranked.iter().map(|&(token, logit)| finite(token, logit));
         let mut remaining =
             LogitsState::List(RankedCandidates::new(tokens.collect::<Result<_, _>>()?));
@@ -139,6 +149,10 @@ impl Sampler {
             let there = distinct(&ranked.iter().map(|&(token, _)| token).collect::<Vec<_>>());
             few.iter().all(|token| there.binary_search(token).is_ok())
         });
+        if !are_all_there && self.cut() == Some(Cut::Filters) {
+            let drawn = self.draw_unfiltered(&mut remaining, (ranked, sum), step);
+            return Ok(drawn.map(|token| Choice { token }));
+        }
         if !are_all_there && !self.decides(&mut remaining, ranked, step) {
             return Ok(None);
         }
@@ -188,18 +202,54 @@ impl Sampler {
                 let drawn = list.draw(scores.noise, None);
                 drawn.is_some_and(|(drawn, score)| !precedes(last, (drawn.token(), score)))
             }
-            Some(Cut::TopP) => {
-                let noise = step.draw.noise();
-                let share = f64::from(self.options.top_p);
-                // No other token has a higher logit.
-                let least = last_logit / self.divisor();
-                step.allowed.is_none() && list.leaves_drawn(share, noise, least)
-            }
             Some(Cut::MinP) => {
                 let unseen = self.max_unseen(self.others(ranked, step), step);
                 f64::from(unseen) < min_logit(best.logit(), self.options.min_p)
             }
-            None => false,
+            Some(Cut::Filters) | None => false,
+        }
+    }
+
+    /// The token with the best score of all, if it is sure that the filters leave it: then it has the
+    /// best score of those that they leave. Behind the tokens by score are those by logit.
+    fn draw_unfiltered(
+        &self,
+        remaining: &mut LogitsState<'_>,
+        (ranked, sum): (&[(u32, f32)], f32),
+        step: &Step<'_>,
+    ) -> Option<u32> {
+        let LogitsState::List(list) = remaining else { return None };
+        let [_, (_, best_other), .., (_, last)] = *self.others(ranked, step) else { return None };
+        if step.allowed.is_some() {
+            return None;
+        }
+        let (drawn, _) = list.draw(step.draw.noise(), None)?;
+        let best = f64::from(list.best()?.logit());
+        let weight = |logit: f32| libm::exp(f64::from(logit) - best);
+        let (changed, _) = self.touched(step);
+        let mut total = f64::from(sum) * weight(best_other / self.divisor());
+        for ranked in list.tokens().iter().filter(|ranked| changed.contains(&ranked.token())) {
+            total += weight(ranked.logit());
+        }
+        let mut standing = list.standing(drawn, last / self.divisor(), total);
+        let rest = &self.steps[self.ahead..];
+        rest.iter().all(|&taken| self.leaves(taken, &mut standing)).then_some(drawn.token())
+    }
+
+    /// Whether a filter is sure to leave a token.
+    fn leaves(&self, taken: SamplingStep, standing: &mut Standing) -> bool {
+        let options = &self.options;
+        match taken {
+            SamplingStep::TopK => standing.stays_by_top_k(options.top_k),
+            SamplingStep::TopP => standing.stays_by_top_p(options.top_p.into()),
+            SamplingStep::MinP => standing.stays_by_min_p(options.min_p.into()),
+            SamplingStep::TypicalP => standing.stays_by_typical_p(options.typical_p.into()),
+            SamplingStep::EpsilonCutoff => {
+                standing.stays_by_probability(options.epsilon_cutoff.into())
+            }
+            // The higher the entropy, the lower the least probability.
+            SamplingStep::EtaCutoff => standing.stays_by_probability(options.eta_cutoff.into()),
+            _ => false,
         }
     }
 
@@ -216,7 +266,7 @@ impl Sampler {
     fn most(&self, cut: Cut, step: &Step<'_>) -> (usize, Option<f32>) {
         let masked = if self.is_masked(step) { MASKED } else { 0 };
         match cut {
-            Cut::Greedy | Cut::Draw | Cut::TopP => (1 + masked, None),
+            Cut::Greedy | Cut::Draw | Cut::Filters => (1 + masked, None),
             Cut::TopK => (self.options.top_k.saturating_add(SPARE + masked), None),
             Cut::MinP => (MIN_P_TOKENS, self.within(step)),
         }
@@ -251,8 +301,13 @@ impl Sampler {
             None => Some(Cut::Draw),
             Some(SamplingStep::TopK) => Some(Cut::TopK),
             Some(SamplingStep::MinP) => Some(Cut::MinP),
-            Some(SamplingStep::TopP) if self.steps.len() == self.ahead + 1 => Some(Cut::TopP),
-            _ => None,
+            Some(_) => {
+                let are_filters = self.steps[self.ahead..].iter().all(|&taken| {
+                    use SamplingStep as Taken;
+                    matches!(taken, Taken::TopK | Taken::TopP | Taken::MinP) || needs_sum(taken)
+                });
+                are_filters.then_some(Cut::Filters)
+            }
         }
     }
 
@@ -301,4 +356,10 @@ impl Sampler {
         };
         (few.len() <= FEW).then_some(few)
     }
+}
+
+/// Whether a filter compares weights with the sum of all.
+fn needs_sum(taken: SamplingStep) -> bool {
+    use SamplingStep as Taken;
+    matches!(taken, Taken::TypicalP | Taken::EpsilonCutoff | Taken::EtaCutoff)
 }

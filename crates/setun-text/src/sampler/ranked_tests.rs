@@ -1,11 +1,12 @@
 //! Choices from ranked logits are those from all logits.
 
 use proptest::{collection::vec, prelude::*};
-use setun_ops::top_logits::NoisyScores;
+use setun_ops::top_logits::{NoisyScores, Ranked as Entry};
 
 use super::{ranked::MIN_P_TOKENS, *};
 use crate::TokenMask;
 
+mod filters;
 mod nucleus;
 mod only_token;
 
@@ -34,6 +35,19 @@ fn ranked(
     found
 }
 
+/// The entry that bounds the weights of all that are not touched: exactly, loosely or not at all.
+fn bound(logits: &[f32], noise: Option<NoisyScores>, touched: &[u32], index: u64) -> (u32, f32) {
+    let NoisyScores { temperature, .. } = noise.expect("a sum comes with noise");
+    let is_other = |&(token, _): &(u32, f32)| !touched.contains(&token);
+    let others = (0..).zip(logits.iter().copied()).filter(is_other);
+    let others: Vec<f64> = others.map(|(_, logit)| f64::from(logit / temperature)).collect();
+    let best = others.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = others.iter().map(|logit| (logit - best).exp()).sum();
+    #[expect(clippy::cast_possible_truncation, reason = "rounded up afterwards")]
+    let sum = (sum * [1.0, 1.3, f64::INFINITY][usize::try_from(index % 3).expect("small")]) as f32;
+    (Entry::SUM, sum.next_up())
+}
+
 /// Both ways to the next token, and the states that they leave. None where the ranked one does
 /// not decide, or is not taken.
 type Chosen = (Result<u32, String>, SamplerState);
@@ -54,13 +68,15 @@ fn asked_at(
     let mut state = before;
     let all = sampler.sample(logits, step, &mut state).map(token).map_err(|e| e.to_string());
     let all = (all, state);
-    let Needs::TopLogits { k, within, noise, top, touched } = sampler.needs(asked, logits.len())
+    let Needs::TopLogits { k, within, noise, top, sum, touched } =
+        sampler.needs(asked, logits.len())
     else {
         return (all, None);
     };
     assert!(touched.is_sorted() && k + top + touched.len() <= logits.len() / 4);
     let mut state = before;
-    let given = ranked(logits, [k, top], (within, noise), &touched);
+    let mut given = ranked(logits, [k, top], (within, noise), &touched);
+    given.extend(sum.then(|| bound(logits, noise, &touched, step.draw.index)));
     let found = sampler.sample_ranked(&given, step, &mut state);
     let found = found.map(|choice| choice.map(token)).map_err(|e| e.to_string()).transpose();
     assert!(found.is_some() || state == before);
@@ -220,13 +236,20 @@ fn all_logits_are_needed_where_the_best_do_not_decide() {
     let penalty = SamplerOptions { repetition_penalty: 1.1, ..greedy() };
     assert_eq!(
         needs(penalty.clone(), &[4, 2, 4]),
-        Needs::TopLogits { k: 1, within: None, noise: None, top: 0, touched: vec![2, 4] }
+        Needs::TopLogits {
+            k: 1,
+            within: None,
+            noise: None,
+            top: 0,
+            sum: false,
+            touched: vec![2, 4]
+        }
     );
     assert_eq!(needs(penalty, &[4, 100]), Needs::All, "the error is for all logits to tell");
     let top_k = SamplerOptions { top_k: 5, ..sampled };
     assert_eq!(
         needs(top_k.clone(), &[4]),
-        Needs::TopLogits { k: 13, within: None, noise: None, top: 0, touched: vec![] }
+        Needs::TopLogits { k: 13, within: None, noise: None, top: 0, sum: false, touched: vec![] }
     );
     let sampler = Sampler::new(top_k).expect("in range");
     let none = sampler.sample_ranked(&[], &at(&[], 0), &mut SamplerState::default());
@@ -361,7 +384,7 @@ fn few_logits_are_enough_for() {
         assert_eq!(ranked, Some(expected), "{options:?}");
     }
     for options in [
-        SamplerOptions { top_p: 0.9, typical_p: 0.9, ..warm.clone() },
+        SamplerOptions { top_p: 0.9, xtc_probability: 0.5, ..warm.clone() },
         SamplerOptions { top_n_sigma: 1.0, top_k: 5, ..warm.clone() },
         SamplerOptions { dynamic_temperature: 1.0, top_k: 5, ..warm.clone() },
         SamplerOptions { order: vec![SamplingStep::TopK], top_k: 5, top_p: 0.5, ..warm },
@@ -380,7 +403,7 @@ fn a_mask_that_allows_none_of_the_best_asks_for_all() {
     let needs = sampler.needs(&step, 8000);
     assert_eq!(
         needs,
-        Needs::TopLogits { k: 16, within: None, noise: None, top: 0, touched: vec![] }
+        Needs::TopLogits { k: 16, within: None, noise: None, top: 0, sum: false, touched: vec![] }
     );
     assert_eq!(both_ways(greedy(), &logits, &step).1, None);
     mask.insert(15);

@@ -3,7 +3,7 @@
 use proptest::{collection::vec, prelude::*};
 
 use super::{at, both_ways, greedy, logits, peaked, states};
-use crate::{Sampler, SamplerOptions, sampler::ranked::TOP_P_TOKENS};
+use crate::{Sampler, SamplerOptions, sampler::ranked::SHARE_TOKENS};
 
 proptest! {
     /// The nucleus of tokens that are listed is part of that of all. What is drawn of all decides if it is in it.
@@ -28,8 +28,8 @@ proptest! {
             let tokens = whole.probabilities(&logits, &step, &state).expect("finite");
             let place = tokens.iter().position(|&(token, _)| Ok(token) == drawn).expect("a token");
             let sum = |count: usize| tokens[..count].iter().map(|(_, p)| p).sum::<f64>();
-            let is_listed = place < TOP_P_TOKENS && tokens[place].1 > tokens[TOP_P_TOKENS - 1].1 * (1.0 + 1e-6);
-            let limit = f64::from(top_p) * sum(TOP_P_TOKENS.min(tokens.len())) * (1.0 - 1e-5);
+            let is_listed = place < SHARE_TOKENS && tokens[place].1 > tokens[SHARE_TOKENS - 1].1 * (1.0 + 1e-6);
+            let limit = f64::from(top_p) * sum(SHARE_TOKENS.min(tokens.len())) * (1.0 - 1e-5);
             prop_assert!(!is_listed || sum(place) >= limit, "place {}, {} of {}", place, sum(place), limit);
         }
     }
