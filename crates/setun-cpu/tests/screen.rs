@@ -185,15 +185,16 @@ fn sums_of_weights_are_bounded() {
         ..<_>::default()
     };
     // Temperatures in deviations of the logits, and how much higher the bound may be.
-    let cases = [(1.0, 2.0), (0.5, 1.5), (0.1, 1.08), (1e-3, 1.08), (1e9, 1.08)];
-    let requests = cases.map(|(temperature, _)| request(temperature * deviation)).to_vec();
+    let mut cases = vec![(1.0, 2.0), (0.5, 1.5), (0.1, 1.08), (1e-3, 1.08), (1e9, 1.08)];
+    cases.truncate(if EMULATED { 2 } else { 5 });
+    let requests = cases.iter().map(|(temperature, _)| request(temperature * deviation)).collect();
     let gaussian = case_of(x.repeat(cases.len()), table, HIDDEN, requests);
     let equal = case_of(vec![0.5; 64], vec![1.0; 64 * 5000], 64, vec![request(1e-3)]);
     for threads in [1, 2] {
         let options = CpuOptions { level: None, threads: Some(threads) };
         let Ok(mut backend) = CpuBackend::new(options) else { continue };
         for (case, most) in
-            [(&gaussian, cases.map(|(_, most)| most).as_slice()), (&equal, &[1.001])]
+            [(&gaussian, cases.iter().map(|(_, most)| *most).collect()), (&equal, vec![1.001])]
         {
             block_on(case.compare(&mut backend)).unwrap();
             let exact = sums(case, &mut ScalarBackend::default());

@@ -26,8 +26,9 @@ enum Kind {
 pub enum Row<'a> {
     /// All logits, `[vocab]`. A row that requested less may get these too.
     Logits(&'a [f32]),
-    /// The touched tokens in their order, then the best others, best first. Empty where the row
-    /// cannot be ranked ([`setun_ops::top_logits`]): then all logits must be requested.
+    /// The entries that were requested, in the order of [`setun_ops::top_logits`]: touched tokens, the
+    /// best others, where requested those by logit and the sum. Empty where the row cannot be ranked:
+    /// then all logits must be requested.
     Ranked(&'a [Ranked]),
     /// The hidden state, `[hidden]`, of a row that wants it.
     HiddenState(&'a [f32]),

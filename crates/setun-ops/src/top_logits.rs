@@ -154,14 +154,14 @@ pub fn top_logits_row(
     }
     let (best, top) = best.split_at_mut(request.k);
     let is_other = |ranked: &&Ranked| request.touched.binary_search(&ranked.token).is_err();
-    let others = || all.iter().filter(is_other).copied();
-    let by_logit = sorted(others(), |ranked| f64::from(ranked.logit));
+    let others: Vec<Ranked> = all.iter().filter(is_other).copied().collect();
+    let by_logit = sorted(others, &|ranked| f64::from(ranked.logit));
     top.iter_mut().zip(&by_logit).take(request.top).for_each(|(out, ranked)| *out = *ranked);
     if let (true, Some(noisy), Some(out)) = (request.sum, request.noise, top.get_mut(request.top)) {
         *out = Ranked { token: Ranked::SUM, logit: sum_of_weights(&by_logit, noisy.temperature) };
     }
     let others = match request.noise {
-        Some(noisy) => sorted(others(), |ranked| noisy.score(ranked.token, ranked.logit)),
+        Some(noisy) => sorted(by_logit, &|ranked| noisy.score(ranked.token, ranked.logit)),
         None => by_logit,
     };
     let least = request.least(others[0].logit);
@@ -179,8 +179,7 @@ fn sum_of_weights(ranked: &[Ranked], temperature: f32) -> f32 {
 }
 
 /// The highest score first, of equal ones the smaller id; −0 becomes 0 to be compared.
-fn sorted(tokens: impl Iterator<Item = Ranked>, score: impl Fn(Ranked) -> f64) -> Vec<Ranked> {
-    let mut tokens: Vec<Ranked> = tokens.collect();
+fn sorted(mut tokens: Vec<Ranked>, score: &dyn Fn(Ranked) -> f64) -> Vec<Ranked> {
     let score = |ranked: &Ranked| score(*ranked) + 0.0;
     tokens.sort_unstable_by(|a, b| score(b).total_cmp(&score(a)).then(a.token.cmp(&b.token)));
     tokens

@@ -52,9 +52,9 @@ fn outcome(engine: &Engine, prompt: &[u32], options: GenerateOptions) -> Result<
 
 /// Greedily, with penalties, biases and bans, with `top_k`, before a mirostat, too, with few tokens
 /// that are allowed, with `min_p` alone, which often leaves more tokens than are ranked, with a
-/// temperature alone, also where it is high or penalties come before or after it, and with `top_p`
-/// alone: hundreds of steps each.
-fn sampling(seed: u64) -> [GenerateOptions; 18] {
+/// temperature alone, also where it is high or penalties come before or after it, with `top_p`
+/// alone, and with filters that compare with the sum of all weights: hundreds of steps each.
+fn sampling(seed: u64) -> [GenerateOptions; 22] {
     let options = GenerateOptions::new().max_tokens(250).seed(seed);
     [
         options.clone().temperature(0.0),
@@ -93,7 +93,11 @@ fn sampling(seed: u64) -> [GenerateOptions; 18] {
             .presence_penalty(0.3)
             .logit_bias([(9, 1.5), (60, -3.0)])
             .sampling_order([SamplingStep::FrequencyPenalty, SamplingStep::LogitBias]),
-        options.temperature(1.0).top_p(0.9).repetition_penalty(1.1),
+        options.clone().temperature(1.0).top_p(0.9).repetition_penalty(1.1),
+        options.clone().temperature(1.0).typical_p(0.95),
+        options.clone().temperature(1.2).epsilon_cutoff(0.002).presence_penalty(0.4),
+        options.clone().temperature(0.9).eta_cutoff(0.004).logit_bias([(9, 1.5), (60, -3.0)]),
+        options.temperature(0.8).top_p(0.95).min_p(0.02).typical_p(0.9).min_tokens(100),
     ]
 }
 
@@ -133,6 +137,34 @@ fn random_models_are_the_same_on_every_device() {
                 }
             }
         }
+    }
+}
+
+/// Filters that compare with the sum of all weights seldom need them.
+#[test]
+fn few_rows_are_run_again() {
+    let [stored, screened] = both(stories);
+    let prompt = stored.tokenize("Once upon a time").expect("tokens");
+    let options = GenerateOptions::new().temperature(0.8).max_tokens(250).min_tokens(250);
+    for options in [
+        options.clone().top_p(0.95),
+        options.clone().typical_p(0.95),
+        options.clone().epsilon_cutoff(0.001),
+        options.clone().eta_cutoff(0.001),
+        options.top_p(0.95).min_p(0.01),
+    ] {
+        let rows = |engine: &Engine| {
+            let count = || pollster::block_on(engine.metrics()).expect("metrics").rows;
+            let before = count();
+            let tokens = (0..4).map(|seed| outcome(engine, &prompt, options.clone().seed(seed)));
+            let tokens: Vec<_> = tokens.collect();
+            (tokens, count() - before)
+        };
+        let ((expected, needed), (tokens, found)) = (rows(&stored), rows(&screened));
+        assert_eq!(tokens, expected, "{options:?}");
+        // Some are: all logits were not requested at once.
+        let few = needed + 1..needed + needed / 25;
+        assert!(few.contains(&found), "{found} rows for {needed}: {options:?}");
     }
 }
 

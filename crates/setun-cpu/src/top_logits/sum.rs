@@ -5,13 +5,13 @@ use std::f32::consts::LOG2_E;
 use setun_ops::top_logits::{Ranked, TopLogitsRequest};
 
 /// Weights that are added side by side.
-const LANES: usize = 16;
+const LANES: usize = 4;
 
 /// Weights whose sum is one of `f32`.
 const BLOCK: usize = 256 * LANES;
 
 /// More than what roundings can take away. A power of two is off by 2⁻¹⁵ of itself at most, as 126 is
-/// rounded to 2⁻¹⁸ and thrice by 2⁻²⁴; 256 sums take 2⁻¹⁶, the last conversion 2⁻²⁴.
+/// rounded to 2⁻¹⁸ and thrice by 2⁻²⁴; 260 sums take 2⁻¹⁵ at most, the last conversion 2⁻²⁴.
 const ROUNDINGS: f64 = 1.0 + 1e-4;
 
 /// Writes the sum behind the tokens of a ranked row, where it is requested. `upper` has the logit or a
@@ -31,8 +31,8 @@ pub(super) fn write(request: &TopLogitsRequest, upper: &mut [f32], out: &mut [Ra
     out[behind + request.top] = Ranked { token: Ranked::SUM, logit };
 }
 
-/// At least the sum of the weights but for roundings. None of the logits is above the best by more than
-/// a bound may be.
+/// At least the sum of the weights but for roundings. No weight is above 1 by more than roundings: what
+/// is no candidate has an upper bound below the best logit.
 fn sum(logits: &[f32], best: f32, temperature: f32) -> f64 {
     let best = best / temperature;
     let weight = |logit: f32| power((logit / temperature - best) * LOG2_E);
@@ -44,16 +44,17 @@ fn sum(logits: &[f32], best: f32, temperature: f32) -> f64 {
                 *sum += weight(logit);
             }
         }
-        let rest = rest.iter().map(|&logit| weight(logit));
-        sums.into_iter().chain(rest).map(f64::from).sum::<f64>()
+        rest.iter().for_each(|&logit| sums[0] += weight(logit));
+        f64::from(sums.into_iter().sum::<f32>())
     };
     logits.chunks(BLOCK).map(block).sum()
 }
 
-/// At least 2 to this power, at most 1.07 times that: the straight line between whole powers.
+/// At least 2 to this power, and at most 1.07 times that from 2^−126 on: the straight line between whole
+/// powers. The exponent is below 128.
 #[expect(clippy::cast_possible_truncation, reason = "whole, and small enough")]
 fn power(exponent: f32) -> f32 {
-    let biased = exponent.clamp(-126.0, 127.0) + 127.0;
+    let biased = exponent.max(-126.0) + 127.0;
     f32::from_bits(((biased * 8_388_608.0) as i32).cast_unsigned()) // 2^23, the bits of a fraction
 }
 

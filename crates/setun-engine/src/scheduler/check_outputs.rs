@@ -1,7 +1,7 @@
 //! Checks of a step's outputs, so that a model that is wrong ends its generations with an error.
 
 use setun_model::{Batch, Outputs, RequestedOutput, Row};
-use setun_ops::argmax::NONE;
+use setun_ops::{argmax::NONE, top_logits::Ranked};
 
 use crate::error::Error;
 
@@ -35,8 +35,12 @@ fn check_row(row: Row<'_>, requested: &RequestedOutput, vocabulary: usize) -> Re
             }
             Err(wrong("the length of a row of logits", &vocabulary, &logits.len()))
         }
-        (Row::Ranked(ranked), RequestedOutput::TopLogits(_)) => {
-            match ranked.iter().find(|ranked| ranked.token as usize >= vocabulary) {
+        (Row::Ranked(ranked), RequestedOutput::TopLogits(request)) => {
+            let tokens = match ranked {
+                [tokens @ .., last] if request.sum && last.token == Ranked::SUM => tokens,
+                tokens => tokens,
+            };
+            match tokens.iter().find(|ranked| ranked.token as usize >= vocabulary) {
                 Some(ranked) => {
                     Err(wrong("a top token", &format!("below {vocabulary}"), &ranked.token))
                 }

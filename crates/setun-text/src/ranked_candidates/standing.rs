@@ -1,7 +1,7 @@
-//! Filters that are sure to leave a token, though few of the others are listed.
+//! Bounds of a token's place and share among all tokens, of which few are listed.
 //!
-//! Filters drop tokens and change no logit, so what is known of all weights bounds those that are left.
-//! All but `typical_p` leave the best tokens up to some place: one that stays keeps all before it.
+//! Filters drop tokens and change no logit. So the weight before a token and the whole weight can only fall.
+//! All filters but `typical_p` leave the best tokens up to some place: all before a token that stays do too.
 
 use super::{Ranked, RankedCandidates};
 
@@ -13,7 +13,7 @@ const SUMS: f64 = 1e-6;
 pub(crate) struct Standing {
     weight: f64,          // its own
     place: Option<usize>, // at most as many come before it, where it is known
-    before: [f64; 2],     // bounds of the weight of those
+    before: [f64; 2],     // bounds of the weight of those, unless `typical_p` drops some
     from: f64,            // at least the weight of itself and those behind it
     total: f64,           // at most the weight of all
 }
@@ -68,23 +68,24 @@ impl Standing {
     pub(crate) fn stays_by_typical_p(&mut self, share: f64) -> bool {
         let up_to = self.before[0] + self.weight;
         let stays = self.is_within(share) && self.is_beyond(share, up_to);
-        (self.before[0], self.from) = (0.0, self.weight);
+        self.from = self.weight;
         stays
     }
 
-    /// Whether tokens before it have less than this share of the weight.
+    /// Whether tokens before it have less than this share of the weight. The quotient of `before` and
+    /// `before + from` rises with `before`, so it is enough to know the most that this may be.
     fn is_within(&self, share: f64) -> bool {
         let [_, before] = self.before;
         before * (1.0 + SUMS) < share * (before + self.from) * (1.0 - SUMS)
             || self.is_beyond(share, self.weight)
     }
 
-    /// Whether all but tokens of this weight have less than a share of the weight.
+    /// Whether all tokens but some that have this weight have less than a share of the whole.
     fn is_beyond(&self, share: f64, weight: f64) -> bool {
         weight * (1.0 - SUMS) > (1.0 - share + SUMS) * self.total
     }
 
-    /// The best token stays in any case. Behind one that stays none may be left.
+    /// For filters that never drop the best token. It may be that none behind the token is left.
     fn keeps_before(&mut self, stays: bool) -> bool {
         self.from = self.weight;
         stays || self.place == Some(0)

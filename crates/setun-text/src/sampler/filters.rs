@@ -56,20 +56,25 @@ pub(super) fn typical_p(list: &mut RankedCandidates, share: f32) {
     let best = tokens.first().map_or(0.0, |best| f64::from(best.logit()));
     let log_total = libm::log(total);
     // The information is log_total − (logit − best).
-    let distance = |logit: f32| (log_total - (f64::from(logit) - best) - entropy).abs();
-    let mut typical: Vec<(f64, f64)> = tokens
-        .iter()
-        .zip(weights)
-        .map(|(token, &w)| (distance(token.logit()), w / total))
-        .collect();
-    typical.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut sum = 0.0;
-    let reached = typical.iter().position(|&(_, probability)| {
-        sum += probability;
-        sum >= f64::from(share)
-    });
-    let Some(&(most, _)) = reached.map_or(typical.last(), |last| typical.get(last)) else { return };
-    list.retain(|token| distance(token.logit()) <= most);
+    let excess = |logit: f32| log_total - (f64::from(logit) - best) - entropy;
+    // It rises from token to token, so the most typical ones lie about one place.
+    let place = tokens.partition_point(|token| excess(token.logit()) < 0.0);
+    let (mut before, mut behind) = (place, place);
+    let (mut sum, mut most) = (0.0, 0.0);
+    while before > 0 || behind < tokens.len() {
+        let distance = |index: Option<usize>| {
+            let token = index.and_then(|index| tokens.get(index));
+            token.map_or(f64::INFINITY, |token| excess(token.logit()).abs())
+        };
+        let [above, below] = [before.checked_sub(1), Some(behind)].map(distance);
+        let next = if above <= below { before - 1 } else { behind };
+        (before, behind) = (before.min(next), behind.max(next + 1));
+        (sum, most) = (sum + weights[next] / total, above.min(below));
+        if sum >= f64::from(share) {
+            break;
+        }
+    }
+    list.retain(|token| excess(token.logit()).abs() <= most);
 }
 
 /// Keeps tokens of this probability, and the best.

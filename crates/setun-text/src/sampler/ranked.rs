@@ -106,10 +106,10 @@ impl Sampler {
     }
 
     /// The choice that [`sample`](Self::sample) makes of all logits, from those that
-    /// [`needs`](Self::needs) requested. None where they do not decide it, because none were
-    /// given, more tokens tie at the cut of `top_k` than were requested, `min_p` leaves
-    /// more, whether filters leave what is drawn hangs on tokens that were not requested, or too few
-    /// of the best are allowed; then all logits are needed, and the state is as it was.
+    /// [`needs`](Self::needs) requested. None where they do not decide it: none were given, more
+    /// tokens tie at the cut of `top_k` than were requested, `min_p` leaves more, filters may drop
+    /// the token that is drawn of all, or too few of the best are allowed. Then all logits are
+    /// needed, and the state is as it was.
     ///
     /// `ranked` holds (id, logit): first the touched tokens, ascending by id, then the `k` best
     /// others, best first and ties by the lower id, without those that lie farther below the
@@ -147,7 +147,9 @@ impl Sampler {
                 return true;
             }
             let there = distinct(&ranked.iter().map(|&(token, _)| token).collect::<Vec<_>>());
-            few.iter().all(|token| there.binary_search(token).is_ok())
+            // A token by score and by logit would have its weight twice.
+            there.len() == ranked.len()
+                && few.iter().all(|token| there.binary_search(token).is_ok())
         });
         if !are_all_there && self.cut() == Some(Cut::Filters) {
             let drawn = self.draw_unfiltered(&mut remaining, (ranked, sum), step);
@@ -211,7 +213,7 @@ impl Sampler {
     }
 
     /// The token with the best score of all, if it is sure that the filters leave it: then it has the
-    /// best score of those that they leave. Behind the tokens by score are those by logit.
+    /// best score of those that they leave. The others are one by its score, then those by logit.
     fn draw_unfiltered(
         &self,
         remaining: &mut LogitsState<'_>,
@@ -219,17 +221,20 @@ impl Sampler {
         step: &Step<'_>,
     ) -> Option<u32> {
         let LogitsState::List(list) = remaining else { return None };
-        let [_, (_, best_other), .., (_, last)] = *self.others(ranked, step) else { return None };
+        let others = self.others(ranked, step);
+        let [_, (_, best_other), .., (_, last)] = *others else { return None };
         if step.allowed.is_some() {
             return None;
         }
         let (drawn, _) = list.draw(step.draw.noise(), None)?;
         let best = f64::from(list.best()?.logit());
         let weight = |logit: f32| libm::exp(f64::from(logit) - best);
-        let (changed, _) = self.touched(step);
+        let touched = &ranked[..ranked.len() - others.len()];
         let mut total = f64::from(sum) * weight(best_other / self.divisor());
-        for ranked in list.tokens().iter().filter(|ranked| changed.contains(&ranked.token())) {
-            total += weight(ranked.logit());
+        for ranked in list.tokens() {
+            if touched.binary_search_by_key(&ranked.token(), |&(token, _)| token).is_ok() {
+                total += weight(ranked.logit());
+            }
         }
         let mut standing = list.standing(drawn, last / self.divisor(), total);
         let rest = &self.steps[self.ahead..];
@@ -247,7 +252,7 @@ impl Sampler {
             SamplingStep::EpsilonCutoff => {
                 standing.stays_by_probability(options.epsilon_cutoff.into())
             }
-            // The higher the entropy, the lower the least probability.
+            // Whatever the entropy is, the least probability is at most this.
             SamplingStep::EtaCutoff => standing.stays_by_probability(options.eta_cutoff.into()),
             _ => false,
         }

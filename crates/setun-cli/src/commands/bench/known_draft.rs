@@ -78,7 +78,7 @@ impl KnownDraft {
 fn is_of_all(row: &BatchRow) -> bool {
     match &row.output {
         RequestedOutput::Nothing => false,
-        RequestedOutput::TopLogits(request) => request.tokens() > 1,
+        RequestedOutput::TopLogits(request) => request.entries() > 1,
         _ => true,
     }
 }

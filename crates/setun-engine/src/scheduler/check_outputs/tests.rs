@@ -1,4 +1,4 @@
-use setun_ops::top_logits::Ranked;
+use setun_ops::top_logits::{Ranked, TopLogitsRequest};
 
 use super::{
     super::{
@@ -87,12 +87,18 @@ fn a_logit_that_is_not_a_number_ends_the_generations() {
 #[test]
 fn top_logits_suffice_where_they_were_requested() {
     let ranked = Ranked { token: 1, logit: 0.0 };
-    let top = RequestedOutput::TopLogits(setun_ops::top_logits::TopLogitsRequest::default());
+    let top = RequestedOutput::TopLogits(TopLogitsRequest::default());
     assert!(check_row(Row::Ranked(&[ranked]), &top, VOCABULARY).is_ok());
     assert!(check_row(Row::Logits(&[0.0; VOCABULARY]), &top, VOCABULARY).is_ok());
     assert!(check_row(Row::Ranked(&[ranked]), &RequestedOutput::Logits, VOCABULARY).is_err());
     let unknown = Ranked { token: 3, logit: 0.0 };
     assert!(check_row(Row::Ranked(&[ranked, unknown]), &top, VOCABULARY).is_err());
+    let sum = Ranked { token: Ranked::SUM, logit: 1.5 };
+    assert!(check_row(Row::Ranked(&[ranked, sum]), &top, VOCABULARY).is_err(), "not requested");
+    let summed = TopLogitsRequest { sum: true, ..<_>::default() };
+    let summed = RequestedOutput::TopLogits(summed);
+    assert!(check_row(Row::Ranked(&[ranked, sum]), &summed, VOCABULARY).is_ok());
+    assert!(check_row(Row::Ranked(&[sum, ranked]), &summed, VOCABULARY).is_err(), "not behind");
 }
 
 #[test]
