@@ -287,7 +287,9 @@ impl<D: ScreenDot> Walk<'_, D> {
                 let (touched, best) = start(request, out);
                 let mut rescored = tokens.zip(logits.iter().copied());
                 if request.sum {
-                    rescored.clone().for_each(|(token, logit)| upper[token as usize] = logit);
+                    for (token, logit) in rescored.clone() {
+                        upper[token as usize] = logit;
+                    }
                 }
                 for (out, (token, logit)) in touched.iter_mut().zip(&mut rescored) {
                     *out = Ranked { token, logit };

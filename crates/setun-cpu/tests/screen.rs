@@ -197,7 +197,7 @@ fn sums_of_weights_are_bounded() {
             [(&gaussian, cases.iter().map(|(_, most)| *most).collect()), (&equal, vec![1.001])]
         {
             block_on(case.compare(&mut backend)).unwrap();
-            let exact = sums(case, &mut ScalarBackend::default());
+            let exact = sums(case, &mut ScalarBackend);
             let found = sums(case, &mut backend);
             assert_eq!((found.len(), exact.len()), (most.len(), most.len()));
             for ((found, exact), most) in found.iter().zip(exact).zip(most) {

@@ -54,9 +54,9 @@ fn outcome(engine: &Engine, prompt: &[u32], options: GenerateOptions) -> Result<
 /// that are allowed, with `min_p` alone, which often leaves more tokens than are ranked, with a
 /// temperature alone, also where it is high or penalties come before or after it, with `top_p`
 /// alone, and with filters that compare with the sum of all weights: hundreds of steps each.
-fn sampling(seed: u64) -> [GenerateOptions; 22] {
+fn sampling(seed: u64) -> Vec<GenerateOptions> {
     let options = GenerateOptions::new().max_tokens(250).seed(seed);
-    [
+    vec![
         options.clone().temperature(0.0),
         options.clone().temperature(0.0).repetition_penalty(1.2),
         options.clone().temperature(1.1).top_k(40),
@@ -190,10 +190,10 @@ fn mixed_batches_are_the_same() {
     let prompt = stored.tokenize("The dog").expect("tokens");
     let alone: Vec<_> =
         sampling(5).into_iter().map(|options| outcome(&stored, &prompt, options)).collect();
-    let streams = sampling(5).map(|options| {
-        screened.generate(Prompt::Tokens(prompt.clone()), options).expect("a stream")
-    });
-    let threads = streams.map(|stream| std::thread::spawn(move || stream.wait()));
+    let stream = |options| screened.generate(Prompt::Tokens(prompt.clone()), options);
+    let streams: Result<Vec<_>, _> = sampling(5).into_iter().map(stream).collect();
+    let wait = |stream: GenerationStream| std::thread::spawn(move || stream.wait());
+    let threads: Vec<_> = streams.expect("streams").into_iter().map(wait).collect();
     for (thread, alone) in threads.into_iter().zip(alone) {
         let done = thread.join().expect("no panic").expect("no error");
         assert_eq!(Ok(done.tokens), alone);

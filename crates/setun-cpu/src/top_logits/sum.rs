@@ -44,7 +44,9 @@ fn sum(logits: &[f32], best: f32, temperature: f32) -> f64 {
                 *sum += weight(logit);
             }
         }
-        rest.iter().for_each(|&logit| sums[0] += weight(logit));
+        for &logit in rest {
+            sums[0] += weight(logit);
+        }
         f64::from(sums.into_iter().sum::<f32>())
     };
     logits.chunks(BLOCK).map(block).sum()

@@ -22,7 +22,7 @@ impl Candidate {
 
 /// The best candidates of a group.
 pub(super) struct Candidates {
-    best: Vec<Candidate>, // in no order until they are requested
+    best: Vec<Candidate>, // in order
     most: usize,
 }
 
@@ -34,20 +34,22 @@ impl Candidates {
 
     /// The scores of the tokens that may follow a beam.
     pub(super) fn add(&mut self, beam: usize, sum: f64, scores: &[(u32, f32)]) {
-        let candidate = |&(token, score): &(u32, f32)| {
+        for &(token, score) in scores {
             // So that a 0 has one sign.
-            Candidate { beam, token, sum: sum + f64::from(score) + 0.0 }
-        };
-        self.best.extend(scores.iter().map(candidate));
-        if self.best.len() > self.most {
-            self.best.select_nth_unstable_by(self.most - 1, Candidate::order);
-            self.best.truncate(self.most);
+            let new = Candidate { beam, token, sum: sum + f64::from(score) + 0.0 };
+            let comes_first = |old: &Candidate| old.order(&new).is_lt();
+            let is_full = self.best.len() == self.most;
+            // Most of a vocabulary ends here.
+            if is_full && self.best.last().is_some_and(comes_first) {
+                continue;
+            }
+            self.best.truncate(self.most - 1);
+            self.best.insert(self.best.partition_point(comes_first), new);
         }
     }
 
     /// The best, in order.
-    pub(super) fn into_ranked(mut self) -> Vec<Candidate> {
-        self.best.sort_unstable_by(Candidate::order);
+    pub(super) fn into_ranked(self) -> Vec<Candidate> {
         self.best
     }
 }
