@@ -122,13 +122,9 @@ impl BatchInputs {
                 return Err(OpsError::Inputs { what, expected: most, found: *k });
             }
             let most = if noise.is_some() { most - k } else { 0 };
-            if *top > most {
-                let what = "tokens by logit beside those by noisy score (none without)";
+            if *top > most || *sum && *top == 0 {
+                let what = "tokens by logit beside those by noisy score (some before a sum)";
                 return Err(OpsError::Inputs { what, expected: most, found: *top });
-            }
-            if *sum && *top == 0 {
-                let what = "tokens by logit before a sum";
-                return Err(OpsError::Inputs { what, expected: 1, found: 0 });
             }
             if let Some(found) = within.filter(|within| within.is_nan() || *within < 0.0) {
                 return Err(OpsError::Within { found });
