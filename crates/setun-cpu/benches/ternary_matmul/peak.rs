@@ -1,5 +1,10 @@
 //! The most products of bytes that a thread can do with the instructions of a level.
 
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "a function for a feature that no token of a dependency proves")
+)]
+
 #[cfg(target_arch = "x86_64")]
 use std::{hint::black_box, time::Instant};
 
@@ -19,6 +24,12 @@ pub(crate) fn peak(level: Level) -> Option<f64> {
             let avx512 = detected.as_avx512()?;
             Some(speed(x86_64::SUMS * 64, || x86_64::dpbusd(avx512, ROUNDS, black_box(1))))
         }
+        Level::AvxVnni => std::arch::is_x86_feature_detected!("avxvnni").then(|| {
+            speed(x86_64::NARROW_SUMS * 32, || {
+                // SAFETY: the feature was detected.
+                unsafe { x86_64::dpbusd_avx(ROUNDS, black_box(1)) }
+            })
+        }),
         Level::Avx2 => {
             let avx2 = detected.as_avx2()?;
             Some(speed(x86_64::PAIRS * 32, || x86_64::maddubs(avx2, ROUNDS, black_box(1))))
@@ -43,15 +54,19 @@ fn speed(products: usize, run: impl FnOnce() -> i32) -> f64 {
 #[cfg(target_arch = "x86_64")]
 mod x86_64 {
     use std::arch::x86_64::{
-        __m256i, __m512i, _mm256_add_epi8, _mm256_add_epi16, _mm256_maddubs_epi16,
-        _mm256_set1_epi8, _mm256_setzero_si256, _mm512_add_epi32, _mm512_dpbusd_epi32,
-        _mm512_set1_epi8, _mm512_set1_epi32, _mm512_setzero_si512,
+        __m256i, __m512i, _mm256_add_epi8, _mm256_add_epi16, _mm256_add_epi32,
+        _mm256_dpbusd_avx_epi32, _mm256_maddubs_epi16, _mm256_set1_epi8, _mm256_set1_epi32,
+        _mm256_setzero_si256, _mm512_add_epi32, _mm512_dpbusd_epi32, _mm512_set1_epi8,
+        _mm512_set1_epi32, _mm512_setzero_si512,
     };
 
     use fearless_simd::{i32x8, i32x16, prelude::*};
 
     /// Independent sums of AVX-512.
     pub(super) const SUMS: usize = 24;
+
+    /// Independent sums of AVX-VNNI.
+    pub(super) const NARROW_SUMS: usize = 12;
 
     /// Independent sums of AVX2.
     pub(super) const PAIRS: usize = 6;
@@ -73,6 +88,21 @@ mod x86_64 {
             lanes.iter().fold(0, |a, &b| a.wrapping_add(b))
         }
     );
+
+    #[target_feature(enable = "avx2,avxvnni")]
+    pub(super) fn dpbusd_avx(rounds: u32, x: i8) -> i32 {
+        let x = _mm256_set1_epi8(x);
+        let mut sums = [_mm256_setzero_si256(); NARROW_SUMS];
+        for round in 0..rounds {
+            let codes = _mm256_set1_epi32(round.cast_signed());
+            for sum in &mut sums {
+                *sum = _mm256_dpbusd_avx_epi32(*sum, codes, x);
+            }
+        }
+        let total = sums.into_iter().fold(_mm256_setzero_si256(), |a, b| _mm256_add_epi32(a, b));
+        let lanes: [i32; 8] = bytemuck::cast(total);
+        lanes.iter().fold(0, |a, &b| a.wrapping_add(b))
+    }
 
     fearless_simd::kernel!(
         #[inline]

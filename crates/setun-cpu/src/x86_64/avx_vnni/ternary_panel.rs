@@ -28,8 +28,8 @@ impl TernaryPanel for AvxVnni {
     const BLOCKS: usize = 2;
     const ROWS: usize = 6;
 
-    fn fewest_rows(_columns: usize) -> usize {
-        5
+    fn fewest_rows(columns: usize) -> usize {
+        (columns / 210).clamp(5, 22)
     }
 
     fn unpack_rows(self, rows: [&[u8]; UNPACKED_ROWS], first: usize, panel: &mut [Quad]) {
