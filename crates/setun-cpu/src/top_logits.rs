@@ -4,8 +4,7 @@
 //! them, row by row, the `k`-th best lower bound and the tokens whose upper bound reaches it, the
 //! *candidates*; the exact logits of candidates and touched tokens; the best of those. A token that
 //! is not a candidate has a lower logit than `k` others, so the result is that of the definition.
-//! Where noisy scores are requested, the bounds are those of scores. A sum of weights is bounded by what
-//! is known of each logit: its value, or its upper bound.
+//! Where noisy scores are requested, the bounds are those of scores.
 //!
 //! Where a table has no screen, a row none that is proven, or more candidates than are worth
 //! picking out, the head runs in full.

@@ -23,7 +23,7 @@ fn decided(options: &SamplerOptions) -> usize {
 }
 
 #[test]
-fn most_draws_are_decided() {
+fn most_draws_need_few_logits() {
     let warm = SamplerOptions { temperature: 2.0, ..greedy() };
     let cases = [
         (SamplerOptions { typical_p: 0.95, ..warm.clone() }, 185),
