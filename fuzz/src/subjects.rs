@@ -1,7 +1,7 @@
 //! Subjects of the fuzz targets, a file for each kind of input.
 //!
 //! Each has one function, which runs an input within its bounds and panics where a promise is
-//! broken. The tests of `tests/tests/fuzz` include some of these files by their paths.
+//! broken. The tests of `tests/tests/fuzz` include these files by their paths.
 
 #[cfg(feature = "text")]
 pub mod chat_template;
@@ -17,6 +17,7 @@ pub mod input;
 pub mod manifest;
 #[cfg(feature = "text")]
 pub mod random_model;
+pub mod readers;
 #[cfg(feature = "hub")]
 pub mod scratch;
 #[cfg(feature = "text")]

@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| setun_fuzz::read_file("model.gguf", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| setun_fuzz::subjects::readers::gguf(bytes));

@@ -30,6 +30,15 @@ const NOT_LINUX: &str = "NVIDIA's compiler is fetched for Linux on x86-64";
 const NO_PYTHON: &str = "needs Python 3 with pip, which fetches NVIDIA's compiler, and a C++ \
                          compiler; on Debian, as root: apt-get install python3-pip g++";
 
+const INPUTS: [&str; 6] = [
+    "shaders/cuda/",
+    "shaders/src/",
+    "crates/setun-gpu/",
+    "crates/setun-ops/src/",
+    "crates/setun-parity/",
+    "xtask/src/test/cuda.rs",
+];
+
 /// The stage.
 pub(super) fn stage() -> Stage {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
@@ -39,7 +48,7 @@ pub(super) fn stage() -> Stage {
     if !(has_pip || tools().join(ASSEMBLER).is_file()) || find_program("c++").is_none() {
         return Stage::absent("cuda", NO_PYTHON);
     }
-    Stage::new("cuda", test)
+    Stage::new("cuda", test).for_changes_of(&INPUTS)
 }
 
 fn test(totals: &mut Totals) -> Result<()> {

@@ -22,6 +22,14 @@ pub(super) const REPLICAS: &str = "serve::replicas";
 /// Where the wheel of Envoy has its program.
 const ENVOY: &str = "envoy/_bin/envoy";
 
+const INPUTS: [&str; 5] = [
+    "deploy/",
+    "xtask/deploy/",
+    "crates/setun-cli/tests/cli/serve",
+    "crates/setun-simulate/src/",
+    "xtask/src/test/deploy.rs",
+];
+
 /// The stage.
 pub(super) fn stage() -> Stage {
     if PROXIES.iter().any(|name| find_program(name).is_none()) && !may_install() {
@@ -30,7 +38,7 @@ pub(super) fn stage() -> Stage {
     if !wheels::can_be_fetched() {
         return Stage::absent("deploy", wheels::NO_PYTHON);
     }
-    Stage::new("deploy", test)
+    Stage::new("deploy", test).for_changes_of(&INPUTS)
 }
 
 fn test(totals: &mut Totals) -> Result<()> {

@@ -16,13 +16,28 @@ const DEBIAN_PACKAGES: [&str; 2] = ["mesa-vulkan-drivers", "libvulkan1"];
 const NO_DRIVER: &str = "needs a Vulkan driver; on Debian, as root: apt-get install \
                          mesa-vulkan-drivers libvulkan1";
 
-/// The stage.
-pub(super) fn stage() -> Stage {
-    if has_driver() || may_install() {
-        Stage::new("gpu", test)
-    } else {
-        Stage::absent("gpu", NO_DRIVER)
-    }
+/// Every operation and plan against the reference, the self-test with its wrong kernels, one whole model.
+const PARITY: [&str; 2] = ["--test", "gpu_parity"];
+const ONE_MODEL: [&str; 5] =
+    ["--test", "gpu", "--", "self_test::", "models::text_is_that_of_the_cpu_up_to_a_small_margin"];
+
+/// What whole models on a GPU depend on beyond that.
+const MODEL_INPUTS: [&str; 6] = [
+    "crates/setun-gpu/",
+    "crates/setun-model/src/",
+    "crates/setun/src/device",
+    "shaders/wgsl/",
+    "tests/tests/gpu",
+    "xtask/src/test/gpu.rs",
+];
+
+/// The stages.
+pub(super) fn stages() -> [Stage; 2] {
+    let is_there = has_driver() || may_install();
+    let stage = |name, test: fn(&mut Totals) -> Result<()>| {
+        if is_there { Stage::new(name, test) } else { Stage::absent(name, NO_DRIVER) }
+    };
+    [stage("gpu", test), stage("gpu models", test_models).for_changes_of(&MODEL_INPUTS)]
 }
 
 fn has_driver() -> bool {
@@ -33,10 +48,20 @@ fn has_driver() -> bool {
         })
 }
 
+fn install_driver() -> Result<()> {
+    if has_driver() { Ok(()) } else { install_packages(&DEBIAN_PACKAGES) }
+}
+
 fn test(totals: &mut Totals) -> Result<()> {
-    if !has_driver() {
-        install_packages(&DEBIAN_PACKAGES)?;
-    }
-    count(tests().args(["--no-fail-fast", "--test", "gpu*"]), totals)?;
+    install_driver()?;
+    count(tests().arg("--no-fail-fast").args(PARITY), totals)?;
+    count(tests().arg("--no-fail-fast").args(ONE_MODEL), totals)
+}
+
+fn test_models(totals: &mut Totals) -> Result<()> {
+    install_driver()?;
+    let mut models = tests();
+    models.args(["--no-fail-fast", "--test", "gpu", "--test", "gpu_engine", "--"]);
+    count(models.args(ONE_MODEL[3..].iter().flat_map(|done| ["--skip", done])), totals)?;
     count(tests().args(["--test", "cli", "--", "gpu::"]), totals)
 }

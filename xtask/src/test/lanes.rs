@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 
 use super::failures;
 use super::stage::{Finished, Outcome};
-use super::totals::Totals;
 use crate::shell::{root, say, target};
 
 /// Stages beside those of the first lane, which has all others. At a time the lanes share no program but browsers and
@@ -26,6 +25,7 @@ const LANES: [&[&str]; 3] = [
         "crate packages",
         "fuzz",
         "neon",
+        "neon tests",
         "systems",
         "features",
         "documentation",
@@ -60,15 +60,25 @@ impl Board {
     }
 }
 
-/// Runs the stages of these names, each in a process of its own with `options`, and returns how they ended.
-/// What a stage prints is shown when it has ended.
-pub(super) fn run(names: &[String], options: &[String]) -> Result<Vec<Finished>> {
+/// What the process of a stage is given.
+pub(super) struct Given {
+    pub(super) arguments: Vec<String>,
+    pub(super) variables: Vec<(&'static str, String)>,
+    /// Its output is shown while it runs; otherwise it goes to a log, which is shown at its end.
+    pub(super) is_shown: bool,
+}
+
+/// Runs the stages of these names, each in a process of its own, and returns how they ended: in lanes, or one after
+/// the other where their output is shown.
+pub(super) fn run(names: &[String], given: &Given) -> Result<Vec<Finished>> {
     fs::create_dir_all(folder())?;
     let board = Board::default();
+    let in_turn = || vec![names.iter().map(String::as_str).collect()];
+    let lanes = if given.is_shown { in_turn() } else { lanes(names) };
     let finished = thread::scope(|scope| {
-        let lanes: Vec<_> = lanes(names)
+        let lanes: Vec<_> = lanes
             .into_iter()
-            .map(|lane| scope.spawn(|| run_lane(lane, names, options, &board)))
+            .map(|lane| scope.spawn(|| run_lane(lane, names, given, &board)))
             .collect();
         lanes.into_iter().flat_map(|lane| lane.join().unwrap_or_default()).collect()
     });
@@ -85,38 +95,39 @@ fn lanes(names: &[String]) -> Vec<Vec<&str>> {
     std::iter::once(first).chain(LANES.map(of_lane)).collect()
 }
 
-fn run_lane(lane: Vec<&str>, all: &[String], options: &[String], board: &Board) -> Vec<Finished> {
+fn run_lane(lane: Vec<&str>, all: &[String], given: &Given, board: &Board) -> Vec<Finished> {
     let mut finished = vec![];
     for name in lane {
         let needs = NEEDS.iter().filter(|(stage, _)| *stage == name).flat_map(|(_, needs)| *needs);
         let needs: Vec<&str> = needs.filter(|need| all.iter().any(|name| name == need)).collect();
-        board.wait_for(&needs);
-        finished.push(run_stage(name, options).unwrap_or_else(|error| failed(name, &error)));
+        if !given.is_shown {
+            board.wait_for(&needs);
+        }
+        finished.push(run_stage(name, given).unwrap_or_else(|error| {
+            Finished::without_work(name, Outcome::Failed(format!("{error:#}")))
+        }));
         board.has_ended(name);
     }
     finished
 }
 
 /// Runs a stage in a process of its own.
-fn run_stage(name: &str, options: &[String]) -> Result<Finished> {
+fn run_stage(name: &str, given: &Given) -> Result<Finished> {
     let (log, results) = (file(name, "log"), file(name, "json"));
     if results.exists() {
         fs::remove_file(&results)?;
     }
-    say(&format!("=== {name} begins: {}", log.display()));
+    let mut stage = Command::new(std::env::current_exe()?);
+    stage.current_dir(root()).args(["test", "--only", name, "--results"]).arg(&results);
+    stage.args(&given.arguments).envs(given.variables.iter().cloned()).stdin(Stdio::null());
     let begun = Instant::now();
-    let output = File::create(&log)?;
-    Command::new(std::env::current_exe()?)
-        .current_dir(root())
-        .args(["test", "--only", name, "--results"])
-        .arg(&results)
-        .args(options)
-        .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output)
-        .status()
-        .context("cannot start a process")?;
-    {
+    if given.is_shown {
+        stage.status().context("cannot start a process")?;
+    } else {
+        say(&format!("=== {name} begins: {}", log.display()));
+        let output = File::create(&log)?;
+        stage.stdout(output.try_clone()?).stderr(output);
+        stage.status().context("cannot start a process")?;
         // One log after the other.
         let mut shown = io::stderr().lock();
         io::copy(&mut File::open(&log)?, &mut shown)?;
@@ -124,12 +135,6 @@ fn run_stage(name: &str, options: &[String]) -> Result<Finished> {
     let finished = read_results(&results).context("its process ended without a result")?;
     let finished = finished.into_iter().next().context("no such stage")?;
     Ok(Finished { time: begun.elapsed(), ..finished })
-}
-
-fn failed(name: &str, error: &anyhow::Error) -> Finished {
-    let outcome = Outcome::Failed(format!("{error:#}"));
-    let (totals, time) = (Totals::default(), Duration::ZERO);
-    Finished { name: name.to_owned(), outcome, totals, time, cpu_time: None }
 }
 
 /// What the log of a failed stage says of its failures.
@@ -161,12 +166,15 @@ fn read_results(from: &Path) -> Result<Vec<Finished>> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use crate::test::stages;
+    use crate::test::stages::{self, Selection};
+    use crate::test::totals::Totals;
 
     #[test]
     fn every_stage_is_in_one_lane_and_what_is_needed_comes_before() {
-        let stages = stages::all(false, None).unwrap();
+        let stages = stages::all(&Selection { is_full: true, ..Selection::default() }).unwrap();
         let names: Vec<String> = stages.into_iter().map(|stage| stage.name).collect();
         let lanes = lanes(&names);
         let mut sorted = lanes.concat();
@@ -185,6 +193,15 @@ mod tests {
                 "a lane would wait for itself"
             );
         }
+    }
+
+    #[test]
+    fn every_input_is_the_beginning_of_a_path() {
+        let files = crate::shell::output(crate::shell::program("git").arg("ls-files")).unwrap();
+        let all = stages::all(&Selection::default()).unwrap();
+        let inputs = all.iter().flat_map(|stage| stage.inputs);
+        let is_there = |input: &&&str| files.lines().any(|file| file.starts_with(**input));
+        assert_eq!(inputs.filter(|input| !is_there(input)).collect::<Vec<_>>(), [&""; 0]);
     }
 
     #[test]
@@ -209,11 +226,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("results.json");
         let stage = |name: &str, outcome| Finished {
-            name: name.to_owned(),
             outcome,
             totals: Totals { passed: 3, failed: 1, skipped: 2 },
             time: Duration::from_millis(1500),
-            cpu_time: None,
+            ..Finished::without_work(name, Outcome::Passed)
         };
         let stages = [
             stage("package", Outcome::Passed),

@@ -9,13 +9,16 @@ mod examples;
 mod failures;
 mod fuzz;
 mod gpu;
+mod history;
 mod lanes;
 mod loom;
 mod memory;
 mod neon;
+mod programs;
 mod ptx;
 mod python;
 mod releases;
+mod seed;
 mod sql;
 mod stage;
 mod stages;
@@ -24,20 +27,28 @@ mod totals;
 mod wheels;
 pub(crate) mod workspace;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
+use self::history::{Due, History};
+use self::lanes::Given;
+use self::seed::Seed;
 use self::stage::{Finished, Outcome, Stage};
+use self::stages::Selection;
 use self::totals::Totals;
-use crate::shell::in_ci;
+use crate::shell::{in_ci, say};
 
 /// What to test.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Also what takes longer.
+    /// Everything that a night has time for, with a new seed.
+    #[arg(long)]
+    full: bool,
+    /// The same, and what takes hours.
     #[arg(long)]
     long: bool,
     /// Only these stages, by the names in the table.
@@ -46,32 +57,56 @@ pub(crate) struct Options {
     /// Minutes for each fuzz target, instead of five seconds, or with --long of 30.
     #[arg(long, value_name = "N")]
     minutes: Option<f64>,
-    /// Write how the stages ended into this file.
+    /// Be the process of a stage: write how it ended into this file.
     #[arg(long, hide = true, value_name = "FILE")]
     results: Option<PathBuf>,
+}
+
+impl Options {
+    fn is_full(&self) -> bool {
+        self.full || self.long
+    }
+
+    /// The stages to choose from: a stage that is named need not be of the plain check.
+    fn selection(&self) -> Selection {
+        let is_full = self.is_full() || !self.only.is_empty();
+        Selection { is_full, is_long: self.long, minutes: self.minutes }
+    }
+
+    /// What the process of a stage is given.
+    fn given(&self) -> Result<Given> {
+        let seed = Seed::choose(self.is_full())?;
+        say(&seed.line());
+        let flags = [("--full", self.full), ("--long", self.long)];
+        let flags =
+            flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag.to_owned());
+        let minutes = self.minutes.map(|minutes| format!("--minutes={minutes}"));
+        Ok(Given {
+            arguments: flags.chain(minutes).collect(),
+            variables: seed.variables(self.is_full()),
+            is_shown: !self.only.is_empty(),
+        })
+    }
 }
 
 /// `cargo xtask test`.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let begun = Instant::now();
-    let stages = chosen(stages::all(options.long, options.minutes)?, &options.only)?;
-    let finished = if options.only.is_empty() {
-        let names: Vec<String> = stages.into_iter().map(|stage| stage.name).collect();
-        let mut finished = lanes::run(&names, &passed_on(options))?;
-        finished.sort_by_key(|stage| names.iter().position(|name| *name == stage.name));
-        finished
-    } else {
-        stages.into_iter().map(Stage::run).collect()
-    };
-    match &options.results {
-        Some(results) => lanes::write_results(results, &finished)?,
-        None => print!("{}", table(&finished, begun.elapsed())?),
+    let stages = chosen(stages::all(&options.selection())?, &options.only)?;
+    if let Some(results) = &options.results {
+        let finished: Vec<Finished> = stages.into_iter().map(Stage::run).collect();
+        return lanes::write_results(results, &finished);
     }
-    if options.results.is_none() && options.only.is_empty() {
-        let failed = finished.iter().filter(|stage| matches!(stage.outcome, Outcome::Failed(_)));
-        for stage in failed {
-            println!("\n{} failed:\n{}", stage.name, lanes::excerpt(&stage.name));
-        }
+    let given = options.given()?;
+    let finished = if options.is_full() || given.is_shown {
+        lanes::run(&stages.into_iter().map(|stage| stage.name).collect::<Vec<_>>(), &given)?
+    } else {
+        run_due(stages, &given)?
+    };
+    print!("{}", table(&finished, begun.elapsed())?);
+    let failed = finished.iter().filter(|stage| matches!(stage.outcome, Outcome::Failed(_)));
+    for stage in failed.filter(|_| !given.is_shown) {
+        println!("\n{} failed:\n{}", stage.name, lanes::excerpt(&stage.name));
     }
     let failures = finished.iter().filter(|stage| is_failure(&stage.outcome, in_ci())).count();
     if failures > 0 {
@@ -80,11 +115,30 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What the process of a stage is told.
-fn passed_on(options: &Options) -> Vec<String> {
-    let long = options.long.then(|| "--long".to_owned());
-    let minutes = options.minutes.map(|minutes| format!("--minutes={minutes}"));
-    long.into_iter().chain(minutes).collect()
+/// Runs the stages without inputs and those whose inputs have changed of late; all are in the result, in order.
+fn run_due(stages: Vec<Stage>, given: &Given) -> Result<Vec<Finished>> {
+    let history = History::read();
+    let names: Vec<String> = stages.iter().map(|stage| stage.name.clone()).collect();
+    let (mut due, mut reasons, mut finished) = (vec![], BTreeMap::new(), vec![]);
+    for Stage { name, inputs, .. } in stages {
+        if inputs.is_empty() {
+            due.push(name);
+            continue;
+        }
+        match history.due(inputs) {
+            Due::No(why) => finished.push(Finished::without_work(name, Outcome::NotDue(why))),
+            Due::Yes(why) => {
+                reasons.insert(name.clone(), why);
+                due.push(name);
+            }
+        }
+    }
+    let ran = lanes::run(&due, given)?;
+    finished.extend(
+        ran.into_iter().map(|stage| Finished { reason: reasons.remove(&stage.name), ..stage }),
+    );
+    finished.sort_by_key(|stage| names.iter().position(|name| *name == stage.name));
+    Ok(finished)
 }
 
 /// The stages of these names, or all where none is named.
@@ -100,7 +154,7 @@ fn chosen(stages: Vec<Stage>, only: &[String]) -> Result<Vec<Stage>> {
 /// Where everything must be there, what is not there is a failure.
 fn is_failure(outcome: &Outcome, in_ci: bool) -> bool {
     match outcome {
-        Outcome::Passed => false,
+        Outcome::Passed | Outcome::NotDue(_) => false,
         Outcome::Failed(_) => true,
         Outcome::Absent(_) => in_ci,
     }
@@ -121,9 +175,11 @@ fn table(finished: &[Finished], elapsed: Duration) -> Result<String> {
                 format!("FAILED{counted}: {}", why.lines().next().unwrap_or_default())
             }
             Outcome::Absent(why) => format!("not there: {why}"),
+            Outcome::NotDue(why) => format!("not due: {why}"),
         };
+        let reason = stage.reason.as_ref().map_or_else(String::new, |why| format!(", as {why}"));
         let (time, taken) = (minutes(stage.time), minutes(stage.cpu_time));
-        writeln!(text, "{:width$}  {time:>7}  {taken:>7}  {result}", stage.name)?;
+        writeln!(text, "{:width$}  {time:>7}  {taken:>7}  {result}{reason}", stage.name)?;
         sum.add(stage.totals);
         cpu_time = [cpu_time, stage.cpu_time].into_iter().flatten().reduce(|a, b| a + b);
     }
@@ -142,9 +198,12 @@ mod tests {
     use super::*;
 
     fn finished(outcome: Outcome, passed: u64) -> Finished {
-        let totals = Totals { passed, failed: 0, skipped: 0 };
-        let (time, cpu_time) = (Duration::from_secs(90), Some(Duration::from_mins(2)));
-        Finished { name: "crates".into(), outcome, totals, time, cpu_time }
+        Finished {
+            totals: Totals { passed, failed: 0, skipped: 0 },
+            time: Duration::from_secs(90),
+            cpu_time: Some(Duration::from_mins(2)),
+            ..Finished::without_work("crates", outcome)
+        }
     }
 
     #[test]
@@ -158,6 +217,15 @@ mod tests {
         );
         assert!(text.contains("FAILED (4 passed, 0 failed, 0 skipped): x\n"), "{text}");
         assert!(text.ends_with("\n7 passed, 0 failed, 0 skipped\n"), "{text}");
+    }
+
+    #[test]
+    fn the_table_says_why_a_stage_with_inputs_ran_or_did_not() {
+        let ran = Finished { reason: Some("abc touched x".into()), ..finished(Outcome::Passed, 0) };
+        let text = table(&[ran, finished(Outcome::NotDue("no".into()), 0)], Duration::ZERO);
+        let text = text.unwrap();
+        assert!(text.contains("  ok, as abc touched x\n"), "{text}");
+        assert!(text.contains("  not due: no\n"), "{text}");
     }
 
     #[test]
@@ -179,5 +247,6 @@ mod tests {
         assert!(is_failure(&Outcome::Absent("x".into()), true));
         assert!(is_failure(&Outcome::Failed("x".into()), false));
         assert!(!is_failure(&Outcome::Passed, true));
+        assert!(!is_failure(&Outcome::NotDue("x".into()), true));
     }
 }

@@ -2,6 +2,7 @@
 //! extensions.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Result;
 
@@ -13,12 +14,19 @@ use crate::toolchain::Toolchain;
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 
-/// Processors of the emulator, the levels that each must have, and that which it runs for all.
-const PROCESSORS: [(&str, &str, &str); 3] = [
-    ("cortex-a53", "neon", "neon"),
-    ("neoverse-n1", "neon-dotprod,neon", "neon-dotprod"),
-    ("max", "neon-i8mm,neon-dotprod,neon", "neon-i8mm"),
+/// Processors of the emulator, and the levels that each must have. The last has all, so it runs all.
+const PROCESSORS: [(&str, &str); 3] = [
+    ("cortex-a53", "neon"),
+    ("neoverse-n1", "neon-dotprod,neon"),
+    ("max", "neon-i8mm,neon-dotprod,neon"),
 ];
+
+/// The tests of parity, and the one that compares a processor's levels with those that are expected.
+const PARITY: [&str; 4] = ["--test", "kernels", "--test", "parity"];
+const DETECTION: [&str; 5] = ["--test", "kernels", "--", "--exact", "levels_are_those_expected"];
+
+/// What the other tests of the crate depend on.
+const INPUTS: [&str; 3] = ["crates/setun-cpu/", "crates/setun-parity/", "xtask/src/test/neon.rs"];
 
 /// Random cases of each test: where they are played they take ten times as long.
 const CASES: &str = "8";
@@ -31,16 +39,16 @@ const DEBIAN_PACKAGES: [&str; 3] = ["qemu-user", "gcc-aarch64-linux-gnu", "libc6
 const NO_EMULATOR: &str = "needs qemu-aarch64 and a cross compiler; on Debian, as root: apt-get \
                            install qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross";
 
-/// The stage; none on a machine whose own processor runs these kernels in the stage `crates`.
-pub(super) fn stage() -> Option<Stage> {
+/// The stages; none on a machine whose own processor runs these kernels in the stage `crates`.
+pub(super) fn stages() -> Vec<Stage> {
     if std::env::consts::ARCH == "aarch64" {
-        return None;
+        return vec![];
     }
-    Some(if is_ready() || may_install() {
-        Stage::new("neon", test)
-    } else {
-        Stage::absent("neon", NO_EMULATOR)
-    })
+    let can_run = is_ready() || may_install();
+    let stage = |name, test: fn(&mut Totals) -> Result<()>| {
+        if can_run { Stage::new(name, test) } else { Stage::absent(name, NO_EMULATOR) }
+    };
+    vec![stage("neon", test_parity), stage("neon tests", test_all).for_changes_of(&INPUTS)]
 }
 
 fn is_ready() -> bool {
@@ -48,30 +56,53 @@ fn is_ready() -> bool {
     programs && Path::new(SYSTEM_ROOT).join("include").is_dir()
 }
 
-fn test(totals: &mut Totals) -> Result<()> {
+/// Each processor has its levels, and all of them are compared with the reference.
+fn test_parity(totals: &mut Totals) -> Result<()> {
+    let toolchain = toolchain()?;
+    if toolchain == Toolchain::Own {
+        lints(toolchain)?;
+    }
+    for (processor, levels) in PROCESSORS {
+        let runs_all = processor == "max";
+        let tests: &[&str] = if runs_all { &PARITY } else { &DETECTION };
+        count(played(toolchain, processor, levels).args(tests), totals)?;
+    }
+    Ok(())
+}
+
+/// Every test of the crate, each processor with its highest level.
+fn test_all(totals: &mut Totals) -> Result<()> {
+    let toolchain = toolchain()?;
+    PROCESSORS.into_iter().try_for_each(|(processor, levels)| {
+        let highest = levels.split(',').next().unwrap_or_default();
+        let mut command = played(toolchain, processor, levels);
+        command.args(["--lib", "--tests"]).env("SETUN_TEST_LEVELS", highest);
+        count(&mut command, totals)
+    })
+}
+
+fn toolchain() -> Result<Toolchain> {
     if !is_ready() {
         install_packages(&DEBIAN_PACKAGES)?;
     }
     let toolchain = Toolchain::required(TARGET)?;
     say(&format!("compiling for {TARGET} ({})", toolchain.describe()));
-    if toolchain == Toolchain::Own {
-        lints(toolchain)?;
-    }
-    for (processor, levels, tested) in PROCESSORS {
-        say(&format!("{processor} as {EMULATOR} plays it: {tested} of {levels}"));
-        let runner = format!("{EMULATOR} -L {SYSTEM_ROOT} -cpu {processor}");
-        let mut command = toolchain.cargo("test", TARGET, "std,panic_unwind,test");
-        command
-            .args(["--package", "setun-cpu", "--no-fail-fast", "--lib", "--tests"])
-            .env("CARGO_TARGET_DIR", folder(toolchain))
-            .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER)
-            .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", &runner)
-            .env("SETUN_EXPECT_LEVELS", levels)
-            .env("SETUN_TEST_LEVELS", tested)
-            .env("PROPTEST_CASES", CASES);
-        count(&mut command, totals)?;
-    }
-    Ok(())
+    Ok(toolchain)
+}
+
+/// Tests of the crate on a processor of the emulator.
+fn played(toolchain: Toolchain, processor: &str, levels: &str) -> Command {
+    say(&format!("{processor} as {EMULATOR} plays it: {levels}"));
+    let runner = format!("{EMULATOR} -L {SYSTEM_ROOT} -cpu {processor}");
+    let mut command = toolchain.cargo("test", TARGET, "std,panic_unwind,test");
+    command
+        .args(["--package", "setun-cpu", "--no-fail-fast"])
+        .env("CARGO_TARGET_DIR", folder(toolchain))
+        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER)
+        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", &runner)
+        .env("SETUN_EXPECT_LEVELS", levels)
+        .env("PROPTEST_CASES", CASES);
+    command
 }
 
 /// What the stage of the same name does for this machine's own architecture.

@@ -15,12 +15,20 @@ use crate::shell::{built_with_tests, program, root, run, say, target};
 const MAKE_MODEL: [&str; 2] =
     ["crates/setun-serve/tests/clients/make_model.py", "tests/fixtures/golden/real-tinystories-1m"];
 
+const INPUTS: [&str; 5] = [
+    "python/",
+    "crates/setun-python/",
+    "crates/setun/src/",
+    "crates/setun-serve/tests/clients/make_model.py",
+    "xtask/src/test/python.rs",
+];
+
 /// The stage.
 pub(super) fn stage() -> Stage {
     if !wheels::can_be_fetched() {
         return Stage::absent("python", wheels::NO_PYTHON);
     }
-    Stage::new("python", test)
+    Stage::new("python", test).for_changes_of(&INPUTS)
 }
 
 fn test(totals: &mut Totals) -> Result<()> {

@@ -20,6 +20,8 @@ pub(super) struct Stage {
     pub(super) name: String,
     /// What it does, or why it cannot be done here.
     pub(super) work: Result<Work, String>,
+    /// Paths; where there are any, a plain check runs the stage only if a late commit touched one of them.
+    pub(super) inputs: &'static [&'static str],
 }
 
 /// How a stage ended.
@@ -31,6 +33,8 @@ pub(super) enum Outcome {
     Failed(String),
     /// It is not there, and why.
     Absent(String),
+    /// It need not run, and why.
+    NotDue(String),
 }
 
 /// A finished stage.
@@ -42,6 +46,16 @@ pub(super) struct Finished {
     pub(super) time: Duration,
     /// CPU time, where it is known.
     pub(super) cpu_time: Option<Duration>,
+    /// Why it ran, where it has inputs.
+    pub(super) reason: Option<String>,
+}
+
+impl Finished {
+    /// A stage that has done nothing.
+    pub(super) fn without_work(name: impl Into<String>, outcome: Outcome) -> Self {
+        let (name, totals, time) = (name.into(), Totals::default(), Duration::ZERO);
+        Self { name, outcome, totals, time, cpu_time: None, reason: None }
+    }
 }
 
 impl Stage {
@@ -50,12 +64,17 @@ impl Stage {
         name: impl Into<String>,
         work: impl FnOnce(&mut Totals) -> Result<()> + 'static,
     ) -> Self {
-        Self { name: name.into(), work: Ok(Box::new(work)) }
+        Self { name: name.into(), work: Ok(Box::new(work)), inputs: &[] }
     }
 
     /// A stage whose subject is not there.
     pub(super) fn absent(name: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { name: name.into(), work: Err(why.into()) }
+        Self { name: name.into(), work: Err(why.into()), inputs: &[] }
+    }
+
+    /// The same, which a plain check runs only if one of `inputs` has changed of late.
+    pub(super) fn for_changes_of(self, inputs: &'static [&'static str]) -> Self {
+        Self { inputs, ..self }
     }
 
     /// Does it, and never fails: how it ended is in the result.
@@ -76,7 +95,8 @@ impl Stage {
             }
         };
         let cpu_time = cpu_time().zip(taken).map(|(now, before)| now.saturating_sub(before));
-        Finished { name: self.name, outcome, totals, time: begun.elapsed(), cpu_time }
+        let (name, time) = (self.name, begun.elapsed());
+        Finished { name, outcome, totals, time, cpu_time, reason: None }
     }
 }
 

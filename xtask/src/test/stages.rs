@@ -6,10 +6,12 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
+use super::seed::is_full;
 use super::stage::{Stage, count};
+use super::totals::Totals;
 use super::{
-    clients, cuda, dependencies, deploy, examples, fuzz, gpu, loom, memory, neon, python, releases,
-    sql, systems, workspace,
+    clients, cuda, dependencies, deploy, examples, fuzz, gpu, loom, memory, neon, programs, python,
+    releases, sql, systems, workspace,
 };
 use crate::bindgen;
 use crate::browser;
@@ -42,17 +44,26 @@ const SOAK_MINUTES: &str = "30";
 /// Scripts of web/package.json.
 const WEB_TESTS: [&str; 2] = ["check", "test"];
 
-/// Every stage; one whose subject is not there says so.
-pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
+/// Which stages there are.
+#[derive(Default)]
+pub(super) struct Selection {
+    /// Also those that only a full check has.
+    pub(super) is_full: bool,
+    /// Also those that take hours.
+    pub(super) is_long: bool,
+    /// For each fuzz target.
+    pub(super) minutes: Option<f64>,
+}
+
+/// The stages of a selection; one whose subject is not there says so.
+pub(super) fn all(selection: &Selection) -> Result<Vec<Stage>> {
     let mut stages = vec![
         Stage::new("format", |_| format()),
         Stage::new("tidy", |_| tidy::run()),
         dependencies::stage(),
         releases::crate_packages(),
         Stage::new("lints", |_| lints()),
-        Stage::new("crates", move |totals| {
-            count(cargo().args(WORKSPACE_TESTS).arg("--no-fail-fast"), totals)
-        }),
+        Stage::new("crates", crates),
         Stage::new("binding tool", |totals| {
             run(binding_tool(&["clippy", "--release", "--all-targets"])
                 .args(["--", "-D", "warnings"]))?;
@@ -64,34 +75,16 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
         python::stage(),
         sql::stage(),
     ];
-    if long {
-        stages.push(Stage::new("crates release", |totals| {
-            let mut command = cargo();
-            command.args(["test", "--locked", "--no-fail-fast", "--release"]);
-            command.args(OPTIMISED.iter().flat_map(|name| ["--package", name]));
-            command.args(["--features", "setun/config"]).env("SETUN_LONG", "1");
-            count(command.args(["--", "--include-ignored"]), totals)
-        }));
-        stages.push(Stage::new("processes", |totals| {
-            let cli = ["test", "--locked", "--package", "setun-cli", "--test", "cli"];
-            count(cargo().args(cli).args(["--", "--ignored", "--skip", deploy::REPLICAS]), totals)
-        }));
-        stages.push(Stage::new("soak", |totals| {
-            let soak =
-                ["test", "--locked", "--release", "--package", "setun-tests", "--test", "soak"];
-            count(cargo().args(soak).env("SETUN_SOAK_MINUTES", SOAK_MINUTES), totals)
-        }));
-        stages.extend(memory::stages()?);
-        stages.push(loom::stage());
-        stages.push(clients::rust::stage());
-        stages.push(dependencies::advisories());
-        stages.extend(releases::long_stages());
+    if selection.is_long {
+        stages.extend(long()?);
     }
-    stages.push(fuzz::stage(long, minutes));
+    if selection.is_full {
+        stages.push(fuzz::stage(selection.is_long, selection.minutes));
+    }
     stages.extend(npm_stages("npm", &NPM_CHECKS)?);
     stages.push(kernels());
-    stages.extend(neon::stage());
-    stages.push(gpu::stage());
+    stages.extend(neon::stages());
+    stages.extend(gpu::stages());
     stages.push(systems::stage());
     // Both wait for the builds of `crates`, so what need not wait comes before them.
     stages.push(Stage::new("features", |_| features()));
@@ -104,6 +97,44 @@ pub(super) fn all(long: bool, minutes: Option<f64>) -> Result<Vec<Stage>> {
     stages.extend(npm_stages("npm", &[NPM_EQUALITY])?);
     stages.extend(npm_stages("web", &WEB_TESTS)?);
     Ok(stages)
+}
+
+/// The stages of a long check alone.
+fn long() -> Result<Vec<Stage>> {
+    let mut stages = vec![
+        Stage::new("crates release", |totals| {
+            let mut command = cargo();
+            command.args(["test", "--locked", "--no-fail-fast", "--release"]);
+            command.args(OPTIMISED.iter().flat_map(|name| ["--package", name]));
+            command.args(["--features", "setun/config"]).env("SETUN_LONG", "1");
+            count(command.args(["--", "--include-ignored"]), totals)
+        }),
+        Stage::new("processes", |totals| {
+            let cli = ["test", "--locked", "--package", "setun-cli", "--test", "cli"];
+            count(cargo().args(cli).args(["--", "--ignored", "--skip", deploy::REPLICAS]), totals)
+        }),
+        Stage::new("soak", |totals| {
+            let soak =
+                ["test", "--locked", "--release", "--package", "setun-tests", "--test", "soak"];
+            count(cargo().args(soak).env("SETUN_SOAK_MINUTES", SOAK_MINUTES), totals)
+        }),
+    ];
+    stages.extend(memory::stages()?);
+    stages.push(loom::stage());
+    stages.push(clients::rust::stage());
+    stages.push(dependencies::advisories());
+    stages.extend(releases::long_stages());
+    Ok(stages)
+}
+
+/// All tests of the workspace.
+fn crates(totals: &mut Totals) -> Result<()> {
+    let tests = || {
+        let mut command = cargo();
+        command.args(WORKSPACE_TESTS);
+        command
+    };
+    programs::test(tests, totals)
 }
 
 fn format() -> Result<()> {
@@ -132,11 +163,8 @@ fn binding_tool(arguments: &[&str]) -> Command {
     command
 }
 
-/// Features for interfaces of other systems, with which the stage `systems` compiles this package.
-const ELSEWHERE: (&str, [&str; 2]) = ("setun-gpu", ["dx12", "metal"]);
-
-/// Every feature compiles alone. One that its package's code does not mention is passed on to
-/// other packages, where it is looked at.
+/// Every package compiles alone, with its default features and with none. With others they are compiled in other
+/// stages; a full check compiles with each of them alone.
 fn features() -> Result<()> {
     let metadata = metadata()?;
     for package in packages(&metadata)?.iter().filter(|package| is_ours(package)) {
@@ -147,19 +175,32 @@ fn features() -> Result<()> {
         if features.is_empty() {
             continue;
         }
-        let code = code(package)?;
-        let counts = |feature: &&str| {
-            let is_elsewhere = name == ELSEWHERE.0 && ELSEWHERE.1.contains(feature)
-                || sql::FEATURES.contains(feature);
-            !is_elsewhere && code.contains(&format!("feature = \"{feature}\""))
-        };
-        for feature in std::iter::once("").chain(features.into_iter().filter(counts)) {
+        let check = |more: &[&str]| {
             let mut command = cargo();
             command.args(["check", "--locked", "--quiet", "--package", name]);
-            without_a_word(command.args(["--no-default-features", "--features", feature]))?;
+            without_a_word(command.args(more))
+        };
+        check(&["--no-default-features"])?;
+        if features.contains(&"default") {
+            check(&[])?;
+        }
+        if is_full() {
+            let code = code(package)?;
+            let mut alone = features.into_iter().filter(|feature| is_own(name, feature, &code));
+            alone.try_for_each(|it| check(&["--no-default-features", "--features", it]))?;
         }
     }
     Ok(())
+}
+
+/// Features for interfaces of other systems, with which the stage `systems` compiles this package.
+const ELSEWHERE: (&str, [&str; 2]) = ("setun-gpu", ["dx12", "metal"]);
+
+/// True for a feature that the package's code mentions. Another is passed on to other packages, where it is looked at.
+fn is_own(package: &str, feature: &str, code: &str) -> bool {
+    let is_elsewhere = package == ELSEWHERE.0 && ELSEWHERE.1.contains(&feature)
+        || sql::FEATURES.contains(&feature);
+    !is_elsewhere && code.contains(&format!("feature = \"{feature}\""))
 }
 
 /// Runs a command that is quiet but for warnings and errors, and takes no warning.
@@ -204,7 +245,7 @@ fn npm_stages(folder: &'static str, expected: &[&'static str]) -> Result<Vec<Sta
     Ok(expected.iter().map(|script| stage(script)).collect())
 }
 
-fn npm_script(folder: &str, script: &str, totals: &mut super::totals::Totals) -> Result<()> {
+fn npm_script(folder: &str, script: &str, totals: &mut Totals) -> Result<()> {
     install(folder)?;
     let mut command = npm(folder)?;
     command.args(["run", "--silent", script]);
