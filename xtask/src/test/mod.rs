@@ -40,7 +40,17 @@ use self::seed::Seed;
 use self::stage::{Finished, Outcome, Stage};
 use self::stages::Selection;
 use self::totals::Totals;
+use crate::machine::may_install;
 use crate::shell::{in_ci, say};
+
+/// What is said first.
+const PLAIN: &str =
+    "the plain check takes about 35 minutes on two cores; docs/testing.md lists its stages";
+const FULL: &str = "the full check takes about 90 minutes on two cores, with --long some hours";
+const INSTALLS: &str = "it installs Debian's packages of browsers, emulators, drivers and proxies, and fetches packages \
+                        of npm and PyPI into `target`, their folders and the user's cache folder";
+const INSTALLS_NOTHING: &str = "it fetches packages of npm and PyPI into `target`, their folders and the user's cache \
+                                folder; a stage that lacks a program of the system says how to install it";
 
 /// What to test.
 #[derive(clap::Args)]
@@ -75,6 +85,10 @@ impl Options {
 
     /// What the process of a stage is given.
     fn given(&self) -> Result<Given> {
+        if self.only.is_empty() {
+            say(if self.is_full() { FULL } else { PLAIN });
+            say(if may_install() { INSTALLS } else { INSTALLS_NOTHING });
+        }
         let seed = Seed::choose(self.is_full())?;
         say(&seed.line());
         let flags = [("--full", self.full), ("--long", self.long)];
