@@ -4,7 +4,7 @@ export default defineConfig({
   test: {
     expect: { poll: { timeout: 60_000 } },
     projects: [
-      { extends: true, test: { name: "unit", include: ["tests/**/*.test.ts"], testTimeout: 60_000 } },
+      { extends: true, test: { name: "unit", include: ["tests/**/*.test.ts"], testTimeout: 120_000 } },
       slow("packaging", "packaging-tests/*.test.js", { maxWorkers: 1, sequence: { groupOrder: 1 } }),
       slow("browser", "browser-tests/*.test.js", { maxWorkers: 2, sequence: { groupOrder: 2 } }),
       slow("equality", "equality-tests/*.test.js", { sequence: { groupOrder: 3 } }),

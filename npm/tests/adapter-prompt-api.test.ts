@@ -173,7 +173,7 @@ describe("a prompt", () => {
     const seen: object[] = [];
     const execute = async (input: { a: number; b: number }) => {
       seen.push(input);
-      await new Promise((resolve) => setTimeout(resolve, 0));
+      await new Promise((resolve) => setImmediate(resolve));
       return String(seen.length * 100 + input.a + input.b);
     };
     const called = calls.map(({ name, pieces }, index) => ({
@@ -252,11 +252,12 @@ describe("the context", () => {
 
 describe("an abort", () => {
   it("rejects with its reason, and leaves the session as it was", async () => {
-    const { session } = await begin([{ texts: Array.from({ length: 50 }, () => "a") }, ...HELLO]);
+    const { model, session } = await begin([{ texts: Array.from({ length: 1e6 }, () => "a") }, ...HELLO]);
     const controller = new AbortController();
     const running = session.prompt("a", { signal: controller.signal });
     const queued = session.prompt("b", { signal: controller.signal });
-    setTimeout(() => controller.abort("enough"), 5);
+    await expect.poll(() => model.asked.length).toBe(1);
+    controller.abort("enough");
     expect(await Promise.allSettled([running, queued])).toEqual([
       { status: "rejected", reason: "enough" },
       { status: "rejected", reason: "enough" },
@@ -348,7 +349,7 @@ describe("the model", () => {
     provideModel(async ({ onProgress }) => {
       loads += 1;
       onProgress({ phase: "downloading", loadedBytes: 1, totalBytes: 4, file: "" });
-      await new Promise((resolve) => setTimeout(resolve, 0));
+      await new Promise((resolve) => setImmediate(resolve));
       return fakeModel(HELLO);
     });
     expect(await LanguageModel.availability()).toBe("downloadable");

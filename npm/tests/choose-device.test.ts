@@ -190,7 +190,7 @@ describe("load with backend auto", () => {
       { device: "cpu", verdict: "chosen", layerMicroseconds: 100 },
       { device: "webgpu", verdict: "slower", layerMicroseconds: 110 },
     ]);
-    await vi.waitFor(() => expect(log.freed).toEqual(["loader"]));
+    await expect.poll(() => log.freed).toEqual(["loader"]);
     expect({ fetched, warnings }).toEqual({ fetched: ["webgpu", "simd128"], warnings: [] });
   });
 

@@ -136,7 +136,7 @@ function fakeGeneration(
     stop: onStop,
     async *[Symbol.asyncIterator]() {
       for (const delta of deltas) {
-        await new Promise((resolve) => setTimeout(resolve, 0));
+        await new Promise((resolve) => setImmediate(resolve));
         check();
         yield delta;
       }

@@ -356,7 +356,7 @@ function fakeGeneration(
   });
   return {
     async next() {
-      await new Promise((resolve) => setTimeout(resolve, 0));
+      await new Promise((resolve) => setImmediate(resolve));
       if (over) return undefined;
       if (prompt === "bad") throw new SetunError("context-full", "the prompt is too long");
       if (prompt === "lost" && token === 2) {

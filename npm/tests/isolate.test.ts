@@ -146,7 +146,7 @@ describe("isolate", () => {
     expect(await tab.visit()).toEqual({ status: "isolated" });
     expect(tab.worker?.scriptURL).toMatch(/policy=require-corp$/);
     expect(await tab.visit({ policy: "document" })).toEqual({ status: "isolated" });
-    await vi.waitFor(() => expect(tab.worker?.scriptURL).toMatch(/policy=document$/));
+    await expect.poll(() => tab.worker?.scriptURL).toMatch(/policy=document$/);
     expect(tab.loads).toBe(2);
   });
 

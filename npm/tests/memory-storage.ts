@@ -13,8 +13,8 @@ export class MemoryStorage implements Storage {
   readonly parts = new Set<string>();
   /** Quota of all files. */
   room = Number.POSITIVE_INFINITY;
-  /** Delays writes of chunks of these files. */
-  slow: RegExp | undefined;
+  /** What writes of chunks wait for. */
+  beforeWrite: ((path: string) => Promise<void>) | undefined;
 
   async readText(path: string): Promise<string | undefined> {
     const bytes = this.files.get(path);
@@ -90,7 +90,7 @@ class MemoryPart implements PartialFile {
   }
 
   async writeChunk(start: number, bytes: Uint8Array, line: string): Promise<void> {
-    if (this.#storage.slow?.test(this.#path)) await new Promise((resolve) => setTimeout(resolve, 50));
+    await this.#storage.beforeWrite?.(this.#path);
     const old = this.#bytes(".part");
     const next = new Uint8Array(Math.max(old.length, start + bytes.length));
     next.set(old);

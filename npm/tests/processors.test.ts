@@ -4,6 +4,7 @@ import { type Load, loadOn } from "../src/load.js";
 import type { LogitsProcessorInput } from "../src/processors.js";
 import { isProcessor, toSentProcessors } from "../src/processors.js";
 import { countedModel, emptyLog, fakeBuild, type Log } from "./fake-wasm.js";
+import { gate } from "./gate.js";
 
 const files = { "a.safetensors": new Uint8Array(16) };
 let log: Log;
@@ -125,21 +126,31 @@ describe("processors", () => {
 
   it("may be stopped and aborted while they are loaded", async () => {
     const model = await load(files);
-    const SLOW = moduleOf(
-      "await new Promise((done) => setTimeout(done, 30)); export default () => () => {};",
-    );
+    const SLOW = moduleOf("await globalThis.held; export default () => () => {};");
+    /** Has modules wait that are loaded from now on. */
+    const hold = () => {
+      const { opened, open } = gate();
+      Object.assign(globalThis, { held: opened });
+      return open;
+    };
+    let release = hold();
     const stopped = model.generate("a", { logitsProcessors: [`${SLOW}//1`] });
     stopped.stop();
+    release();
     expect(await stopped.result).toMatchObject({ finishReason: "aborted", text: "" });
     const controller = new AbortController();
+    release = hold();
     const aborted = model.generate("a", { logitsProcessors: [`${SLOW}//2`], signal: controller.signal });
     const read = expect(aborted.text()).rejects.toBe("enough");
     controller.abort("enough");
     await read;
+    release();
     const text = model.generate("a", { logitsProcessors: [`${SLOW}//3`], maxTokens: 40 }).text();
     expect(await text).toMatch(/ 39 $/);
+    release = hold();
     const disposed = expect(model.generate("a", { logitsProcessors: [`${SLOW}//4`] }).text()).rejects;
     await model.dispose();
+    release();
     await disposed.toMatchObject({ code: "disposed" });
   });
 

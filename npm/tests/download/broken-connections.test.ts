@@ -1,7 +1,8 @@
 /** Broken connections, refusals and wrong lengths: downloads resume without a repeated byte. */
 
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { type Act, type FaultyServer, startFaultyServer } from "../../test-support/faulty-server.js";
+import { turns, until } from "../gate.js";
 import { bytes, CHUNK, digest, StoreFixture } from "./store-fixture.js";
 
 const PATH = "/models/m.gguf";
@@ -87,9 +88,22 @@ describe("a download", () => {
     server.ruleAt(PATH, CHUNK, 2, { status: 500 });
     server.ruleAt(PATH, 2 * CHUNK, 1, { status: 503, headers: { "retry-after": "0" } });
     server.ruleOfAll(PATH, 1, { status: 502 });
-    const begun = performance.now();
+    const { setTimeout } = globalThis;
+    const asked = () => server.starts(PATH).filter((start) => start === 0).length;
+    /** Requests of the first chunk when a wait of a second begins and when it ends. */
+    const around: number[][] = [];
+    vi.spyOn(globalThis, "setTimeout").mockImplementation(((work: () => void, wait: number) => {
+      if (wait !== 1000) return setTimeout(work, wait);
+      const before = asked();
+      return setTimeout(() => {
+        around.push([before, asked()]);
+        work();
+      }, wait);
+    }) as never);
+    onTestFinished(() => void vi.restoreAllMocks());
     expect(await load()).toEqual([digest(content)]);
-    expect(performance.now() - begun).toBeGreaterThanOrEqual(990);
+    expect(around).toEqual([[1, 1]]);
+    expect(asked()).toBe(2);
   });
 
   it("fails if a server demands too long a wait", async () => {
@@ -110,9 +124,16 @@ describe("a download", () => {
   });
 
   it("treats an idle connection as broken", async () => {
-    store.settings = { ...store.settings, idleTimeout: 100 };
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
     server.ruleAt(PATH, CHUNK, 1, { stall: 1000 });
-    expect(await load()).toEqual([digest(content)]);
+    const loading = load();
+    await until(() => store.progress.at(-1)?.loadedBytes === content.length - CHUNK + 1000);
+    await vi.advanceTimersByTimeAsync(59_999);
+    expect(server.starts(PATH)).toEqual(STARTS);
+    // Then another attempt after a wait of 2 ms.
+    for (; server.starts(PATH).length === STARTS.length; await turns(1)) await vi.advanceTimersByTimeAsync(1);
+    expect(await loading).toEqual([digest(content)]);
   });
 
   it("fails if a server never answers", async () => {
@@ -171,7 +192,7 @@ describe("an aborted download", () => {
     const loading = store.load(server.at(PATH), ["m.gguf"], controller.signal);
     const reason = new Error("enough");
     const failed = expect(loading).rejects.toBe(reason);
-    await vi.waitUntil(() => server.starts(PATH).includes(4 * CHUNK), { timeout: 4000 });
+    await expect.poll(() => server.starts(PATH)).toContain(4 * CHUNK);
     controller.abort(reason);
     await failed;
     expect(store.storage.parts.size).toBe(0);

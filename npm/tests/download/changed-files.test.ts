@@ -1,7 +1,8 @@
 /** Files that change during a download or between two downloads. */
 
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { type FaultyServer, startFaultyServer } from "../../test-support/faulty-server.js";
+import { gate, turns } from "../gate.js";
 import { bytes, CHUNK, digest, StoreFixture } from "./store-fixture.js";
 
 const PATH = "/models/m.gguf";
@@ -137,8 +138,22 @@ it("restarts after pending writes of the store", async () => {
   const [one, two] = ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"];
   const next = bytes(2 * CHUNK, 3);
   server.put(`/${one}`, bytes(2 * CHUNK, 1), '"first"').put(`/${two}`, bytes(4 * CHUNK, 2), '"other"');
-  store.storage.slow = /00002/;
-  server.ruleAt(`/${one}`, CHUNK, 1, { slow: 20, become: { bytes: next, etag: '"second"' } });
+  const [writing, noticed] = [gate(), gate()];
+  store.storage.beforeWrite = async (path) => {
+    if (!path.endsWith(two)) return;
+    writing.open();
+    await noticed.opened;
+  };
+  const become = { bytes: next, etag: '"second"' };
+  server.ruleAt(`/${one}`, CHUNK, 1, { after: writing.opened, become });
+  const { fetch } = globalThis;
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (...request) => {
+    const response = await fetch(...request);
+    // What the other answer starts has begun some turns later.
+    if (response.headers.get("etag") === become.etag) turns(20).then(noticed.open);
+    return response;
+  });
+  onTestFinished(() => void vi.restoreAllMocks());
   await store.load(server.at(`/${one}`), [one, two]);
   expect(store.digest(one)).toBe(digest(next));
 });

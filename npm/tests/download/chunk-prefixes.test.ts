@@ -60,7 +60,8 @@ async function abortStalled(path = PATH, source = path): Promise<void> {
   for (const [chunk, stall] of STALLED.entries())
     if (chunk > 0) server.ruleAt(path, chunk * CHUNK, 1, { stall });
   const failed = expect(load(source, controller.signal)).rejects.toBe("enough");
-  await vi.waitUntil(() => received >= SAVED && server.starts(path).length === COUNT, { timeout: 10_000 });
+  const hasStalled = () => received >= SAVED && server.starts(path).length === COUNT;
+  await expect.poll(hasStalled).toBe(true);
   controller.abort("enough");
   await failed;
   server.clearRules();
@@ -88,7 +89,7 @@ describe("an aborted download", () => {
     for (const start of RESUMED) server.ruleAt(PATH, start, 1, { stall: start === CHUNK + 1000 ? 500 : 0 });
     store.settings = { ...store.settings, connections: 1 };
     const failed = expect(load(PATH, controller.signal)).rejects.toBe("enough");
-    await vi.waitUntil(() => received - before === 500, 60_000);
+    await expect.poll(() => received - before).toBe(500);
     controller.abort("enough");
     await failed;
     expect(await listed()).toEqual([[SAVED + 500, false]]);

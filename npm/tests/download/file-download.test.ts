@@ -8,6 +8,7 @@ import { DEFAULT_SETTINGS } from "../../src/download/settings.js";
 import type { Manifest } from "../../src/store/manifest.js";
 import { readManifest } from "../../src/store/revisions.js";
 import type { PartialFile } from "../../src/store/storage.js";
+import { turns } from "../gate.js";
 import { MemoryStorage } from "../memory-storage.js";
 
 const { signal } = new AbortController();
@@ -49,9 +50,10 @@ it("writes manifests in order, and none after its end", async () => {
   const controller = new AbortController();
   const known = new ManifestWriter(storage, "m", manifest, controller.signal);
   const write = storage.writeText.bind(storage);
+  // The first write takes longer than a second one beside it would.
   const waits = [20, 0, 0];
   storage.writeText = async (path, text) => {
-    await new Promise((resolve) => setTimeout(resolve, waits.shift()));
+    await turns(waits.shift() ?? 0);
     await write(path, text);
   };
   const add = (name: string) => known.add({ name, bytes: 1, chunkBytes: 0, chunks: [] });

@@ -1,6 +1,6 @@
 /** `load` with stored downloads and a fake module. */
 
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import { openStored } from "../../src/download/open-stored.js";
 import { SharedProgress } from "../../src/download/shared-progress.js";
 import { connectLocal } from "../../src/host-links.js";
@@ -134,8 +134,10 @@ it("ends at once when it is aborted", async () => {
   server.ruleAt("/a.safetensors", 3 * CHUNK, Infinity, { stall: 10 });
   const controller = new AbortController();
   const loading = loadWith()("/a.safetensors", { signal: controller.signal });
-  setTimeout(() => controller.abort("enough"), 100);
-  await expect(loading).rejects.toBe("enough");
+  const ended = expect(loading).rejects.toBe("enough");
+  await expect.poll(() => server.starts("/a.safetensors")).toContain(3 * CHUNK);
+  controller.abort("enough");
+  await ended;
   await store.free();
   expect(store.storage.parts.size).toBe(0);
   expect(store.files()).not.toContain("a.safetensors");
@@ -147,10 +149,10 @@ it("does not wait for another tab if the module cannot start", async () => {
   const held = store.withLock(`${host.replace(":", "_")}/_/a.safetensors`, other.signal, async () => {
     await new Promise((resolve) => other.signal.addEventListener("abort", resolve));
   });
-  const compile = () =>
-    new Promise<never>((_, reject) => {
-      setTimeout(() => reject(Object.assign(new Error("no code"), { code: "network" })), 20);
-    });
+  const compile = async () => {
+    await expect.poll(() => store.lockRequests).toBe(2);
+    throw Object.assign(new Error("no code"), { code: "network" });
+  };
   await expect(loadWith({ compile })("/a.safetensors")).rejects.toMatchObject({ message: "no code" });
   other.abort();
   await held;
@@ -160,11 +162,12 @@ it("reports the progress of another tab while it waits", async () => {
   const lock = `${new URL(server.url).host.replace(":", "_")}/_/a.safetensors`;
   const other = new SharedProgress(lock);
   const held = store.withLock(lock, new AbortController().signal, async () => {
-    await vi.waitUntil(() => progress.some(({ phase }) => phase === "waiting"), 60_000);
-    await vi.waitUntil(() => {
+    await expect.poll(() => progress.map(({ phase }) => phase)).toContain("waiting");
+    const told = () => {
       other.tell({ phase: "downloading", loadedBytes: 5, totalBytes: 9, file: "a.safetensors" });
       return progress.some(({ phase, loadedBytes }) => phase === "waiting" && loadedBytes === 5);
-    }, 60_000);
+    };
+    await expect.poll(told).toBe(true);
     other.close();
   });
   const progress: LoadProgress[] = [];
@@ -189,7 +192,7 @@ it("deletes an invalid draft model, and keeps its model", async () => {
   const isModelFile = (path: string) => path.endsWith("/a.safetensors") && !path.includes("/draft/");
   const draftRefusal = async () => {
     // Otherwise the error would end the model's download too.
-    await vi.waitUntil(() => [...store.storage.files.keys()].some(isModelFile), { timeout: 5000 });
+    await expect.poll(() => [...store.storage.files.keys()].some(isModelFile)).toBe(true);
     return Object.assign(new Error("an odd shape"), { code: "bad-checkpoint" });
   };
   const options = { speculative: { draft: "/draft/a.safetensors" } };

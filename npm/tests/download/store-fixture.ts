@@ -33,14 +33,17 @@ export function digest(of: Uint8Array): string {
 /** A store and the loads that use it. */
 export class StoreFixture {
   readonly storage = new MemoryStorage();
-  settings: Partial<DownloadSettings> = { chunkBytes: CHUNK, backoff: 2, idleTimeout: 2000 };
+  settings: Partial<DownloadSettings> = { chunkBytes: CHUNK, backoff: 2, idleTimeout: 60_000 };
   fetchOptions: FetchOptions = { store: true };
   readonly progress: LoadProgress[] = [];
+  /** How often a lock was asked for. */
+  lockRequests = 0;
   readonly #locks = new Map<string, Promise<unknown>>();
 
   /** Locks like those of a browser. */
   readonly withLock: WithLock = async (model, signal, work) => {
     signal.throwIfAborted();
+    this.lockRequests += 1;
     const before = this.#locks.get(model) ?? Promise.resolve();
     const aborted = new Promise<never>((_, reject) => {
       signal.addEventListener("abort", () => reject(signal.reason), { once: true });

@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { modelsOn } from "../../src/store/models.js";
 import { type FaultyServer, startFaultyServer } from "../../test-support/faulty-server.js";
+import { gate } from "../gate.js";
 import { bytes, CHUNK, digest, StoreFixture } from "./store-fixture.js";
 
 const content = bytes(6 * CHUNK, 1);
@@ -22,19 +23,21 @@ const models = () =>
   modelsOn({ openStorage: async () => store.storage, withLock: store.withLock, baseUrl: () => server.url });
 
 it("downloads once for two concurrent loads", async () => {
-  server.rule("/m.gguf", Infinity, { slow: 10 });
   const read = await Promise.all([load(), load(), load()]);
   expect(read.flat().map(digest)).toEqual([digest(content), digest(content), digest(content)]);
   expect(server.starts("/m.gguf")).toHaveLength(6);
 });
 
 it("ends a wait whose signal aborts", async () => {
-  server.ruleAt("/m.gguf", 5 * CHUNK, 1, { slow: 300 });
+  const { opened: after, open: goOn } = gate();
+  server.ruleAt("/m.gguf", 5 * CHUNK, 1, { after });
   const first = load();
   const controller = new AbortController();
-  const second = load(controller.signal);
-  setTimeout(() => controller.abort("no"), 100);
-  await expect(second).rejects.toBe("no");
+  const second = expect(load(controller.signal)).rejects.toBe("no");
+  await expect.poll(() => store.lockRequests).toBe(2);
+  controller.abort("no");
+  await second;
+  goOn();
   expect((await first).map(digest)).toEqual([digest(content)]);
 });
 

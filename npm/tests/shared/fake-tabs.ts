@@ -12,6 +12,7 @@ import { joinTabs } from "../../src/shared/load-tabs.js";
 import type { Channel, Place } from "../../src/shared/ports.js";
 import { joinCalls, type ToolCall, type ToolCallDelta } from "../../src/tools.js";
 import type { WasmEvent } from "../../src/wasm.js";
+import { turns } from "../gate.js";
 
 const NAME = "setun:test";
 const INFO = { build: "simd128", backend: "cpu", vocabSize: 1000, worker: true } as ModelInfo;
@@ -159,7 +160,7 @@ export function openOf(tab: FakeTab, onSent?: (message: ToHost) => void, failure
   return async (given, wrap = (connect) => connect) => {
     tab.origin.loads += 1;
     given.onProgress?.({ phase: "downloading", loadedBytes: 1, file: "a" });
-    await new Promise((resolve) => setTimeout(resolve, 2));
+    await turns(10);
     given.signal?.throwIfAborted();
     if (failure) throw failure;
     const connect = wrap((receive, fail) => {

@@ -5,23 +5,13 @@ import { SetunError } from "../../src/errors.js";
 import type { Generation } from "../../src/generation.js";
 import type { Opened } from "../../src/load.js";
 import { Leader } from "../../src/shared/leader.js";
+import { turns, until } from "../gate.js";
 import { FakeOrigin, type FakeTab, type LoadedTab, openOf, randomNumbers, textOf } from "./fake-tabs.js";
 
 let origin: FakeOrigin;
 beforeEach(() => {
   origin = new FakeOrigin();
 });
-
-const turn = () => new Promise((resolve) => setImmediate(resolve));
-
-async function turns(count: number): Promise<void> {
-  for (let at = 0; at < count; at += 1) await turn();
-}
-
-/** Waits for what must come. */
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await turn();
-}
 
 async function openTabs(count: number): Promise<[FakeTab[], LoadedTab[]]> {
   const tabs = Array.from({ length: count }, () => origin.openTab());
@@ -117,7 +107,7 @@ describe("four tabs", () => {
       const { value, done } = await iterator.next();
       if (done) break;
       text += value.text;
-      await turn();
+      await turns(1);
     }
     expect(text).toBe(textOf("slow reader", 1, 0, 30));
   });
