@@ -1,11 +1,21 @@
 import { defineConfig } from "vitest/config";
+import { IS_FULL } from "./test-support/selection.js";
+
+/** Files that only a full check runs: hosts and tools beside those that most users have. */
+const FULL = ["bundlers", "examples", "extension", "next", "runtimes"].map(
+  (name) => `packaging-tests/${name}.test.js`,
+);
 
 export default defineConfig({
   test: {
     expect: { poll: { timeout: 60_000 } },
     projects: [
       { extends: true, test: { name: "unit", include: ["tests/**/*.test.ts"], testTimeout: 120_000 } },
-      slow("packaging", "packaging-tests/*.test.js", { maxWorkers: 1, sequence: { groupOrder: 1 } }),
+      slow("packaging", "packaging-tests/*.test.js", {
+        exclude: IS_FULL ? [] : FULL,
+        maxWorkers: 1,
+        sequence: { groupOrder: 1 },
+      }),
       slow("browser", "browser-tests/*.test.js", { maxWorkers: 2, sequence: { groupOrder: 2 } }),
       slow("equality", "equality-tests/*.test.js", { sequence: { groupOrder: 3 } }),
     ],

@@ -13,8 +13,11 @@ const BROWSERS = [
   "C:\\Program Files (x86)\\Microsoft\\Edge\\Application\\msedge.exe",
 ];
 
+/** Milliseconds after which a step counts as one that never ends. */
+const PATIENCE = 120_000;
+
 /** Starts `$CHROME`, or the first browser found; headless. @param {string[]} more arguments */
-export function launch(more = []) {
+export async function launch(more = []) {
   const executablePath = process.env.CHROME || BROWSERS.find((path) => existsSync(path));
   if (!executablePath) throw new Error(`no browser found; set CHROME. Looked for: ${BROWSERS.join(", ")}`);
   const quiet = ["--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"];
@@ -22,8 +25,14 @@ export function launch(more = []) {
   const sandbox = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
   // Without a GPU, headless Chromium has WebGPU in software, behind this switch.
   const webgpu = "--enable-unsafe-webgpu";
-  return chromium.launch({
-    executablePath,
-    args: [...quiet, "--disable-component-update", webgpu, ...sandbox, ...more],
-  });
+  const args = [...quiet, "--disable-component-update", webgpu, ...sandbox, ...more];
+  const browser = await chromium.launch({ executablePath, args, timeout: PATIENCE });
+  const newContext = browser.newContext.bind(browser);
+  // Its pages come from a context, too.
+  browser.newContext = async (options) => {
+    const context = await newContext(options);
+    context.setDefaultTimeout(PATIENCE);
+    return context;
+  };
+  return browser;
 }

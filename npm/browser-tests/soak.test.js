@@ -6,16 +6,17 @@ import { launchChromium, openPage } from "../test-support/browsers.js";
 import { INDEX_HTML, PLAIN_MAIN } from "../test-support/page.js";
 import { makeProject } from "../test-support/project.js";
 import { makeRandomRequests } from "../test-support/random-requests.js";
+import { IS_FULL, REPEAT, SEED } from "../test-support/selection.js";
 import { startServer } from "../test-support/server.js";
 
 const MINUTES = Number(process.env.SETUN_SOAK_MINUTES ?? 0);
 
 /** Models that are loaded and disposed one after the other, and those of them before memory is compared. */
-const MODELS = 50;
+const MODELS = IS_FULL ? 50 : 20;
 const FIRST_MODELS = 10;
 
 /** Rounds of a short run, and those after which everything has been used once. */
-const ROUNDS = 4;
+const ROUNDS = IS_FULL ? 4 : 3;
 const WARM_UP = 2;
 
 /** What collectors of garbage leave for later differs by less. */
@@ -79,19 +80,19 @@ async function loadAndDispose(/** @type {number} */ count) {
   }
 }
 
-it("gives back the memory and workers of disposed models", async () => {
+it(`gives back the memory and workers of ${MODELS} disposed models`, async () => {
   const { page, errors } = opened;
   await page.evaluate(loadAndDispose, FIRST_MODELS);
-  await expect.poll(() => page.workers().length, { timeout: 20_000 }).toBe(0);
+  await expect.poll(() => page.workers().length).toBe(0);
   const start = await residentBytes();
   await page.evaluate(loadAndDispose, MODELS - FIRST_MODELS);
-  await expect.poll(() => page.workers().length, { timeout: 20_000 }).toBe(0);
+  await expect.poll(() => page.workers().length).toBe(0);
   expect(await residentBytes()).toBeLessThan(start + SLACK_BYTES);
   expect(errors).toEqual([]);
 });
 
 it(
-  "returns to the memory and workers of its start",
+  `returns to the memory and workers of its start (${REPEAT})`,
   async () => {
     const { page, errors } = opened;
     await page.evaluate(async () => {
@@ -102,10 +103,10 @@ it(
     const workers = opened.page.workers().length;
     let start = await residentBytes();
     for (let round = 0; round < ROUNDS || Date.now() < end; round += 1) {
-      const rest = await page.evaluate(makeRandomRequests, { seed: round, callers: 3, operations: 8 });
+      const rest = await page.evaluate(makeRandomRequests, { seed: SEED + round, callers: 3, operations: 8 });
       expect(rest).toMatchObject({ usedBlocks: 0, cachedBlocks: 0 });
       // A browser takes some seconds to end a worker that is blocked.
-      await expect.poll(() => opened.page.workers().length, { timeout: 20_000 }).toBe(workers);
+      await expect.poll(() => opened.page.workers().length).toBe(workers);
       const found = await residentBytes();
       if (round < WARM_UP) start = found;
       expect(found).toBeLessThan(start + SLACK_BYTES);

@@ -4,9 +4,11 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { launchChromium, openPage } from "../test-support/browsers.js";
 import { INDEX_HTML, PLAIN_MAIN } from "../test-support/page.js";
 import { makeProject } from "../test-support/project.js";
+import { IS_FULL } from "../test-support/selection.js";
 import { startServer } from "../test-support/server.js";
 
-const ROUNDS = 5;
+/** Loads with a warm cache. */
+const ROUNDS = IS_FULL ? 5 : 1;
 
 /** @type {Awaited<ReturnType<typeof makeProject>>} */
 let project;

@@ -78,17 +78,19 @@ describe.each([
 
   it("releases a file and its lock when a worker ends", async () => {
     const found = await page.evaluate(async () => {
-      const { start, ask } = /** @type {any} */ (globalThis).setun;
+      const { start, lockIsAwaited } = /** @type {any} */ (globalThis).setun;
       const first = start({ run: "hold", storage: "opfs" });
       await first.answer;
-      const second = ask({ run: "take", storage: "opfs" });
-      const waits = await Promise.race([second, new Promise((resolve) => setTimeout(resolve, 300, "waits"))]);
-      const unlocked = ask({ run: "takeUnlocked", storage: "opfs" });
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      const second = start({ run: "take", storage: "opfs", waits: true });
+      await lockIsAwaited();
+      const unlocked = start({ run: "takeUnlocked", storage: "opfs", waits: true });
+      await unlocked.refused;
       first.worker.terminate();
-      return { waits, unlocked: await unlocked, found: await second };
+      const found = { unlocked: await unlocked.answer, found: await second.answer };
+      for (const { worker } of [second, unlocked]) worker.terminate();
+      return found;
     });
-    expect(found).toMatchObject({ waits: "waits", unlocked: "taken", found: { bytes: Array(10).fill(7) } });
+    expect(found).toMatchObject({ unlocked: "taken", found: { bytes: Array(10).fill(7) } });
     expect(found.found.lines.length).toBe(2);
   });
 
@@ -108,19 +110,24 @@ describe.each([
 
   it("lists and deletes on the page, after the lock's owner", async () => {
     const found = await page.evaluate(async () => {
-      const { start, models } = /** @type {any} */ (globalThis).setun;
+      const { start, models, lockIsAwaited } = /** @type {any} */ (globalThis).setun;
       const first = start({ run: "hold", storage: "opfs" });
       await first.answer;
       const [before] = await models.list();
-      const aborted = await models
-        .delete(before, { signal: AbortSignal.timeout(100) })
-        .catch((/** @type {Error} */ error) => error.name);
+      const controller = new AbortController();
+      const aborted = models
+        .delete(before, { signal: controller.signal })
+        .catch((/** @type {unknown} */ reason) => reason);
+      await lockIsAwaited();
+      controller.abort("enough");
+      const reason = await aborted;
       const deletion = models.delete(before);
+      await lockIsAwaited();
       first.worker.terminate();
-      return { before, aborted, deleted: await deletion, after: await models.list() };
+      return { before, reason, deleted: await deletion, after: await models.list() };
     });
     expect(found.before).toMatchObject({ name: "h/o/n", revision: "r", bytes: 10, complete: false });
-    expect(found).toMatchObject({ aborted: "TimeoutError", deleted: true, after: [] });
+    expect(found).toMatchObject({ reason: "enough", deleted: true, after: [] });
   });
 });
 

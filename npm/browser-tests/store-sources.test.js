@@ -285,9 +285,7 @@ describe("without a writable private file system, the Cache API", PATIENCE, () =
   it("keeps an interrupted download", async () => {
     stage.models.ruleAt(PATH, CHUNK, 1, { stall: CHUNK >> 1 });
     await page.evaluate(beginLoad, { source: stage.url + PATH });
-    await expect
-      .poll(async () => (await list())[0]?.bytes, { timeout: 10_000 })
-      .toBe(stage.large.length - CHUNK);
+    await expect.poll(async () => (await list())[0]?.bytes).toBe(stage.large.length - CHUNK);
     const next = await openTab(page.context(), stage.url);
     await page.close();
     page = next;
@@ -368,7 +366,7 @@ describe("Firefox", PATIENCE, () => {
   it("resumes after a closed tab", async () => {
     stage.models.ruleAt(PATH, CHUNK, 1, { stall: CHUNK >> 1 });
     await tab.evaluate(beginLoad, { source: stage.url + PATH });
-    await expect.poll(() => stage.models.starts(PATH).length, { timeout: 10_000 }).toBe(3);
+    await expect.poll(() => stage.models.starts(PATH).length).toBe(3);
     // The journal of a file that comes cannot be read by others in Firefox.
     await new Promise((resolve) => setTimeout(resolve, 1500));
     const next = await open();

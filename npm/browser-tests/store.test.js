@@ -1,7 +1,14 @@
 /** Loads from the store of a page. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { beginLoad, deleteAll, keptFiles, removeKept, tryStory } from "../test-support/store-page.js";
+import {
+  beginLoad,
+  deleteAll,
+  keptFiles,
+  lockIsAwaited,
+  removeKept,
+  tryStory,
+} from "../test-support/store-page.js";
 import {
   CHUNK,
   COMING,
@@ -50,9 +57,7 @@ const list = (tab = page) => tab.evaluate(() => /** @type {any} */ (globalThis).
 async function beginStalled() {
   stage.models.ruleAt(PATH, CHUNK, 1, { stall: CHUNK >> 1 });
   await page.evaluate(beginLoad, { source });
-  await expect
-    .poll(async () => (await list())[0]?.bytes, { timeout: 20_000 })
-    .toBe(stage.large.length - CHUNK);
+  await expect.poll(async () => (await list())[0]?.bytes).toBe(stage.large.length - CHUNK);
   stage.models.takeRequests();
 }
 
@@ -170,7 +175,7 @@ describe("an interrupted download", () => {
     const next = await openTab(profile.context, stage.url);
     await next.evaluate(beginLoad, { source });
     // It waits for its turn, and requests nothing.
-    await next.waitForTimeout(300);
+    await next.waitForFunction(lockIsAwaited);
     expect(stage.models.starts(PATH)).toEqual([]);
     await page.evaluate(async () => {
       const all = /** @type {any} */ (globalThis);
@@ -203,9 +208,7 @@ describe("two tabs that load the same model", () => {
   it("download each byte once", async () => {
     const next = await openTab(profile.context, stage.url);
     const waits = (/** @type {import("playwright-core").Page} */ tab) =>
-      tab.waitForFunction(() => /** @type {any} */ (globalThis).phase === "waiting", null, {
-        timeout: 120_000,
-      });
+      tab.waitForFunction(() => /** @type {any} */ (globalThis).phase === "waiting");
     stage.models.ruleAt(PATH, CHUNK, 1, { after: Promise.any([page, next].map(waits)) });
     const told = await Promise.all([tell(), tell(next)]);
     expect(told.map(({ text }) => text)).toEqual([stage.texts.large, stage.texts.large]);
@@ -270,15 +273,17 @@ describe("models", () => {
     expect(await list()).toMatchObject([
       { source, complete: false, bytes: stage.large.length - CHUNK, files: [] },
     ]);
-    const outcome = await page.evaluate(async (from) => {
+    await page.evaluate((from) => {
       const all = /** @type {any} */ (globalThis);
-      const { models } = all.setun;
-      const waits = models.delete(from);
-      const early = await Promise.race([waits, new Promise((resolve) => setTimeout(resolve, 200, "waits"))]);
-      all.stop();
-      return [early, await waits, await models.list()];
+      all.deletion = all.setun.models.delete(from);
     }, source);
-    expect(outcome).toEqual(["waits", true, []]);
+    await page.waitForFunction(lockIsAwaited);
+    const outcome = await page.evaluate(async () => {
+      const all = /** @type {any} */ (globalThis);
+      all.stop();
+      return [await all.deletion, await all.setun.models.list()];
+    });
+    expect(outcome).toEqual([true, []]);
   });
 
   it("estimates the download and its stored part", async () => {

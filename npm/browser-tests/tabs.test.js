@@ -1,4 +1,4 @@
-/** One model for all tabs. `SETUN_TAB_ROUNDS=20` ends more leaders, `SETUN_TAB_SEED` at the tokens of another run. */
+/** One model for all tabs. `SETUN_TAB_ROUNDS=20` ends more leaders, `SETUN_SEED` at the tokens of another run. */
 
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,6 +8,7 @@ import { embeddedModel, largeModel } from "../test-support/checkpoint.js";
 import { drawNumbers } from "../test-support/draw-requests.js";
 import { INDEX_HTML, PLAIN_MAIN } from "../test-support/page.js";
 import { makeProject } from "../test-support/project.js";
+import { IS_FULL, REPEAT, SEED } from "../test-support/selection.js";
 import { startServer } from "../test-support/server.js";
 import { useAll } from "../test-support/use-all.js";
 import {
@@ -29,13 +30,12 @@ import {
   workersOf,
 } from "./shared-tabs.js";
 
-const ROUNDS = Number(process.env.SETUN_TAB_ROUNDS ?? 3);
+const ROUNDS = Number(process.env.SETUN_TAB_ROUNDS ?? (IS_FULL ? 3 : 1));
 
 /** Token at which readers wait, before the end of every text. */
 const HOLD = 130;
 
 /** Tokens at which leaders end: at most 60 rounds have different ones. */
-const SEED = Number(process.env.SETUN_TAB_SEED ?? Math.floor(Math.random() * 2 ** 31));
 const ENDS = drawNumbers(2 * ROUNDS, SEED, HOLD - 9);
 
 /** @type {Awaited<ReturnType<typeof makeProject>>} */
@@ -102,15 +102,19 @@ describe("four tabs", () => {
     await late.evaluate(() => {
       const { prototype } = LockManager;
       const { request } = prototype;
+      const leads = new Promise((resolve) => {
+        /** @type {any} */ (globalThis).otherLeads = resolve;
+      });
       prototype.request = /** @type {any} */ (
         async function (/** @type {any[]} */ ...given) {
-          await new Promise((resolve) => setTimeout(resolve, 500));
+          await leads;
           return Reflect.apply(request, this, given);
         }
       );
     });
     const loads = loadIn(late);
     await loadIn(leader);
+    await late.evaluate(() => /** @type {any} */ (globalThis).otherLeads());
     await loads;
     expect(workersOf([late])).toBe(0);
     await begin(late, 1);
@@ -184,7 +188,7 @@ describe("a leader that ends", () => {
     ["crashes", ENDS.slice(ROUNDS)],
   ])("changes no text: it %s", async (how, positions) => {
     let pages = await Promise.all([0, 1, 2, 3].map(() => openTab()));
-    console.log(`SETUN_TAB_SEED=${SEED}: it ${how} at tokens ${positions.join(", ")}`);
+    console.log(`${REPEAT}: it ${how} at tokens ${positions.join(", ")}`);
     for (const position of positions) {
       await Promise.all(pages.map((page, seed) => begin(page, seed, HOLD)));
       const leader = leaderOf(pages);
@@ -198,7 +202,7 @@ describe("a leader that ends", () => {
       expect(ends, `${how} at token ${position}`).toEqual(expected);
       const left = pages.filter((page) => page !== leader);
       // The next leader may still load, where texts were whole before the last one ended.
-      await expect.poll(() => workersOf(left), { timeout: 60_000 }).toBeGreaterThan(0);
+      await expect.poll(() => workersOf(left)).toBeGreaterThan(0);
       expect(workersOf(left)).toBe(1);
       if (how === "crashes") await leader.close();
       pages = [...left, await openTab()];
@@ -227,7 +231,7 @@ describe("a leader that ends", () => {
     await Promise.all([leader, follower].map((page) => hasTokens(page, 20)));
     for (const page of [follower, leader]) await send(page, "freeze");
     // The lock is free: only this one waits for it.
-    await expect.poll(() => other.workers().length, { timeout: 60_000 }).toBe(1);
+    await expect.poll(() => other.workers().length).toBe(1);
     await expect.poll(() => leader.workers()).toHaveLength(0);
     for (const page of [follower, leader]) await send(page, "resume");
     await Promise.all(pages.map(release));
@@ -247,7 +251,7 @@ describe("a leader that ends", () => {
       await begin(follower, 1, HOLD);
       const session = await /** @type {any} */ (leader).createCDPSession();
       await session.send("Page.setWebLifecycleState", { state: "frozen" });
-      await expect.poll(() => follower.workers().length, { timeout: 60_000 }).toBe(1);
+      await expect.poll(() => follower.workers().length).toBe(1);
       const frozenAt = await beats();
       await release(follower);
       expect(await end(follower)).toEqual(whole(texts[1]));

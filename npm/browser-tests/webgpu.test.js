@@ -105,14 +105,27 @@ describe("a large model", () => {
     const { page, errors, close } = await openPage(stage.browser, `${stage.server.url}/index.html`);
     const { same, bytes } = await page.evaluate(async () => {
       const { setun } = /** @type {any} */ (globalThis);
-      const { read } = ReadableStreamDefaultReader.prototype;
+      const { read, cancel } = ReadableStreamDefaultReader.prototype;
       let bytes = 0;
+      const controller = new AbortController();
+      let end = () => {};
+      /** The download was aborted, or is over. */
+      const ended = new Promise((resolve) => {
+        end = () => controller.signal.aborted && resolve(undefined);
+      });
       ReadableStreamDefaultReader.prototype.read = async function () {
-        const turn = await read.call(this);
+        const turn = await read.call(this).catch((thrown) => {
+          end();
+          throw thrown;
+        });
         bytes += turn.value?.length ?? 0;
+        if (turn.done) end();
         return turn;
       };
-      const controller = new AbortController();
+      ReadableStreamDefaultReader.prototype.cancel = async function (reason) {
+        end();
+        return cancel.call(this, reason);
+      };
       const reason = new Error("enough");
       const onProgress = (/** @type {any} */ { loadedBytes }) => {
         if (loadedBytes > 10e6) controller.abort(reason);
@@ -120,7 +133,7 @@ describe("a large model", () => {
       const options = { backend: "webgpu", worker: false, onProgress, signal: controller.signal };
       const loading = setun.load("large.safetensors", options);
       const thrown = await loading.catch((/** @type {unknown} */ error) => error);
-      await new Promise((resolve) => setTimeout(resolve, 1000));
+      await ended;
       return { same: thrown === reason, bytes };
     });
     await close();

@@ -1,7 +1,7 @@
 /**
  * One draw of requests in every host, through the core and each adapter: the tokens are those of the `setun` command.
  *
- * `SETUN_COMMAND` is the command's path, `SETUN_DRAWS` the number of requests, and `SETUN_SEED` repeats a draw.
+ * `SETUN_COMMAND` is the command's path, `SETUN_DRAWS` the number of requests, and `SETUN_SEED` what they are drawn from.
  */
 
 import { execFileSync } from "node:child_process";
@@ -13,11 +13,11 @@ import { embeddedModel } from "../test-support/checkpoint.js";
 import { drawRequests } from "../test-support/draw-requests.js";
 import { INDEX_HTML } from "../test-support/page.js";
 import { makeProject, writeFiles } from "../test-support/project.js";
+import { REPEAT, SEED } from "../test-support/selection.js";
 import { startServer } from "../test-support/server.js";
 import { IMPORT_MAP, PLAIN_TEMPLATE, SHAPES_MAIN, tellShapes, useTools } from "../test-support/shapes.js";
 import { hasWebKit, openInWebKit } from "../test-support/webkit.js";
 
-const SEED = Number(process.env.SETUN_SEED ?? Math.floor(Math.random() * 2 ** 31));
 const REQUESTS = drawRequests(Number(process.env.SETUN_DRAWS ?? 6), SEED);
 
 /** @type {Awaited<ReturnType<typeof makeProject>>} */
@@ -109,12 +109,10 @@ const USED = {
   after: " and a dog were",
 };
 
-describe(`${REQUESTS.length} drawn requests (SETUN_SEED=${SEED})`, () => {
+describe(`${REQUESTS.length} drawn requests (${REPEAT})`, () => {
   it("give some text", () => {
     const tokens = expected.flatMap(({ tokens }) => tokens);
-    console.log(
-      `${REQUESTS.length} requests, SETUN_SEED=${SEED}: ${tokens.length} tokens, ${hashOf(tokens)}`,
-    );
+    console.log(`${REQUESTS.length} requests, ${REPEAT}: ${tokens.length} tokens, ${hashOf(tokens)}`);
     expect(tokens.length).toBeGreaterThan(REQUESTS.length);
   });
 

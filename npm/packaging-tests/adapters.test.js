@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchChromium } from "../test-support/browsers.js";
 import { embeddedModel } from "../test-support/checkpoint.js";
 import { makeProject, npm, writeFiles } from "../test-support/project.js";
+import { REPEAT, SEED } from "../test-support/selection.js";
 import { startServer } from "../test-support/server.js";
 
 /** Most declare Node 22 or newer, and run on 20. */
@@ -22,9 +23,6 @@ const LIBRARIES = {
 /** Turns as lines, which the story model was trained on: its vocabulary has no tokens of turns. */
 const TEMPLATE =
   "{% for m in messages %}{{ m.content }}{% if not loop.last or add_generation_prompt %}\n{% endif %}{% endfor %}";
-
-/** Draws the requests; the failing run's is in the output. */
-const SEED = Number(process.env.SETUN_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 /** @type {Awaited<ReturnType<typeof makeProject>>} */
 let project;
@@ -129,7 +127,7 @@ it("is assignable to the official types without a cast, and takes their paramete
   npm(project.folder, ["exec", "--", "tsc", ...STRICT, ...libraries, ...module, "program.ts"]);
 });
 
-describe(`drawn requests (SETUN_SEED=${SEED})`, () => {
+describe(`drawn requests (${REPEAT})`, () => {
   it("have the core's text through each adapter", async () => {
     const { core, plain, texts } = await inNode(`
       import { generateText, streamText } from "ai";

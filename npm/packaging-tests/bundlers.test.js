@@ -1,15 +1,14 @@
-/** Bundlers without configuration: webpack runs; others are told of `assetsUrl`, and run with it. */
+/** Bundlers that are told of `assetsUrl`, and run with it. */
 
 import { execSync } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchChromium, openPage } from "../test-support/browsers.js";
 import { storyInNode } from "../test-support/node-story.js";
-import { BUNDLED_MAIN, fetched, INDEX_HTML, STORY, tellStory } from "../test-support/page.js";
+import { BUNDLED_MAIN, bundledHtml, codeOfLoad, STORY, tellStory } from "../test-support/page.js";
 import { makeProject } from "../test-support/project.js";
 import { startServer } from "../test-support/server.js";
 
 const BUNDLERS = {
-  webpack: "5.112.2",
   esbuild: "0.28.2",
   rollup: "4.68.7",
   "@rollup/plugin-node-resolve": "16.0.3",
@@ -17,17 +16,7 @@ const BUNDLERS = {
   bun: "1.4.5",
 };
 
-const WEBPACK = `import webpack from "webpack";
-const options = { mode: "production", entry: "./main.js", output: { path: import.meta.dirname + "/webpack" } };
-const stats = await new Promise((resolve, reject) =>
-  webpack(options, (error, stats) => (error ? reject(error) : resolve(stats))));
-const { errors, warnings } = stats.toJson({ all: false, errors: true, warnings: true });
-const others = warnings.filter(({ message }) => !/size limit/.test(message));
-for (const { message } of [...errors, ...others]) console.error(message);
-process.exit(errors.length + others.length);
-`;
-
-/** The others by their command lines; each writes its folder's `main.js`. */
+/** Each by its command line, which writes its folder's `main.js`. */
 const COMMANDS = {
   esbuild: "esbuild main.js --bundle --format=esm --outdir=esbuild --log-level=error",
   rollup: "rollup main.js --format es --dir rollup --plugin node-resolve --silent",
@@ -35,9 +24,6 @@ const COMMANDS = {
   parcel: "parcel build main.js --dist-dir parcel --no-cache --log-level error",
   bun: "bun build main.js --outdir bun --target browser",
 };
-
-/** @param {string} folder */
-const html = (folder) => INDEX_HTML.replace("./main.js", `./${folder}/main.js`);
 
 /** @type {Awaited<ReturnType<typeof makeProject>>} */
 let project;
@@ -47,78 +33,16 @@ let browser;
 let expected;
 
 beforeAll(async () => {
-  const pages = Object.keys({ webpack: 0, ...COMMANDS }).map((name) => [`${name}.html`, html(name)]);
-  const scripts = { "main.js": BUNDLED_MAIN, "webpack.mjs": WEBPACK };
-  project = await makeProject({ ...Object.fromEntries(pages), ...scripts }, BUNDLERS);
-  bundle("node webpack.mjs");
-  for (const command of Object.values(COMMANDS)) bundle(`npx ${command}`);
+  const pages = Object.keys(COMMANDS).map((name) => [`${name}.html`, bundledHtml(name)]);
+  project = await makeProject({ ...Object.fromEntries(pages), "main.js": BUNDLED_MAIN }, BUNDLERS);
+  for (const command of Object.values(COMMANDS))
+    execSync(`npx ${command}`, { cwd: project.folder, stdio: ["ignore", "ignore", "inherit"] });
   expected = (await storyInNode(project.folder)).result.text;
   browser = await launchChromium();
 });
 afterAll(async () => {
   await browser?.close();
   await project?.remove();
-});
-
-/** @param {string} command */
-function bundle(command) {
-  execSync(command, { cwd: project.folder, stdio: ["ignore", "ignore", "inherit"] });
-}
-
-/** Runs in the page: loads without options, and says how that fails. */
-const codeOfLoad = () =>
-  /** @type {any} */ (globalThis).setun
-    .load()
-    .catch((/** @type {any} */ error) => [error.code, error.message]);
-
-describe("webpack", () => {
-  it.each([false, true])("runs one build, isolated: %s", async (isolated) => {
-    const server = await startServer({ root: project.folder, isolated });
-    const { page, requests, errors, close } = await openPage(browser, `${server.url}/webpack.html`);
-    const { result } = await page.evaluate(tellStory, STORY);
-    expect(result).toMatchObject({ text: expected, build: isolated ? "relaxed-threads" : "relaxed" });
-    expect(fetched(requests).code).toHaveLength(1);
-    // Of the page, of the worker, and what both share.
-    const scripts = new Set(requests.filter((address) => address.endsWith(".js")));
-    expect(scripts.size).toBe(3);
-    expect(errors).toEqual([]);
-    await close();
-    await server.stop();
-  });
-
-  it("runs from another origin with assetsUrl", async () => {
-    const files = await startServer({ root: project.folder, shared: true });
-    const page = html("webpack").replace("./webpack", `${files.url}/webpack`);
-    const send = (/** @type {any} */ _, /** @type {any} */ response) =>
-      response.writeHead(200, { "content-type": "text/html" }).end(page);
-    const server = await startServer({
-      root: project.folder,
-      isolated: true,
-      answers: { "/index.html": send },
-    });
-    const opened = await openPage(browser, `${server.url}/index.html`);
-    const refused = await opened.page.evaluate(codeOfLoad);
-    expect(refused).toEqual(["network", expect.stringContaining("pass assetsUrl")]);
-    const load = { assetsUrl: `${files.url}/node_modules/setun` };
-    const { result } = await opened.page.evaluate(tellStory, { ...STORY, load });
-    expect(result).toMatchObject({ text: expected, build: "relaxed-threads" });
-    expect(opened.errors).toEqual([]);
-    await opened.close();
-    await server.stop();
-    await files.stop();
-  });
-
-  it("runs on the page's thread", async () => {
-    const server = await startServer({ root: project.folder });
-    const { page, close } = await openPage(browser, `${server.url}/webpack.html`);
-    const format = { type: "choice", choices: ["the moon", "a dog"] };
-    const { result } = await page.evaluate(tellStory, { ...STORY, load: { worker: false } });
-    expect(result.text).toBe(expected);
-    const formed = { prompt: "The", options: { responseFormat: format }, load: { worker: false } };
-    expect(format.choices).toContain((await page.evaluate(tellStory, formed)).result.text);
-    await close();
-    await server.stop();
-  });
 });
 
 describe.each(Object.keys(COMMANDS))("%s", (name) => {

@@ -1,20 +1,12 @@
-/**
- * Hosts other than a page of the files' own origin: another origin's page, workers, an extension, Deno and Bun.
- *
- * `SETUN_IDLE_SECONDS=60` waits so long for the browser to end the extension's service worker.
- */
+/** Hosts other than a page of the files' own origin: another origin's page, and workers. */
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { launchChromium, launchWithExtension, openInFirefox, openPage } from "../test-support/browsers.js";
-import { exampleFiles } from "../test-support/examples.js";
-import { storiesInRuntime, storyInNode } from "../test-support/node-story.js";
-import { INDEX_HTML, PLAIN_MAIN, STORY, tellStory } from "../test-support/page.js";
+import { launchChromium, openInFirefox, openPage } from "../test-support/browsers.js";
+import { storyInNode } from "../test-support/node-story.js";
+import { INDEX_HTML, PLAIN_MAIN, STORY, STRUCTURED, tellStory } from "../test-support/page.js";
 import { makeProject } from "../test-support/project.js";
+import { IS_FULL } from "../test-support/selection.js";
 import { startServer } from "../test-support/server.js";
-
-const IDLE_SECONDS = [process.env.SETUN_IDLE_SECONDS ?? []].flat().map(Number);
-
-const RUNTIMES = { deno: "2.9.6", bun: "1.4.5" };
 
 /** Loads a model as each message says, and answers with the story. */
 const HOST = (/** @type {string} */ entry) => `import * as setun from "./node_modules/setun/dist/${entry}.js";
@@ -36,7 +28,7 @@ let expected;
 beforeAll(async () => {
   const pages = { "index.html": INDEX_HTML, "main.js": PLAIN_MAIN };
   const workers = { "worker.js": HOST("index"), "service-worker.js": HOST("service-worker") };
-  project = await makeProject({ ...exampleFiles("extension"), ...pages, ...workers }, RUNTIMES);
+  project = await makeProject({ ...pages, ...workers });
   files = await startServer({ root: project.folder, shared: true });
   expected = (await storyInNode(project.folder)).result.text;
 });
@@ -56,8 +48,6 @@ function startOther() {
   return startServer({ root: project.folder, isolated: true, policy, answers: { "/main.js": send } });
 }
 
-const STRUCTURED = { prompt: "The", options: { responseFormat: { type: "choice", choices: ["a dog"] } } };
-
 describe("files on another origin", () => {
   it("run with threads and structured output in Chromium", async () => {
     const server = await startOther();
@@ -71,15 +61,17 @@ describe("files on another origin", () => {
     await server.stop();
   });
 
-  it("run with threads in Firefox", async () => {
-    const server = await startOther();
-    const firefox = await openInFirefox(`${server.url}/index.html`);
-    const { result } = await firefox.page.evaluate(tellStory, STORY);
-    await firefox.close();
-    await server.stop();
-    expect(result.text).toBe(expected);
-    expect(result.build).toMatch(/-threads$/);
-  });
+  if (IS_FULL) {
+    it("run with threads in Firefox", async () => {
+      const server = await startOther();
+      const firefox = await openInFirefox(`${server.url}/index.html`);
+      const { result } = await firefox.page.evaluate(tellStory, STORY);
+      await firefox.close();
+      await server.stop();
+      expect(result.text).toBe(expected);
+      expect(result.build).toMatch(/-threads$/);
+    });
+  }
 });
 
 describe("a host without a document", () => {
@@ -104,7 +96,7 @@ describe("a host without a document", () => {
     return answers;
   };
 
-  it.each([false, true])("tells the story, service worker: %s", async (service) => {
+  it.each(IS_FULL ? [false, true] : [false])("tells the story, service worker: %s", async (service) => {
     const browser = await launchChromium();
     const { page } = await openPage(browser, `${files.url}/index.html`);
     const relative = { ...STORY, source: "./node_modules/setun/model/stories.safetensors" };
@@ -143,55 +135,5 @@ describe("a host without a document", () => {
     for (const story of [leads, follows]) expect(story).toMatchObject({ result: { text: expected } });
     expect(read).toBeGreaterThan(0);
     expect(reads() - before).toBe(2 * read);
-  });
-});
-
-describe("the example of an extension", () => {
-  /** Tells a story in the popup, and gives the last line of its status. @param {import("puppeteer-core").Page} popup */
-  async function tellInPopup(popup) {
-    await popup.click("button");
-    await popup.waitForFunction(() =>
-      /loaded at|:/.test(document.querySelector("#status")?.textContent ?? ""),
-    );
-    return popup.$eval("#status", ({ textContent }) => textContent ?? "");
-  }
-
-  /** The protocol ends the service worker, or the browser does so itself, which takes half a minute. */
-  it.each([0, ...IDLE_SECONDS])(
-    "keeps its model when its service worker ends, idle for %i s",
-    async (idle) => {
-      const browser = await launchWithExtension(project.folder);
-      const background = await browser.waitForTarget((target) => target.type() === "service_worker");
-      // A service worker that is debugged is never idle.
-      const worker = idle === 0 ? await background.worker() : undefined;
-      const popup = await browser.newPage();
-      await popup.goto(background.url().replace("background.js", "popup.html"));
-      const status = await tellInPopup(popup);
-      expect(status).toMatch(/^(stop|length): relaxed-threads, loaded at /);
-      expect(await popup.$eval("#output", ({ textContent }) => textContent)).toMatch(/[a-z]/);
-
-      const ended = new Promise((resolve) =>
-        browser.on("targetdestroyed", (target) => target === background && resolve(0)),
-      );
-      await worker?.close();
-      await new Promise((resolve) => setTimeout(resolve, idle * 1000));
-      await ended;
-      const { text, loadedAt } = await popup.evaluate(() =>
-        /** @type {any} */ (globalThis).chrome.runtime.sendMessage({ to: "background", prompt: "The dog" }),
-      );
-      expect(text).toMatch(/[a-z]/);
-      // Another load would have another time.
-      expect(status).toContain(loadedAt);
-      expect(await tellInPopup(popup)).toContain(loadedAt);
-      await browser.close();
-    },
-  );
-});
-
-describe.each([["deno", "run", "--allow-read"], ["bun"]])("%s", (...command) => {
-  it("tells the story as Node does", async () => {
-    const [story, structured] = await storiesInRuntime(project.folder, command, [STORY, STRUCTURED]);
-    expect(story.result.text).toBe(expected);
-    expect(structured.result.text).toBe("a dog");
   });
 });

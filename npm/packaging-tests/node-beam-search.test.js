@@ -52,8 +52,10 @@ describe("beam search in Node", () => {
       const codes = [];
       for (const options of wrong) codes.push(await model.beamSearch("Once", options).catch(({ code, message }) => [code, message]));
       const controller = new AbortController();
-      setTimeout(() => controller.abort("enough"), 50);
-      const aborted = await model.beamSearch("Once", { signal: controller.signal }).catch((reason) => reason);
+      const search = model.beamSearch("Once", { signal: controller.signal, minTokens: 500 }).catch((reason) => reason);
+      while ((await model.metrics()).steps < 3) await new Promise((resolve) => setImmediate(resolve));
+      controller.abort("enough");
+      const aborted = await search;
       const [overdue] = await model.beamSearch("Once", { timeout: 60, minTokens: 500 });
       const text = await model.generate("Once", { temperature: 0, maxTokens: 3 }).text();
       const { running } = await model.metrics();

@@ -5,6 +5,7 @@ import { launchChromium, openInFirefox, openPage } from "../test-support/browser
 import { storyInNode } from "../test-support/node-story.js";
 import { fetched, INDEX_HTML, PLAIN_MAIN, STORY, tellStory } from "../test-support/page.js";
 import { makeProject } from "../test-support/project.js";
+import { IS_FULL } from "../test-support/selection.js";
 import { startServer } from "../test-support/server.js";
 
 /** @type {Awaited<ReturnType<typeof makeProject>>} */
@@ -18,11 +19,13 @@ beforeAll(async () => {
 });
 afterAll(() => project?.remove());
 
-describe.each([
-  { isolated: false, strict: false },
-  { isolated: false, strict: true },
+const HEADERS = [
   { isolated: true, strict: true },
-])("a page without bundler: %j", (headers) => {
+  { isolated: false, strict: true },
+  { isolated: false, strict: false },
+];
+
+describe.each(IS_FULL ? HEADERS : HEADERS.slice(0, 1))("a page without bundler: %j", (headers) => {
   it("runs in Chromium, and fetches one build", async () => {
     const server = await startServer({ root: project.folder, ...headers });
     const browser = await launchChromium();

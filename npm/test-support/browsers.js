@@ -28,16 +28,31 @@ const QUIET = ["--disable-quic", "--no-first-run", "--disable-background-network
 /** Without a GPU, headless Chromium has WebGPU in software, behind this switch. */
 const WEBGPU = "--enable-unsafe-webgpu";
 
+/** Milliseconds after which a step of a browser counts as one that never ends: as long as a test may take. */
+const PATIENCE = 240_000;
+
 /** Starts Chromium, or a relative of it. */
-export function launchChromium({ webgpu = false } = {}) {
+export async function launchChromium({ webgpu = false } = {}) {
   const args = webgpu ? [...QUIET, WEBGPU] : QUIET;
-  return chromium.launch({ executablePath: find("Chromium", "CHROME", CHROMES), args });
+  const executablePath = find("Chromium", "CHROME", CHROMES);
+  const browser = await chromium.launch({ executablePath, args, timeout: PATIENCE });
+  const newContext = browser.newContext.bind(browser);
+  // Its pages come from a context, too.
+  browser.newContext = async (options) => patient(await newContext(options));
+  return browser;
 }
 
 /** Opens Chromium with what it keeps in `folder`: without one all windows are private. @param {string} folder */
-export function openChromiumProfile(folder) {
+export async function openChromiumProfile(folder) {
   const executablePath = find("Chromium", "CHROME", CHROMES);
-  return chromium.launchPersistentContext(folder, { executablePath, args: QUIET });
+  const options = { executablePath, args: QUIET, timeout: PATIENCE };
+  return patient(await chromium.launchPersistentContext(folder, options));
+}
+
+/** @template {import("playwright-core").BrowserContext | import("puppeteer-core").Page} Opened @param {Opened} opened */
+function patient(opened) {
+  opened.setDefaultTimeout(PATIENCE);
+  return opened;
 }
 
 /**
@@ -52,7 +67,7 @@ export function launchWithExtension(folder) {
 /** Starts Chromium with tabs that are hidden behind the newest, and so may be frozen. Playwright keeps all visible. */
 export function launchInPuppeteer(options = {}) {
   const executablePath = find("Chromium", "CHROME", CHROMES);
-  return puppeteer.launch({ executablePath, args: QUIET, pipe: true, ...options });
+  return launchPuppeteer({ executablePath, args: QUIET, pipe: true, ...options });
 }
 
 /**
@@ -62,7 +77,15 @@ export function launchInPuppeteer(options = {}) {
 export function launchFirefox({ isPrivate = false } = {}) {
   const executablePath = find("Firefox", "FIREFOX", FIREFOXES);
   const extraPrefsFirefox = { "browser.privatebrowsing.autostart": isPrivate };
-  return puppeteer.launch({ browser: "firefox", executablePath, headless: true, extraPrefsFirefox });
+  return launchPuppeteer({ browser: "firefox", executablePath, headless: true, extraPrefsFirefox });
+}
+
+/** @param {import("puppeteer-core").LaunchOptions} options */
+async function launchPuppeteer(options) {
+  const browser = await puppeteer.launch({ ...options, timeout: PATIENCE, protocolTimeout: PATIENCE });
+  const newPage = browser.newPage.bind(browser);
+  browser.newPage = async (given) => patient(await newPage(given));
+  return browser;
 }
 
 /** Starts Firefox with a page that loads the package. @param {string} url */

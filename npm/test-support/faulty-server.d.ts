@@ -39,8 +39,6 @@ export interface Act {
   gzip?: boolean;
   /** Tells the length of a compressed body. */
   lies?: boolean;
-  /** Milliseconds before the answer. */
-  slow?: number;
   /** What it waits for before the answer. */
   after?: Promise<unknown>;
   /** The file is another one from this answer on. */

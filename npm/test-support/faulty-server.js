@@ -144,7 +144,6 @@ class FaultyServer {
     if (this.#permit(request, response)) return;
     this.requests.push(asked);
     const act = this.#actFor(asked);
-    if (act.slow !== undefined) await new Promise((resolve) => setTimeout(resolve, act.slow));
     await act.after;
     if (act.become !== undefined) this.put(path, act.become.bytes, act.become.etag);
     if (act.status !== undefined) return response.writeHead(act.status, act.headers).end();

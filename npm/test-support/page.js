@@ -11,11 +11,26 @@ export const INDEX_HTML = `<!doctype html>
 /** For pages with a bundler. */
 export const BUNDLED_MAIN = 'import * as setun from "setun";\nwindow.setun = setun;\n';
 
+/** A page with the script that a bundler has written to `folder`. @param {string} folder */
+export const bundledHtml = (folder) => INDEX_HTML.replace("./main.js", `./${folder}/main.js`);
+
+/** Runs in the page: loads without options, and says how that fails. */
+export const codeOfLoad = () =>
+  /** @type {any} */ (globalThis).setun
+    .load()
+    .catch((/** @type {any} */ error) => [error.code, error.message]);
+
 /** For pages without one. */
 export const PLAIN_MAIN = BUNDLED_MAIN.replace('"setun"', '"./node_modules/setun/dist/index.js"');
 
 /** A prompt with options that give the same text in every build and in Node. */
 export const STORY = { prompt: "Once upon a time", options: { maxTokens: 40, temperature: 0.8, seed: 11 } };
+
+/** A prompt whose answer a grammar gives. */
+export const STRUCTURED = {
+  prompt: "The",
+  options: { responseFormat: { type: "choice", choices: ["a dog"] } },
+};
 
 /**
  * Runs in the page: loads, tells {@link STORY}, and says all there is to know of it.

@@ -65,7 +65,7 @@ function stop(server) {
 
 /** @param {string} url */
 async function answers(url) {
-  for (let attempt = 0; attempt < 300; attempt += 1) {
+  for (let attempt = 0; attempt < 2400; attempt += 1) {
     if (
       await fetch(url).then(
         (response) => response.ok,
@@ -78,13 +78,16 @@ async function answers(url) {
   throw new Error(`${url} does not answer`);
 }
 
+/** Ports that this process has looked at. */
+let looked = 0;
+
 /**
- * A free port. Systems give out higher ones, so it is hardly taken before it is used.
+ * A free port. Systems give out higher ones, so it is hardly taken before it is used; processes begin at different ones.
  * @returns {Promise<number>}
  */
 export function freePort(tries = 100) {
   return new Promise((resolve, reject) => {
-    const port = 31_000 + Math.floor(1_700 * Math.random());
+    const port = 31_000 + ((13 * process.pid + looked++) % 1_700);
     const probe = createServer().listen(port, "127.0.0.1", () => probe.close(() => resolve(port)));
     probe.once("error", (error) => (tries > 0 ? resolve(freePort(tries - 1)) : reject(error)));
   });

@@ -35,6 +35,12 @@ export function beginLoad({ source, load = {} }) {
   );
 }
 
+/** Whether a load or a deletion waits for the lock of a model. */
+export async function lockIsAwaited() {
+  const { pending = [] } = await navigator.locks.query();
+  return pending.some(({ name }) => name?.startsWith("setun:"));
+}
+
 /** All that the private file system has: sizes of files by path, and for `digests` their SHA-256. @param {boolean} digests */
 export async function keptFiles(digests = false) {
   /** @type {Record<string, number | string>} */

@@ -12,6 +12,8 @@ export interface Task {
   readonly storage: "opfs" | "cache" | "own";
   /** Methods that the browser shall lack. */
   readonly lacking?: readonly string[];
+  /** Whether it waits for a locked file as long as it is locked, and says when one was refused. */
+  readonly waits?: boolean;
 }
 
 const SUBJECT = '{"format":1,"bytes":99,"chunk_bytes":10,"identity":null,"sha256":null}';
@@ -98,13 +100,33 @@ const TASKS = {
 
 self.addEventListener("message", ({ data }: MessageEvent<Task>) => void answer(data));
 
-async function answer({ run, storage, lacking = [] }: Task): Promise<void> {
+async function answer({ run, storage, lacking = [], waits = false }: Task): Promise<void> {
   try {
+    if (waits) waitForFiles();
     for (const name of lacking) Reflect.deleteProperty(FileSystemFileHandle.prototype, name);
     self.postMessage({ result: await TASKS[run](await open(storage)) });
   } catch (thrown) {
     self.postMessage({ failure: String(thrown) });
   }
+}
+
+/** Time stands still, so no wait for a file is too long. */
+function waitForFiles(): void {
+  performance.now = () => 0;
+  const { prototype } = FileSystemFileHandle as unknown as { prototype: SyncAccess };
+  const { createSyncAccessHandle } = prototype;
+  prototype.createSyncAccessHandle = async function (...options) {
+    try {
+      return await createSyncAccessHandle.apply(this, options);
+    } catch (thrown) {
+      self.postMessage({ refused: true });
+      throw thrown;
+    }
+  };
+}
+
+interface SyncAccess {
+  createSyncAccessHandle(...options: unknown[]): Promise<unknown>;
 }
 
 async function open(kind: Task["storage"]): Promise<Storage> {

@@ -24,20 +24,23 @@ export async function startPreview(environment) {
   });
   const url = `http://127.0.0.1:${port}/`;
   for (let attempt = 0; !(await fetch(url).catch(() => undefined)); attempt += 1) {
-    assert.ok(attempt < 300, `${url} does not answer`);
+    assert.ok(attempt < 1_200, `${url} does not answer`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   const ended = new Promise((resolve) => preview.once("exit", resolve));
   return { url, stop: () => preview.kill() && ended };
 }
 
+/** Ports that this process has looked at. */
+let looked = 0;
+
 /**
- * A free port. Systems give out higher ones, so it is hardly taken before it is used.
+ * A free port. Systems give out higher ones, so it is hardly taken before it is used; processes begin at different ones.
  * @returns {Promise<number>}
  */
 export function freePort(tries = 100) {
   return new Promise((resolve, reject) => {
-    const port = 31_000 + Math.floor(1_700 * Math.random());
+    const port = 31_000 + ((13 * process.pid + looked++) % 1_700);
     const probe = createServer().listen(port, "127.0.0.1", () => probe.close(() => resolve(port)));
     probe.once("error", (error) => (tries > 0 ? resolve(freePort(tries - 1)) : reject(error)));
   });

@@ -41,16 +41,18 @@ const EVALUATION: &str = "lm_eval_client.py";
 /// Spans by the messages of OpenTelemetry's package, from a server of its own.
 const TRACES: &str = "traces.py";
 
-/// Cases that schemathesis makes of the description, and the variable for another number.
+/// Requests that schemathesis makes of the description: some drawn ones of each route, and in a full check those at the bounds
+/// of each field, too. The variable is for another number.
 const DESCRIPTION: &str = "description.py";
-const CASES: (&str, &str) = ("SETUN_CASES", "10000");
+const CASES: &str = "SETUN_CASES";
+const PLAIN_CASES: &str = "300";
+const FULL_CASES: &str = "10000";
 
 /// Texts of these cases are short.
 const SHORT: [&str; 2] = ["--max-output-tokens", "4"];
 
-/// Variables that are arguments of each script: how many requests and calls are drawn, and the seed.
-const ARGUMENTS: [(&str, &str); 3] =
-    [("SETUN_DRAWS", "--draws"), ("SETUN_CALLS", "--calls"), ("SETUN_SEED", "--seed")];
+/// Variables that are arguments of each script: how many requests and calls are drawn. The scripts know `SETUN_SEED`.
+const ARGUMENTS: [(&str, &str); 2] = [("SETUN_DRAWS", "--draws"), ("SETUN_CALLS", "--calls")];
 
 /// The stage.
 pub(super) fn stage() -> Stage {
@@ -107,12 +109,18 @@ fn test_description(
     totals: &mut Totals,
 ) -> Result<()> {
     let server = Server::start(command, Some(model), &SHORT)?;
-    let cases = env::var(CASES.0).unwrap_or_else(|_| CASES.1.to_owned());
+    let is_full = env::var("SETUN_FULL").is_ok_and(|value| value == "1");
+    let cases = if is_full { FULL_CASES } else { PLAIN_CASES };
+    let cases = env::var(CASES).unwrap_or_else(|_| cases.to_owned());
     let mut script = python(packages);
     script.current_dir(target().join("clients")); // it keeps examples
     script.arg(self::script(DESCRIPTION)).args([&server.url, &server.model, "--cases", &cases]);
-    script.args(env::var("SETUN_SEED").map(|seed| format!("--seed={seed}")));
     count(&mut script, totals)
+}
+
+/// What every draw begins with; 0 if nothing says so, so that a run by hand is the same twice.
+fn seed() -> u64 {
+    env::var("SETUN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
 }
 
 fn script(name: &str) -> PathBuf {

@@ -9,6 +9,7 @@ import argparse
 import functools
 import inspect
 import json
+import os
 import random
 import signal
 import subprocess
@@ -205,15 +206,14 @@ def main(tests: list[Callable[[Context], None]]) -> None:
     parser.add_argument("--folder", help="the model's folder; without it the embedded model is served")
     parser.add_argument("--draws", type=int, default=3, help="requests that are compared with the command")
     parser.add_argument("--calls", type=int, default=6, help="calls of tools")
-    parser.add_argument("--seed", type=int, default=None, help="repeats a draw")
+    parser.add_argument("--seed", type=int, default=os.environ.get("SETUN_SEED", "0"), help="what draws begin with")
     given = parser.parse_args()
-    seed = random.randrange(2**31) if given.seed is None else given.seed
     script = Path(inspect.stack()[1].filename).name
-    print(f"{script}: {given.draws} draws, {given.calls} calls, --seed {seed}", flush=True)
+    print(f"{script}: {given.draws} draws, {given.calls} calls, --seed {given.seed}", flush=True)
     passed = 0
     for test in tests:
         context = Context(
-            given.base_url, given.model, given.command, given.folder, given.draws, given.calls, random.Random(seed)
+            given.base_url, given.model, given.command, given.folder, given.draws, given.calls, random.Random(given.seed)
         )
         if getattr(test, "needs_chat", False) and not context.has_chat:
             continue

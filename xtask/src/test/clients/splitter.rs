@@ -1,6 +1,5 @@
 //! A proxy that hands out answers in pieces of a few bytes, so that events reach clients cut anywhere.
 
-use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
@@ -45,7 +44,7 @@ fn pass(client: &TcpStream, server: &str) -> io::Result<()> {
 }
 
 fn split(mut from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
-    let (random, mut count) = (RandomState::new(), 0_u64);
+    let mut state = super::seed();
     let mut bytes = [0; 4096];
     loop {
         let mut read = match from.read(&mut bytes)? {
@@ -53,12 +52,20 @@ fn split(mut from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
             read => &bytes[..read],
         };
         while !read.is_empty() {
-            count += 1;
-            let most = usize::try_from(1 + random.hash_one(count) % MOST).unwrap_or(1);
+            let most = usize::try_from(1 + next(&mut state) % MOST).unwrap_or(1);
             let (piece, rest) = read.split_at(most.min(read.len()));
             to.write_all(piece)?;
             read = rest;
             thread::sleep(PAUSE);
         }
     }
+}
+
+/// The generator splitmix64.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }

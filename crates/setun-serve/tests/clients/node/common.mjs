@@ -27,7 +27,7 @@ export const [baseUrl, model] = positionals;
 /** How many calls of tools are drawn. */
 export const calls = Number(given.calls);
 
-const seed = Number(given.seed ?? Math.floor(Math.random() * 2 ** 31));
+const seed = Number(given.seed ?? process.env.SETUN_SEED ?? 0);
 
 /** Numbers below a bound. */
 export const below = randomNumbers(seed);
