@@ -10,7 +10,7 @@ export default defineConfig({
   test: {
     expect: { poll: { timeout: 60_000 } },
     projects: [
-      { extends: true, test: { name: "unit", include: ["tests/**/*.test.ts"], testTimeout: 120_000 } },
+      { extends: true, test: { name: "unit", include: ["tests/**/*.test.ts"], ...patience(120_000) } },
       slow("packaging", "packaging-tests/*.test.js", {
         exclude: IS_FULL ? [] : FULL,
         maxWorkers: 1,
@@ -24,6 +24,10 @@ export default defineConfig({
 
 /** Tests of the packed package in servers and browsers: few files at a time, one project after the other. */
 function slow(name, include, order) {
-  const patience = { testTimeout: 240_000, hookTimeout: 240_000 };
-  return { extends: true, test: { name, include: [include], ...order, ...patience } };
+  return { extends: true, test: { name, include: [include], ...order, ...patience(240_000) } };
+}
+
+/** Longer than anything takes on a busy machine: limits only end what would never end. */
+function patience(milliseconds) {
+  return { testTimeout: milliseconds, hookTimeout: milliseconds, teardownTimeout: milliseconds };
 }

@@ -33,7 +33,12 @@ export function digest(of: Uint8Array): string {
 /** A store and the loads that use it. */
 export class StoreFixture {
   readonly storage = new MemoryStorage();
-  settings: Partial<DownloadSettings> = { chunkBytes: CHUNK, backoff: 2, idleTimeout: 60_000 };
+  settings: Partial<DownloadSettings> = {
+    chunkBytes: CHUNK,
+    backoff: 2,
+    idleTimeout: 60_000,
+    revalidationTimeout: 60_000,
+  };
   fetchOptions: FetchOptions = { store: true };
   readonly progress: LoadProgress[] = [];
   /** How often a lock was asked for. */
