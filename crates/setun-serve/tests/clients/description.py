@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import random
 import re
 import subprocess
 import sys
@@ -16,7 +15,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 
-# Requests that cover the bounds of each field, which are not drawn: some more than these.
+# Requests that cover the bounds of each field, which are not drawn: some more than these. Where fewer are asked for, each
+# so-manieth of them is made.
 COVERED = 9_000
 
 # Routes with a body. Further requests are drawn for each of them.
@@ -30,19 +30,22 @@ def main() -> None:
     parser.add_argument("base_url", help="without the path of an API")
     parser.add_argument("model", help="the model of most requests")
     parser.add_argument("--cases", type=int, default=10_000, help="least number of requests")
-    parser.add_argument("--seed", type=int, default=None, help="repeats a draw")
+    parser.add_argument("--seed", type=int, default=os.environ.get("SETUN_SEED", "0"), help="what draws begin with")
     given = parser.parse_args()
-    seed = random.randrange(2**31) if given.seed is None else given.seed
-    print(f"description.py: {given.cases} cases, --seed {seed}", flush=True)
+    print(f"description.py: {given.cases} cases, --seed {given.seed}", flush=True)
     drawn = max(given.cases - COVERED, 0)
     options = [
         f"--config-file={FOLDER / 'schemathesis.toml'}",
         "run",
         f"{given.base_url}/openapi.json",
         f"--max-examples={-(-drawn // ROUTES) or 1}",
-        f"--seed={seed}",
+        f"--seed={given.seed}",
+        # What failed in an earlier run is no part of this one.
+        "--generation-database=none",
     ]
+    stride = max(COVERED // given.cases, 1)
     environment = {**os.environ, "SETUN_MODEL": given.model}
+    environment |= {"SETUN_STRIDE": str(stride), "SETUN_OFFSET": str(given.seed % stride)}
     environment["PYTHONPATH"] = os.pathsep.join([str(FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])])
     ended = subprocess.run(
         [sys.executable, "-s", "-c", COMMAND, *options],
