@@ -1,5 +1,6 @@
 /** Faulty servers and full storage: a page gets the right model, or the right error. */
 
+import { once } from "node:events";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { launchChromium } from "../test-support/browsers.js";
 import { deepHeader } from "../test-support/checkpoint.js";
@@ -15,6 +16,7 @@ import {
   openTab,
   SHORT,
   sha256,
+  skipWaits,
 } from "../test-support/store-stage.js";
 
 const NAME = "large.safetensors";
@@ -26,14 +28,6 @@ const HUGE = "/models/huge.safetensors";
 
 /** Connections that break at bytes that are drawn. */
 const CUTS = IS_FULL ? 20 : 6;
-
-/** Has a worker tell of a wait of two seconds, which it does not make. */
-const TELL_WAITS = `
-const { setTimeout: wait } = globalThis;
-globalThis.setTimeout = (work, milliseconds, ...given) => {
-  if (milliseconds === 2000) new BroadcastChannel("waits").postMessage(milliseconds);
-  return wait(work, milliseconds === 2000 ? 0 : milliseconds, ...given);
-};`;
 
 /** @type {Awaited<ReturnType<typeof makeStage>>} */
 let stage;
@@ -139,9 +133,7 @@ describe("a server that", () => {
     }
     // Bytes under way are lost with a connection. To request parts from their beginnings would take several times this.
     expect(stage.models.sent).toBeLessThan(2 * stage.large.length);
-    console.log(
-      `${CUTS} cuts of ${stage.large.length} bytes: ${stage.models.sent - stage.large.length} sent twice`,
-    );
+    console.log(`${CUTS} cuts: ${stage.models.sent - stage.large.length} bytes sent twice`);
   });
 
   it("drops connections before the first byte gets another request", async () => {
@@ -194,17 +186,7 @@ describe("a server that", () => {
   });
 
   it("answers 429 gets another request after its delay", async () => {
-    await page.close();
-    const context = await browser.newContext();
-    page = await context.newPage();
-    await beginWorkersWith(page, TELL_WAITS);
-    await page.goto(`${stage.url}/index.html`);
-    await page.waitForFunction(() => "setun" in globalThis);
-    await page.evaluate(() => {
-      const all = /** @type {any} */ (globalThis);
-      all.waits = [];
-      new BroadcastChannel("waits").onmessage = ({ data }) => all.waits.push(data);
-    });
+    await skipWaits(page, 2000);
     stage.models.ruleAt(PATH, 0, 1, { status: 429, headers: { "retry-after": "2" } });
     await expectLoaded();
     expect(parts()).toEqual([0, 0, 1, 2]);
@@ -385,15 +367,12 @@ describe("storage without room", () => {
   });
 
   it("that runs out during a download keeps the stored chunks", async () => {
-    let goOn = () => {};
-    const after = new Promise((resolve) => {
-      goOn = () => resolve(undefined);
-    });
-    stage.models.ruleAt(PATH, 2 * CHUNK, 1, { after });
+    const limited = new AbortController();
+    stage.models.ruleAt(PATH, 2 * CHUNK, 1, { after: once(limited.signal, "abort") });
     await page.evaluate(beginLoad, { source });
     await expect.poll(bytes).toBe(2 * CHUNK);
     await limit(1 << 20);
-    goOn();
+    limited.abort();
     expect(await page.evaluate(() => /** @type {any} */ (globalThis).ended)).toBe("storage-full");
     expect(await bytes()).toBe(2 * CHUNK);
     expect((await tell(source, { store: false })).text).toBe(stage.texts.large);

@@ -1,4 +1,4 @@
-/** What a check draws, and how much of it. */
+/** The seed of a check, and whether it is a full one. */
 
 /** The seed of every draw. Without `SETUN_SEED` it is 0, so that a run by hand is the same twice. */
 export const SEED = Number(process.env.SETUN_SEED ?? 0);

@@ -83,3 +83,25 @@ export async function beginWorkersWith(page, script) {
     await route.fulfill({ response, body: `${script}\n${await response.text()}` });
   });
 }
+
+/**
+ * Has workers of a page skip the waits of so many milliseconds; `globalThis.waits` has what they skipped.
+ * @param {import("playwright-core").Page} page @param {number} milliseconds
+ */
+export async function skipWaits(page, milliseconds) {
+  await page.evaluate(() => {
+    const all = /** @type {any} */ (globalThis);
+    all.waits = [];
+    all.told = new BroadcastChannel("waits");
+    all.told.onmessage = (/** @type {MessageEvent} */ { data }) => all.waits.push(data);
+  });
+  await beginWorkersWith(
+    page,
+    `const { setTimeout: wait } = globalThis;
+    globalThis.setTimeout = (work, milliseconds, ...given) => {
+      if (milliseconds !== ${milliseconds}) return wait(work, milliseconds, ...given);
+      new BroadcastChannel("waits").postMessage(milliseconds);
+      return wait(work, 0, ...given);
+    };`,
+  );
+}

@@ -252,7 +252,7 @@ describe("the context", () => {
 
 describe("an abort", () => {
   it("rejects with its reason, and leaves the session as it was", async () => {
-    const { model, session } = await begin([{ texts: Array.from({ length: 1e6 }, () => "a") }, ...HELLO]);
+    const { model, session } = await begin([{ texts: Array(1e6).fill("a") }, ...HELLO]);
     const controller = new AbortController();
     const running = session.prompt("a", { signal: controller.signal });
     const queued = session.prompt("b", { signal: controller.signal });
@@ -262,8 +262,7 @@ describe("an abort", () => {
       { status: "rejected", reason: "enough" },
       { status: "rejected", reason: "enough" },
     ]);
-    expect(session.contextUsage).toBe(0);
-    expect(await session.prompt("c")).toBe("Hello");
+    expect([session.contextUsage, await session.prompt("c")]).toEqual([0, "Hello"]);
   });
 
   it("before the call rejects, or throws for a stream", async () => {

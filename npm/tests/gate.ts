@@ -1,4 +1,4 @@
-/** What waits until a test lets it go on. */
+/** Gates that a test opens, and turns of the event loop. */
 
 /** Work awaits `opened`; it stays closed until the test calls `open`. */
 export function gate(): { readonly opened: Promise<void>; readonly open: () => void } {

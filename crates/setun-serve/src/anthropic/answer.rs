@@ -74,7 +74,9 @@ impl<'a> Block<'a> {
             Part::Text { text, .. } => Self::Text { text },
             Part::Call(ToolCall { id, name, arguments }) => {
                 // Arguments that were cut off are none.
-                let input = serde_json::from_str(arguments).unwrap_or_default();
+                let mut input: Map<String, Value> =
+                    serde_json::from_str(arguments).unwrap_or_default();
+                input.values_mut().for_each(keep_integers);
                 Self::ToolUse { id, name, input }
             }
         }
@@ -116,5 +118,30 @@ impl Usage {
     /// The usage of a prompt that is being computed.
     pub(super) fn of_prompt(input_tokens: usize) -> Self {
         Self { input_tokens, ..Self::default() }
+    }
+}
+
+/// Has `-0` be an integer again: `serde_json` reads it as the float that it would write as `-0.0`.
+fn keep_integers(value: &mut Value) {
+    let is_minus_zero = |it: f64| it.to_bits() == (-0.0_f64).to_bits();
+    match value {
+        Value::Number(number) if number.as_f64().is_some_and(is_minus_zero) => *value = 0.into(),
+        Value::Array(values) => values.iter_mut().for_each(keep_integers),
+        Value::Object(fields) => fields.values_mut().for_each(keep_integers),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_integer_stays_one_where_it_is_minus_zero() {
+        let arguments = r#"{"a": -0, "b": [{"c": -0}, -1, 0.5], "d": "-0"}"#.to_owned();
+        let call = ToolCall { id: "c1".to_owned(), name: "f".to_owned(), arguments };
+        let block = serde_json::to_string(&Block::whole(&Part::Call(call))).expect("JSON");
+        let input = r#"{"a":0,"b":[{"c":0},-1,0.5],"d":"-0"}"#;
+        assert!(block.ends_with(&format!("\"input\":{input}}}")), "{block}");
     }
 }
