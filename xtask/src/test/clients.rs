@@ -14,6 +14,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
+use super::seed::is_full;
 use super::stage::{Stage, count};
 use super::totals::Totals;
 use super::wheels::{self, python};
@@ -109,8 +110,7 @@ fn test_description(
     totals: &mut Totals,
 ) -> Result<()> {
     let server = Server::start(command, Some(model), &SHORT)?;
-    let is_full = env::var("SETUN_FULL").is_ok_and(|value| value == "1");
-    let cases = if is_full { FULL_CASES } else { PLAIN_CASES };
+    let cases = if is_full() { FULL_CASES } else { PLAIN_CASES };
     let cases = env::var(CASES).unwrap_or_else(|_| cases.to_owned());
     let mut script = python(packages);
     script.current_dir(target().join("clients")); // it keeps examples
