@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use futures::channel::oneshot;
+use setun_clock::Instant;
 use setun_model::{CacheSalt, MemoryUse};
-use web_time::Instant;
 
 use crate::{
     error::Error,

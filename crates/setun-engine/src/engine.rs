@@ -24,9 +24,9 @@ mod weak;
 use std::sync::Arc;
 
 use futures::channel::{mpsc::UnboundedSender, oneshot};
+use setun_clock::Clock;
 use setun_model::{CacheSalt, MemoryUse};
 use setun_text::{ChatTemplate, SamplerOptions, TokenTable, Tokenizer};
-use web_time::Instant;
 
 pub use beam_generation::{BeamGeneration, BeamTexts};
 pub use embed::Embedding;
@@ -107,6 +107,7 @@ pub(crate) struct Shared {
     devices: DeviceReport,
     self_tester: Option<Box<dyn SelfTester>>, // none of a custom model
     report: EngineInfo,
+    clock: Clock,
     #[cfg(feature = "grammar")]
     pub(crate) vocabulary: std::sync::OnceLock<Arc<setun_grammar::Vocabulary>>,
     #[cfg(feature = "grammar")]
@@ -329,7 +330,7 @@ impl Engine {
 
     /// Tokens of a prompt: one or more, all of the vocabulary. It is read by the engine's defaults.
     pub(crate) fn tokens(&self, prompt: Prompt, must_fit: bool) -> Result<Vec<u32>, Error> {
-        let reading = Reading::of(&self.shared.defaults, Instant::now());
+        let reading = Reading::of(&self.shared.defaults, self.shared.clock.now());
         self.read_prompt(prompt, Reading { must_fit, ..reading })
     }
 

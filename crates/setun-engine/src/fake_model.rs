@@ -7,11 +7,11 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     task::Poll,
-    thread::sleep,
     time::Duration,
 };
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
+use setun_clock::Clock;
 use setun_model::{
     Batch, MemoryUse, Model, ModelError, Outputs, PagedCache, Profile, RequestedOutput,
 };
@@ -38,8 +38,8 @@ pub(crate) struct FakeModel {
     pub(crate) fails_at: Option<usize>,
     /// As it loses its device then.
     pub(crate) is_device_lost: bool,
-    /// A step takes so long, and as much more for each row as is said second.
-    pub(crate) takes: [Duration; 2],
+    /// How a step moves the clock, and as much more with each row as is said second.
+    pub(crate) takes: Option<(Clock, [Duration; 2])>,
     /// Rows of each step.
     pub(crate) steps: Arc<Mutex<Vec<usize>>>,
     /// Blocks that the system gives.
@@ -71,7 +71,7 @@ impl FakeModel {
             spread: 6.0,
             fails_at: None,
             is_device_lost: false,
-            takes: [Duration::ZERO; 2],
+            takes: None,
             steps: Arc::default(),
             max_blocks: Arc::new(AtomicUsize::new(usize::MAX)),
             is_counted: true,
@@ -120,8 +120,8 @@ impl FakeModel {
         assert!((1..=self.max_rows).contains(&rows), "{rows} rows");
         let number = self.steps.lock().expect("steps").len();
         self.steps.lock().expect("steps").push(rows);
-        if self.takes[0] > Duration::ZERO {
-            sleep(self.takes[0] + self.takes[1] * u32::try_from(rows).expect("few"));
+        if let Some((clock, [step, row])) = &self.takes {
+            clock.advance(*step + *row * u32::try_from(rows).expect("few"));
         }
         if self.fails_at == Some(number) && self.is_device_lost {
             return Err(lost_device());

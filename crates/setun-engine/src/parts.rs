@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::future::LocalBoxFuture;
+use setun_clock::Clock;
 use setun_model::{MaybeSend, Model};
 use setun_text::{ChatTemplate, MaybeShared, SamplerOptions, Tokenizer};
 
@@ -29,6 +30,8 @@ pub struct EngineParts {
     pub defaults: GenerateOptions,
     /// Reports how short memory is, and how often it is asked at most.
     pub monitor: Option<(SharedMonitor, Duration)>,
+    /// The clock of deadlines and waits; only tests have another than the system's.
+    pub clock: Clock,
     /// Seconds that loading took.
     pub load_seconds: f64,
     /// The devices that were looked at before those of the replicas.

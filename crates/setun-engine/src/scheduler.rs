@@ -47,11 +47,11 @@ use model_runner::ModelRunner;
 use plan_step::{StepPlan, plan_step};
 use release_memory::PolledMonitor;
 use running::Running;
+use setun_clock::{Clock, Instant};
 use setun_model::Model;
 pub(crate) use stats::PublishedMetrics;
 use stats::{Stats, StepTimes};
 use wait_queue::WaitQueue;
-use web_time::Instant;
 
 use crate::{
     command::Command, engine_info::EngineInfo, error::Error, memory_pressure::SharedMonitor,
@@ -103,6 +103,14 @@ impl Scheduler {
         self
     }
 
+    /// Has it read this clock.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn with_clock(mut self, clock: Clock) -> Self {
+        self.model.masks.clock = clock.clone();
+        self.stats.set_clock(clock);
+        self
+    }
+
     /// Has its metrics tell the times of operations.
     pub(crate) fn with_operation_times(mut self) -> Self {
         self.stats.keep_operation_times();
@@ -128,7 +136,7 @@ impl Scheduler {
                 self.recover(error, &mut commands).await;
             }
             let was_idle = self.is_idle();
-            let now = Instant::now();
+            let now = self.stats.clock.now();
             self.admit(now);
             self.fail_overdue(now);
             if was_idle && self.is_draft_reload_due() {
@@ -156,12 +164,27 @@ impl Scheduler {
     ) -> bool {
         let command = match self.alarm(now) {
             None => commands.next().await,
-            Some(time) => match select(commands.next(), pause(time)).await {
+            Some(time) => match select(commands.next(), self.timer(now, time, pause)).await {
                 Either::Left((command, _)) => command,
                 Either::Right(_) => return true,
             },
         };
         command.map(|command| self.take(command)).is_some()
+    }
+
+    /// The end of a wait: as the host's time tells it, or a clock that stands still until it is moved.
+    fn timer(
+        &self,
+        now: Instant,
+        time: Duration,
+        pause: &mut Pause,
+    ) -> LocalBoxFuture<'static, ()> {
+        #[cfg(not(target_family = "wasm"))]
+        if let Some(arrival) = self.stats.clock.arrival(now + time) {
+            return Box::pin(arrival);
+        }
+        let _ = now;
+        pause(time)
     }
 
     fn take(&mut self, command: Command) {
@@ -192,16 +215,16 @@ impl Scheduler {
         if multi_step.is_none() {
             self.propose_drafts().await;
         }
-        let started = Instant::now();
+        let started = self.stats.clock.now();
         self.reserve_all(multi_step.unwrap_or(1));
         let vocabulary = self.model.target.vocab_size();
         let plan = StepPlan::new(&mut self.running, multi_step, vocabulary);
         if plan.batch.rows.is_empty() {
             return Ok(()); // none of them has room, which has ended them
         }
-        let forward = Instant::now();
+        let forward = self.stats.clock.now();
         self.model.forward(&plan, &mut self.kv.pool).await?;
-        let times = StepTimes { started, forward, ran: forward.elapsed() };
+        let times = StepTimes { started, forward, ran: self.stats.clock.since(forward) };
         self.record_growth();
         self.model.masks.await_all(&mut self.running).await;
         let outputs = &self.model.outputs;
@@ -231,7 +254,7 @@ impl Scheduler {
     }
 
     fn record_step(&mut self, plan: &StepPlan, times: &StepTimes) {
-        let elapsed = times.started.elapsed();
+        let elapsed = self.stats.clock.since(times.started);
         self.stats.record_step(plan.steps(), elapsed);
         let profile = self.model.target.profile();
         if self.model.is_profiled() && profile.is_none() {

@@ -18,11 +18,11 @@ pub(crate) use prompt_logprobs::MAX_PROMPT_LOGPROB_ROWS;
 use request::TextEnd;
 pub(crate) use request::{PromptRange, Request, SearchRequest, TaskRequest};
 pub(crate) use residency::Wait;
+use setun_clock::Instant;
 use setun_model::CacheSalt;
 use setun_text::SamplerState;
 use task::Task;
 pub(crate) use tokens::Next;
-use web_time::Instant;
 
 use crate::{
     constraint::SharedConstraint,

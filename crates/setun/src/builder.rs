@@ -6,6 +6,7 @@ mod memory;
 use std::time::Duration;
 
 use futures::future::LocalBoxFuture;
+use setun_clock::Clock;
 use setun_engine::{
     BackPressure, Engine, EngineOptions, EngineParts, GenerateOptions, HeadType, IntoEngineBuilder,
     SharedMonitor, engine_options,
@@ -39,6 +40,7 @@ pub struct EngineBuilder {
     config: EngineConfig,
     software: bool,
     monitor: Option<(SharedMonitor, Duration)>,
+    clock: Clock,
 }
 
 impl IntoEngineBuilder for Model {
@@ -81,6 +83,7 @@ impl EngineBuilder {
             config: EngineConfig::default(),
             software: false,
             monitor: None,
+            clock: Clock::system(),
         }
     }
 
@@ -109,6 +112,13 @@ impl EngineBuilder {
     pub fn software(mut self, software: bool) -> Self {
         self.software = software;
         self
+    }
+
+    /// The clock of deadlines and waits. Default: the system's; tests of what takes its time have
+    /// one that they move.
+    #[must_use]
+    pub fn clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
     }
 
     /// Options that generations take where they are not given. Default: those of the model.
@@ -159,7 +169,7 @@ impl EngineBuilder {
     /// Loads the model, and a draft, onto their devices.
     async fn load(self) -> Result<(EngineParts, EngineOptions), Error> {
         let begun = Instant::now();
-        let Self { source, draft, config, software, monitor } = self;
+        let Self { source, draft, config, software, monitor, clock } = self;
         config.check()?;
         let device = DeviceOptions { software, ..config.device_options() };
         let EngineConfig { engine: options, device: config, generation } = config;
@@ -170,7 +180,7 @@ impl EngineBuilder {
         }
         let (mut parts, device) = source.load(device, fallbacks).await?;
         draft::load(draft, &device, &mut parts.replicas).await?;
-        parts.defaults = generation;
+        (parts.defaults, parts.clock) = (generation, clock);
         parts.monitor = monitor;
         #[cfg(not(target_family = "wasm"))]
         if let Some(least) = config.min_available {

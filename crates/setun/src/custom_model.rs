@@ -5,6 +5,7 @@ use std::sync::Arc;
 use setun_model::Model as Forward;
 use setun_text::{ChatTemplate, SamplerOptions, Tokenizer};
 
+use setun_clock::Clock;
 use setun_engine::{DeviceKind, DeviceReport, EngineParts, GenerateOptions, HeadType, Replica};
 
 /// A custom model, for an [`Engine`](crate::Engine::builder): anything that gives logits for
@@ -88,6 +89,7 @@ impl CustomModel {
             sampling: self.sampling,
             defaults: GenerateOptions::default(),
             monitor: None,
+            clock: Clock::system(),
             load_seconds: 0.0,
             report: DeviceReport::default(),
             self_tester: None,

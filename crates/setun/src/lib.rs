@@ -67,6 +67,7 @@ pub use model::Model;
 pub use reader::ModelReader;
 pub use row_seed::row_seed;
 pub use setun_checkpoint::{self as checkpoint, ReadRequest, Source, Warning};
+pub use setun_clock::Clock;
 pub use setun_cpu::Level;
 pub use setun_engine::{
     BackPressure, Beam, BeamGeneration, BeamOptions, BeamText, BeamTexts, CancelHandle,

@@ -8,6 +8,7 @@ mod own_image;
 use std::sync::Arc;
 
 use futures::future::{FutureExt, LocalBoxFuture};
+use setun_clock::Clock;
 use setun_engine::{
     DeviceReport, EngineParts, Error as EngineError, GenerateOptions, HeadType, ReloadModel,
     Replica,
@@ -221,6 +222,7 @@ async fn load_parts(
         sampling: header.sampling.clone(),
         defaults: GenerateOptions::default(),
         monitor: None,
+        clock: Clock::system(),
         load_seconds,
         report,
         self_tester: Some(Box::new(Tester::new(header, options.clone()))),

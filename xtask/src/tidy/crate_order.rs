@@ -10,7 +10,7 @@ use crate::toolchain::{TARGET, host};
 
 /// The crates, lowest layer first; a crate depends only on crates of lower layers.
 const LAYERS: [&[&str]; 9] = [
-    &["setun-ops", "setun-shaders"],
+    &["setun-clock", "setun-ops", "setun-shaders"],
     &["setun-text", "setun-parity"], // the latter for tests alone
     &["setun-checkpoint", "setun-grammar", "setun-cpu", "setun-gpu"],
     &["setun-model"],

@@ -1,7 +1,6 @@
 //! Starting beam searches.
 
 use futures::channel::oneshot;
-use web_time::Instant;
 
 use super::{BeamGeneration, Engine, chat_prompt::Reading, generate::RequestInput};
 use crate::{
@@ -32,7 +31,7 @@ impl Engine {
         beams: BeamOptions,
         options: GenerateOptions,
     ) -> Result<BeamGeneration, Error> {
-        let arrival_time = Instant::now();
+        let arrival_time = self.shared.clock.now();
         options.check()?;
         beams.check()?;
         let bad =

@@ -1,9 +1,10 @@
 //! Tokens of conversations.
 
+use setun_clock::{Clock, Instant};
 use setun_text::{
     CivilTime, Interrupt, Message, RenderOptions, TemplateVariables, Tool, ToolChoice,
 };
-use web_time::{Instant, SystemTime, UNIX_EPOCH};
+use web_time::{SystemTime, UNIX_EPOCH};
 
 use super::Engine;
 use crate::{
@@ -65,7 +66,7 @@ impl Engine {
         options.check()?;
         let choice = options.tool_choice.clone().unwrap_or_default();
         Tool::check_all(choice.offered(&options.tools)?)?;
-        let reading = Reading::of(&options, Instant::now());
+        let reading = Reading::of(&options, self.shared.clock.now());
         self.read_chat(messages, Reading { must_fit: false, ..reading })
     }
 
@@ -99,8 +100,10 @@ impl Engine {
         })?;
         let tokenizer = self.tokenizer()?;
         let mut prepared = template.prepare_tools(messages, tools)?;
-        let mut options =
-            RenderOptions { tools: prepared.tools.clone(), ..render_options(&reading) };
+        let mut options = RenderOptions {
+            tools: prepared.tools.clone(),
+            ..render_options(&reading, &self.shared.clock)
+        };
         template.check(&prepared.messages, &options)?; // before marks change a role
         if !parse_special && let Some(mark) = prepared.mark(&tokenizer.special_tokens())? {
             options.tools = prepared.tools;
@@ -115,7 +118,7 @@ impl Engine {
 }
 
 /// Variables of chat templates: whether an answer comes next, and the date (UTC).
-fn render_options(reading: &Reading<'_>) -> RenderOptions {
+fn render_options(reading: &Reading<'_>, clock: &Clock) -> RenderOptions {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let seconds = i64::try_from(reading.time.unwrap_or_else(now)).unwrap_or(0);
     RenderOptions {
@@ -123,7 +126,10 @@ fn render_options(reading: &Reading<'_>) -> RenderOptions {
         continue_final_message: reading.continues,
         now: Some(CivilTime::from_unix_seconds(seconds)),
         variables: reading.variables.cloned().unwrap_or_default(),
-        interrupt: reading.deadline.map(|end| Interrupt::new(move || end <= Instant::now())),
+        interrupt: reading.deadline.map(|end| {
+            let clock = clock.clone();
+            Interrupt::new(move || end <= clock.now())
+        }),
         ..RenderOptions::default()
     }
 }

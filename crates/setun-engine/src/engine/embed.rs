@@ -1,7 +1,6 @@
 //! Embeddings of texts.
 
 use futures::{StreamExt, channel::oneshot, stream};
-use web_time::Instant;
 
 use super::{Engine, generate::RequestInput};
 use crate::{
@@ -50,7 +49,7 @@ impl Engine {
         }
         let (reply, pooled) = oneshot::channel();
         let task = TaskRequest::Embed(Pool::new(pooling, reply));
-        let arrival_time = Instant::now();
+        let arrival_time = self.shared.clock.now();
         let input = RequestInput {
             arrival_time,
             prompt,

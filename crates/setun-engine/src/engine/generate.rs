@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use setun_clock::Instant;
 use setun_model::CacheSalt;
 use setun_text::{Message, SharedFilter, StopStrings, StreamDecoder, TextError};
-use web_time::{Instant, SystemTime, UNIX_EPOCH};
+use web_time::{SystemTime, UNIX_EPOCH};
 
 use super::{Engine, Handle, Shared, ToolUse, chat_prompt::Reading, resume};
 use crate::{
@@ -89,7 +90,7 @@ impl Engine {
     ) -> Result<(RequestInput, GenerateOptions), Error> {
         let mut options = self.with_defaults(&prompt, options);
         options.check()?;
-        let arrival_time = Instant::now();
+        let arrival_time = self.shared.clock.now();
         let tool_use = self.prepare_tools(&prompt, &mut options)?;
         let prompt = self.read_prompt(prompt, Reading::of(&options, arrival_time))?;
         let mut max_tokens = options.max_tokens.unwrap_or(usize::MAX);
@@ -178,6 +179,7 @@ impl Engine {
             vocabulary: self.shared.vocab_size,
             lookahead: options.lookahead.unwrap_or(self.default_lookahead()),
             queue: Arc::new(Queue::new(self.shared.buffer, self.shared.back_pressure)),
+            clock: self.shared.clock.clone(),
             arrival_time,
             priority: options.priority.unwrap_or_default(),
             deadline: options.timeout.and_then(|time| arrival_time.checked_add(time)),

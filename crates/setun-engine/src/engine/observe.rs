@@ -1,6 +1,6 @@
 //! Metrics and profiles of an engine, summed over its devices.
 
-use web_time::Instant;
+use setun_clock::Instant;
 
 use super::Engine;
 use crate::{
@@ -69,7 +69,7 @@ impl Engine {
     ///
     /// If the engine has ended.
     pub async fn start_timeline(&self) -> Result<(), Error> {
-        self.set_profiled(true, Some(Instant::now())).await.map(drop)
+        self.set_profiled(true, Some(self.shared.clock.now())).await.map(drop)
     }
 
     /// Ends what [`start_profile`](Self::start_profile) began, after the step under way. None

@@ -1,7 +1,7 @@
 //! Log-probabilities of given texts, and classification by them.
 
 use futures::{StreamExt, stream};
-use web_time::Instant;
+use setun_clock::Instant;
 
 use super::{Engine, chat_prompt::Reading, generate::RequestInput};
 use crate::{
@@ -127,7 +127,7 @@ impl Engine {
         prompt: impl Into<Prompt>,
         options: GenerateOptions,
     ) -> Result<GenerationStream, Error> {
-        let (prompt, arrival_time) = (prompt.into(), Instant::now());
+        let (prompt, arrival_time) = (prompt.into(), self.shared.clock.now());
         let options = self.with_defaults(&prompt, options);
         options.check()?;
         let prompt = self.read_prompt(prompt, Reading::of(&options, arrival_time))?;
@@ -151,7 +151,7 @@ impl Engine {
 
     /// Runs tokens and chooses none; what the model thought of them from one on.
     async fn run(&self, prompt: Vec<u32>, from: Option<usize>) -> Result<Vec<TextDelta>, Error> {
-        let input = scored(prompt, from, Instant::now());
+        let input = scored(prompt, from, self.shared.clock.now());
         let stream = self.submit_one(input, self.prompt_only())?;
         Ok(stream.finish().await?.prompt)
     }

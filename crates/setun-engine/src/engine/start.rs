@@ -9,8 +9,8 @@ use futures::{
     },
     future::{FutureExt, LocalBoxFuture, join_all, ready},
 };
+use setun_clock::Clock;
 use setun_model::Model;
-use web_time::Instant;
 
 use super::{Engine, Handle, Shared};
 use crate::{
@@ -66,7 +66,7 @@ impl Engine {
         pause: impl FnMut(Duration) -> LocalBoxFuture<'static, ()> + 'static,
     ) -> Result<(Self, LocalBoxFuture<'static, ()>), Error> {
         let (engine, schedulers) = engine(parts, options)?;
-        let pause = Rc::new(RefCell::new(when_due(pause)));
+        let pause = Rc::new(RefCell::new(when_due(engine.shared.clock.clone(), pause)));
         let runs = schedulers.into_iter().map(|(scheduler, commands)| {
             let pause = Rc::clone(&pause);
             scheduler.run(commands, Box::new(move |time| (pause.borrow_mut())(time)))
@@ -78,15 +78,16 @@ impl Engine {
 
 /// Calls `pause` without a time only when the host's event loop is due.
 fn when_due(
+    clock: Clock,
     mut pause: impl FnMut(Duration) -> LocalBoxFuture<'static, ()> + 'static,
 ) -> impl FnMut(Duration) -> LocalBoxFuture<'static, ()> + 'static {
-    let mut last = Instant::now();
+    let mut last = clock.now();
     move |time| {
         if time.is_zero() {
-            if last.elapsed() < VISIT_INTERVAL {
+            if clock.since(last) < VISIT_INTERVAL {
                 return ready(()).boxed_local();
             }
-            last = Instant::now();
+            last = clock.now();
         }
         pause(time)
     }
@@ -101,6 +102,10 @@ fn engine(mut parts: EngineParts, options: &EngineOptions) -> Result<(Engine, Sc
     for replica in replicas {
         let (commands, receiver) = unbounded();
         let mut scheduler = scheduler(replica, &shared, options)?;
+        #[cfg(not(target_family = "wasm"))] // where there is one clock alone
+        {
+            scheduler = scheduler.with_clock(shared.clock.clone());
+        }
         if let Some((monitor, every)) = &monitor {
             scheduler = scheduler.with_monitor(monitor.clone(), *every);
         }
@@ -109,7 +114,7 @@ fn engine(mut parts: EngineParts, options: &EngineOptions) -> Result<(Engine, Sc
         schedulers.push((scheduler, receiver));
     }
     if options.profile || options.timeline {
-        let timeline = options.timeline.then(Instant::now);
+        let timeline = options.timeline.then(|| shared.clock.now());
         for handle in &handles {
             let (reply, _) = oneshot::channel();
             handle.send(Command::Profile { profiled: true, timeline, reply })?;
@@ -205,6 +210,7 @@ fn shared(
         devices: DeviceReport { devices: devices.chain(parts.report.devices).collect() },
         self_tester: parts.self_tester,
         report,
+        clock: parts.clock,
         #[cfg(feature = "grammar")]
         vocabulary: std::sync::OnceLock::new(),
         #[cfg(feature = "grammar")]
@@ -220,17 +226,22 @@ mod tests {
 
     #[test]
     fn the_event_loop_is_visited_when_due_and_waits_always_reach_the_host() {
-        let calls = Rc::new(RefCell::new(vec![]));
+        let (clock, calls) = (Clock::held(), Rc::new(RefCell::new(vec![])));
         let seen = Rc::clone(&calls);
-        let mut pace = when_due(move |time| {
+        let mut pace = when_due(clock.clone(), move |time| {
             seen.borrow_mut().push(time);
             ready(()).boxed_local()
         });
         let wait = Duration::from_secs(3);
-        std::thread::sleep(VISIT_INTERVAL);
-        for time in [Duration::ZERO, Duration::ZERO, wait] {
-            pollster::block_on(pace(time));
-        }
-        assert_eq!(*calls.borrow(), [Duration::ZERO, wait]);
+        let mut pace_all = |times: &[Duration]| {
+            times.iter().for_each(|time| pollster::block_on(pace(*time)));
+            calls.take()
+        };
+        clock.advance(VISIT_INTERVAL - Duration::from_nanos(1));
+        assert_eq!(pace_all(&[Duration::ZERO, wait]), [wait], "it is not due");
+        clock.advance(Duration::from_nanos(1));
+        assert_eq!(pace_all(&[Duration::ZERO, Duration::ZERO, wait]), [Duration::ZERO, wait]);
+        clock.advance(9 * VISIT_INTERVAL);
+        assert_eq!(pace_all(&[Duration::ZERO; 2]), [Duration::ZERO], "once, however late");
     }
 }

@@ -34,6 +34,7 @@ pub(super) fn parts(devices: usize) -> EngineParts {
         sampling: SamplerOptions::default(),
         defaults: GenerateOptions::default(),
         monitor: None,
+        clock: setun_clock::Clock::system(),
         load_seconds: 0.0,
         report: DeviceReport::default(),
         self_tester: None,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use web_time::Instant;
+use setun_clock::Instant;
 
 use super::{DraftModelRunner, Running, Scheduler, running::preemption_victim};
 use crate::{sequence::Sequence, telemetry::WaitReason};

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, sync::Arc};
 
-use web_time::Instant;
+use setun_clock::Instant;
 
 use super::{Running, Scheduler, apply_outputs::End, stats::Stats};
 use crate::{engine_info::EngineInfo, error::Error, sequence::Sequence};
@@ -10,7 +10,7 @@ use crate::{engine_info::EngineInfo, error::Error, sequence::Sequence};
 impl Scheduler {
     /// Takes out sequences whose consumers have left or cancelled, and those whose time is over.
     pub(super) fn drop_ended(&mut self) {
-        let now = Instant::now();
+        let now = self.stats.clock.now();
         let (info, stats) = (&self.model.info, &mut self.stats);
         self.queue.end_interrupted(now, |sequence| without_interrupted(sequence, now, info, stats));
         for index in (0..self.running.len()).rev() {

@@ -39,6 +39,9 @@ const BLOCKS: usize = CONTEXT / BLOCK_POSITIONS + 8;
 /// Of the model under test.
 const SEED: u64 = 1;
 
+/// What a step takes, and each of its rows: fewer fit into a step than the model takes.
+const STEP: [Duration; 2] = [Duration::from_millis(8), Duration::from_millis(3)];
+
 fn model(seed: u64) -> FakeModel {
     FakeModel { context: CONTEXT, spread: 4.0, ..FakeModel::new(VOCAB, seed) }
 }
@@ -169,8 +172,10 @@ impl Machine {
             max_concurrent,
             wait: Duration::ZERO,
         };
-        let target = FakeModel { max_blocks: Arc::clone(&max_blocks), ..model(SEED) };
-        let mut scheduler = Scheduler::new(Box::new(target), info(), limits);
+        let clock = Clock::held();
+        let takes = Some((clock.clone(), STEP));
+        let target = FakeModel { max_blocks: Arc::clone(&max_blocks), takes, ..model(SEED) };
+        let mut scheduler = Scheduler::new(Box::new(target), info(), limits).with_clock(clock);
         if let Some((seed, blocks)) = beside.draft() {
             let max_blocks = Arc::new(AtomicUsize::new(blocks));
             let draft = FakeModel { max_blocks, is_counted: false, ..model(seed) };

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use futures::channel::oneshot;
-use web_time::Instant;
+use setun_clock::Clock;
 
 use super::Running;
 use crate::{
@@ -30,6 +30,7 @@ pub(super) struct MaskWorker {
     #[cfg(not(target_family = "wasm"))]
     jobs: Option<std::sync::mpsc::Sender<Job>>,
     left: Vec<Job>, // for which there is no thread
+    pub(super) clock: Clock,
 }
 
 impl Default for MaskWorker {
@@ -40,6 +41,7 @@ impl Default for MaskWorker {
             #[cfg(not(target_family = "wasm"))]
             jobs: None,
             left: vec![],
+            clock: Clock::system(),
         }
     }
 }
@@ -65,7 +67,7 @@ impl MaskWorker {
                     continue;
                 }
                 if constraint.is_quick() || !is_beside {
-                    constraint.prepare(prepared);
+                    constraint.prepare(|state| prepared(state, &self.clock));
                 } else {
                     constraint.send(|state| self.prepare(state));
                 }
@@ -94,7 +96,7 @@ impl MaskWorker {
     /// Computes what no thread computes.
     pub(super) fn compute_left(&mut self) {
         for (state, reply) in self.left.drain(..) {
-            let _ = reply.send(prepared(state));
+            let _ = reply.send(prepared(state, &self.clock));
         }
     }
 
@@ -103,9 +105,10 @@ impl MaskWorker {
     fn send(&mut self, job: Job) -> Option<Job> {
         if self.jobs.is_none() {
             let (jobs, queue) = std::sync::mpsc::channel::<Job>();
+            let clock = self.clock.clone();
             let run = move || {
                 for (state, reply) in queue {
-                    let _ = reply.send(prepared(state));
+                    let _ = reply.send(prepared(state, &clock));
                 }
             };
             let thread = std::thread::Builder::new().name("setun-masks".into()).spawn(run);
@@ -124,10 +127,10 @@ impl MaskWorker {
     }
 }
 
-pub(super) fn prepared(mut state: Box<dyn ConstraintState>) -> Prepared {
-    let begun = Instant::now();
+pub(super) fn prepared(mut state: Box<dyn ConstraintState>, clock: &Clock) -> Prepared {
+    let begun = clock.now();
     state.prepare();
-    Prepared { state, took: begun.elapsed() }
+    Prepared { state, took: clock.since(begun) }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use web_time::Instant;
+use setun_clock::Instant;
 
 use super::{DraftModelRunner, Scheduler, running::preemption_victim};
 use crate::{
@@ -40,8 +40,8 @@ impl PolledMonitor {
 impl Scheduler {
     /// Asks the watch, if it is time, and gives back what there is to give.
     pub(super) async fn poll_monitor(&mut self) -> Result<(), Error> {
-        let pressure =
-            self.kv.monitor.as_mut().and_then(|monitor| monitor.pressure(Instant::now()));
+        let now = self.stats.clock.now();
+        let pressure = self.kv.monitor.as_mut().and_then(|monitor| monitor.pressure(now));
         match pressure {
             Some(pressure) if self.has_spare(pressure) => {
                 self.release_memory(pressure).await.map(drop)

@@ -162,7 +162,7 @@ fn a_watch_is_heeded_while_nothing_is_done_and_only_where_it_helps() {
 fn a_memory_monitor_is_asked_at_its_interval() {
     let mut monitor =
         PolledMonitor::new(Arc::new(Mutex::new(Box::new(|| None))), Duration::from_mins(1));
-    let now = Instant::now();
+    let now = Clock::held().now();
     assert!(monitor.left(now).is_zero());
     assert_eq!(monitor.pressure(now), None);
     assert_eq!(monitor.left(now + Duration::from_secs(59)), Duration::from_secs(1));

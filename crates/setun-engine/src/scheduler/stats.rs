@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use web_time::Instant;
+use setun_clock::{Clock, Instant};
 
 use super::{
     KvCache, Running, StepPlan, WaitQueue, apply_outputs::AppliedStep,
@@ -30,6 +30,7 @@ pub(super) struct Stats {
     published: PublishedMetrics,
     /// When it was made.
     published_at: Instant,
+    pub(super) clock: Clock,
     meters: Meters,
     profile: Option<EngineProfile>,
     timeline: Option<Instant>, // its beginning, where it is kept
@@ -49,10 +50,12 @@ pub(super) struct StepTimes {
 impl Stats {
     pub(super) fn new(info: &EngineInfo) -> Self {
         let (metrics, meters) = (EngineMetrics::default(), Meters::new(info));
+        let clock = Clock::system();
         Self {
             metrics,
             published: Arc::default(),
-            published_at: Instant::now(),
+            published_at: clock.now(),
+            clock,
             meters,
             profile: None,
             timeline: None,
@@ -60,10 +63,16 @@ impl Stats {
         }
     }
 
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn set_clock(&mut self, clock: Clock) {
+        self.published_at = clock.now();
+        self.clock = clock;
+    }
+
     /// A sequence was admitted, for the first time or again.
     pub(super) fn record_admission(&mut self, sequence: &Sequence, is_first: bool) {
         if is_first {
-            let waited = Instant::now().saturating_duration_since(sequence.arrival_time());
+            let waited = self.clock.since(sequence.arrival_time());
             self.record_time(Timed::Queue, waited, sequence.count() as u64);
         }
         self.metrics.add_admission(sequence.cached());
@@ -179,7 +188,7 @@ impl Stats {
     pub(super) fn is_publication_due(&self, queue: &WaitQueue, running: &[Running]) -> bool {
         let now = (queue.count(), sequences(running));
         (self.metrics.waiting, self.metrics.running) != now
-            || self.published_at.elapsed() >= PUBLICATION
+            || self.clock.since(self.published_at) >= PUBLICATION
     }
 
     /// Sets the numbers of what is there now, and reports all to readers and meters.
@@ -191,7 +200,7 @@ impl Stats {
         metrics.cached_blocks = kv.pool.idle_blocks();
         metrics.used_blocks = metrics.blocks - kv.pool.free_blocks();
         lock(&self.published).clone_from(&self.metrics);
-        self.published_at = Instant::now();
+        self.published_at = self.clock.now();
         self.meters.update(&self.metrics);
     }
 }

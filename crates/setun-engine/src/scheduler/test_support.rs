@@ -10,9 +10,9 @@ use futures::{
     },
     future::{LocalBoxFuture, ready},
 };
+use setun_clock::Clock;
 use setun_model::{ModelError, PagedCache};
 use setun_text::{Sampler, SamplerOptions, StopStrings};
-use web_time::Instant;
 
 use super::{Limits, Scheduler};
 use crate::{
@@ -80,7 +80,8 @@ pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
         vocabulary: 2,
         lookahead: 0,
         queue: Arc::default(),
-        arrival_time: Instant::now(),
+        clock: Clock::system(),
+        arrival_time: Clock::system().now(),
         priority: 0,
         deadline: None,
         queue_timeout: None,

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::VecDeque, sync::Arc, time::Duration};
 
-use web_time::Instant;
+use setun_clock::Instant;
 
 use crate::{
     command::MaintenanceTask,
@@ -110,6 +110,8 @@ impl WaitQueue {
 
 #[cfg(test)]
 mod tests {
+    use setun_clock::Clock;
+
     use super::{super::test_support::request, *};
 
     fn queue(priorities: &[i32]) -> WaitQueue {
@@ -150,7 +152,7 @@ mod tests {
     #[test]
     fn an_empty_queue_gathers_nothing_and_has_no_deadline() {
         let queue = queue(&[]);
-        let now = Instant::now();
+        let now = Clock::held().now();
         assert_eq!(queue.gathering(Duration::from_secs(9), 4, now), None);
         assert_eq!((queue.deadline(), queue.has_preempted()), (None, false));
     }
@@ -169,7 +171,7 @@ mod tests {
     #[test]
     fn the_earliest_deadline_counts_and_ends_its_sequence_alone() {
         let mut queue = queue(&[0]);
-        let now = Instant::now();
+        let now = queue.sequences[0].arrival_time();
         for seconds in [7, 3, 5] {
             let mut request = request(vec![1], 1);
             request.deadline = Some(now + Duration::from_secs(seconds));
@@ -215,9 +217,10 @@ mod tests {
     fn what_is_left_of_an_interrupted_sequence_keeps_its_place() {
         let mut queue = queue(&[0, 0, 0]);
         queue.sequences[1].queue().cancel();
-        queue.end_interrupted(Instant::now(), Some);
+        let now = queue.sequences[1].arrival_time();
+        queue.end_interrupted(now, Some);
         assert_eq!(order(&queue), [(0, 1), (0, 2), (0, 3)]);
-        queue.end_interrupted(Instant::now(), |_| None);
+        queue.end_interrupted(now, |_| None);
         assert_eq!(order(&queue), [(0, 1), (0, 3)]);
     }
 }

@@ -2,7 +2,6 @@
 
 use futures::channel::oneshot;
 use setun_text::{StopStrings, StreamDecoder};
-use web_time::Instant;
 
 use super::{Request, SearchRequest, Sequence};
 use crate::{
@@ -117,7 +116,7 @@ impl Sequence {
     ///
     /// If a logit is not finite, no token may come, or one cannot be decoded.
     pub(crate) fn apply_beam_logits(&mut self, logits: &[&[f32]]) -> Result<Vec<usize>, Error> {
-        let now = Instant::now();
+        let now = self.request.clock.now();
         self.first_token.get_or_insert(now);
         self.last_token = Some(now);
         let Some(search) = self.task.beam_mut() else { return Ok(vec![]) };

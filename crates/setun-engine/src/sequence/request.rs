@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::channel::oneshot;
+use setun_clock::{Clock, Instant};
 use setun_model::CacheSalt;
 use setun_text::{FilteredText, Sampler, StopStrings, StreamDecoder, ToolCallReader, ToolStep};
-use web_time::Instant;
 
 use super::Pool;
 use crate::{
@@ -111,6 +111,7 @@ pub(crate) struct Request {
     /// Most tokens to guess from the text so far.
     pub(crate) lookahead: usize,
     pub(crate) queue: Arc<Queue>,
+    pub(crate) clock: Clock,
     pub(crate) arrival_time: Instant,
     /// Higher ones go first.
     pub(crate) priority: i32,

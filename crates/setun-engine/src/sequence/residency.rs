@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use web_time::Instant;
+use setun_clock::Instant;
 
 use super::Sequence;
 use crate::{error::Error, telemetry::WaitReason};
@@ -45,7 +45,7 @@ impl Sequence {
         let most = self.task.beam_mut().map_or(usize::MAX, super::beam_search::Search::enter);
         self.cached = cached.min(most);
         let is_first = self.entered.is_none();
-        self.entered = self.entered.or_else(|| Some(Instant::now()));
+        self.entered = self.entered.or_else(|| Some(self.request.clock.now()));
         if is_first {
             self.cached_tokens = self.cached.min(self.request.prompt.len());
         }

@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use setun_clock::Clock;
 use setun_model::Row;
 use setun_ops::{argmax::NONE, top_logits::Ranked};
 use setun_text::{Choice, Draw, Step, ToolCallReader, ToolStep};
-use web_time::Instant;
 
 use super::{
     Prepared, Request, Sequence, SequenceConstraint, Task, Wait, prompt_logprobs::token_logprobs,
@@ -70,7 +70,7 @@ impl Sequence {
     /// may be the last.
     pub(crate) fn take_forced(
         &mut self,
-        prepare: impl FnOnce(Box<dyn ConstraintState>) -> Prepared,
+        prepare: impl FnOnce(Box<dyn ConstraintState>, &Clock) -> Prepared,
     ) -> Option<Result<Next, Error>> {
         let is_silent = !self.request.wants_logprobs() && matches!(self.task, Task::Generate(_));
         // The module of a browser has hardly any room left.
@@ -79,7 +79,7 @@ impl Sequence {
             return None;
         }
         let constraint = self.constraint.as_mut()?;
-        let token = constraint.only_token(prepare)?;
+        let token = constraint.only_token(|state| prepare(state, &self.request.clock))?;
         let is_known = (token as usize) < self.request.vocabulary;
         if !is_known || !self.request.sampler.takes_only(token, &self.step()) {
             return None;
@@ -98,7 +98,7 @@ impl Sequence {
 
     fn take(&mut self, delta: TextDelta) -> Result<Next, Error> {
         let token = delta.token;
-        let now = Instant::now();
+        let now = self.request.clock.now();
         self.wait = Some(match self.last_token.replace(now) {
             Some(last) => Wait::Next(now - last),
             None => Wait::First {

@@ -1,7 +1,7 @@
 //! Made-up outputs, without a model.
 
+use setun_clock::Clock;
 use setun_ops::{argmax::NONE, top_logits::Ranked};
-use web_time::Instant;
 
 use super::{
     super::test_support::{limits, request},
@@ -213,7 +213,7 @@ fn one_that_was_cancelled_meanwhile_disturbs_no_other() {
     step.queues[0].cancel();
     let applied = step.apply_tokens(&[3, 4]);
     assert!(applied.ended.is_empty(), "the scheduler ends it before the next step");
-    assert!(step.running[0].sequence.is_interrupted(Instant::now()));
+    assert!(step.running[0].sequence.is_interrupted(Clock::held().now()));
     assert_eq!(step.tokens()[1], [4]);
 }
 

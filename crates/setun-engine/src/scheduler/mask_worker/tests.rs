@@ -3,7 +3,7 @@
 use std::{
     panic::resume_unwind,
     sync::{Arc, Mutex, mpsc},
-    thread::{self, sleep},
+    thread,
     time::Duration,
 };
 
@@ -32,6 +32,9 @@ const TOKENS: u32 = 12;
 /// What a mask takes.
 const MASK: Duration = Duration::from_millis(12);
 
+/// How long a batch is waited for.
+const WAIT: Duration = Duration::from_hours(1);
+
 /// What happens, in its order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Event {
@@ -56,6 +59,7 @@ fn record(log: &Log, event: Event) {
 #[derive(Clone)]
 struct Thirds {
     log: Log,
+    clock: Clock,
     /// The thread that computes this mask is gone before it has it.
     lost_at: Option<u32>,
 }
@@ -83,7 +87,7 @@ impl ConstraintState for Third {
         if self.form.lost_at == Some(self.position) {
             resume_unwind(Box::new("on purpose"));
         }
-        sleep(MASK);
+        self.form.clock.advance(MASK);
         let is_thread = thread::current().name() == Some("setun-masks");
         record(
             &self.form.log,
@@ -116,18 +120,22 @@ fn expected(prompt: &[u32]) -> Vec<u32> {
     text.split_off(prompt.len())
 }
 
-fn scheduler(mask_worker: MaskWorker) -> (UnboundedSender<Command>, Log) {
-    let log = Log::default();
+fn scheduler(mask_worker: MaskWorker) -> (UnboundedSender<Command>, Log, Clock) {
+    let (log, clock) = (Log::default(), Clock::held());
     let of_model = Arc::clone(&log);
     let under_way = Arc::new(move |event| record(&of_model, Event::Step(event)));
     let model = FakeModel { under_way: Some(under_way), ..FakeModel::new(VOCABULARY as usize, 5) };
     let blocks = CONTEXT / BLOCK_POSITIONS;
-    // So that the prompts begin in one batch, however the threads are scheduled.
-    let (max_concurrent, wait) = (PROMPTS.len(), Duration::from_secs(1));
-    let limits = Limits { blocks, min_blocks: blocks, prefix_blocks: 0, max_concurrent, wait };
+    let limits = Limits {
+        blocks,
+        min_blocks: blocks,
+        prefix_blocks: 0,
+        max_concurrent: PROMPTS.len(),
+        wait: WAIT,
+    };
     let mut scheduler = Scheduler::new(Box::new(model), info(), limits);
     scheduler.model.masks = mask_worker;
-    (spawn(scheduler), log)
+    (spawn(scheduler.with_clock(clock.clone())), log, clock)
 }
 
 fn generate(
@@ -138,14 +146,15 @@ fn generate(
     let mut request = request(prompt.to_vec(), TOKENS as usize);
     request.vocabulary = VOCABULARY as usize;
     request.constraint = Some(SharedConstraint::new(form.clone()));
+    (request.clock, request.arrival_time) = (form.clock.clone(), form.clock.now());
     submit(commands, request)
 }
 
 const PROMPTS: [&[u32]; 3] = [&[1, 2], &[3], &[4, 5, 6, 7, 8]];
 
 /// All of them at once.
-fn texts(commands: &UnboundedSender<Command>, log: &Log) {
-    let form = Thirds { log: Arc::clone(log), lost_at: None };
+fn texts((commands, log, clock): &(UnboundedSender<Command>, Log, Clock)) {
+    let form = Thirds { log: Arc::clone(log), clock: clock.clone(), lost_at: None };
     let streams = PROMPTS.map(|prompt| generate(commands, prompt, &form));
     for (prompt, stream) in PROMPTS.iter().zip(streams) {
         assert_eq!(stream.wait().expect("a text").tokens, expected(prompt));
@@ -164,9 +173,9 @@ fn without_thread() -> MaskWorker {
 
 #[test]
 fn a_thread_computes_all_but_the_first() {
-    let (commands, log) = scheduler(with_thread());
-    texts(&commands, &log);
-    let events = log.lock().expect("a log");
+    let run = scheduler(with_thread());
+    texts(&run);
+    let events = run.1.lock().expect("a log");
     let mask_worker =
         |kv_slot| events.iter().filter(|event| **event == Event::Mask(kv_slot)).count();
     assert_eq!(mask_worker(Place::Scheduler), PROMPTS.len(), "{events:?}");
@@ -175,9 +184,9 @@ fn a_thread_computes_all_but_the_first() {
 
 #[test]
 fn without_a_thread_they_are_computed_while_a_device_has_the_step() {
-    let (commands, log) = scheduler(without_thread());
-    texts(&commands, &log);
-    let events = log.lock().expect("a log");
+    let run = scheduler(without_thread());
+    texts(&run);
+    let events = run.1.lock().expect("a log");
     let mut beside = 0;
     let mut is_under_way = false;
     for event in events.iter() {
@@ -195,9 +204,12 @@ fn without_a_thread_they_are_computed_while_a_device_has_the_step() {
 
 #[test]
 fn a_thread_that_is_lost_ends_the_text_it_had_and_no_other() {
-    let (commands, log) = scheduler(with_thread());
-    let form = Thirds { log: Arc::clone(&log), lost_at: Some(4) };
-    let error = generate(&commands, PROMPTS[0], &form).wait().expect_err("no mask");
+    let run = scheduler(with_thread());
+    let (commands, log, clock) = &run;
+    let form = Thirds { log: Arc::clone(log), clock: clock.clone(), lost_at: Some(4) };
+    let stream = generate(commands, PROMPTS[0], &form);
+    clock.advance(WAIT); // it begins without others
+    let error = stream.wait().expect_err("no mask");
     assert!(error.to_string().contains("the form panicked"), "{error}");
-    texts(&commands, &log);
+    texts(&run);
 }
