@@ -13,7 +13,7 @@ use crate::{
     atomic_files::open_or_make,
     error::Error,
     options::{ProgressListener, PullEvent, PullOptions},
-    retry::sleep,
+    retry::pause,
 };
 
 /// How often a lock that another holds is looked at.
@@ -42,7 +42,7 @@ impl Lock {
                         listener(PullEvent::WaitingForLock { lock: path.to_owned() });
                         reported = true;
                     }
-                    sleep(LOOK, options)?;
+                    pause(LOOK, options)?;
                 }
                 Err(TryLockError::Error(source)) => {
                     return Err(Error::Io { operation: "lock", path: path.to_owned(), source });

@@ -9,6 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use setun_clock::Clock;
+
 use crate::{error::Error, manifest::CHUNK_BYTES};
 
 /// Options of a pull.
@@ -32,6 +34,9 @@ pub struct PullOptions {
     pub min_speed: u64,
     /// The moment at which the pull ends, done or not. What has arrived is kept. Default: none.
     pub deadline: Option<Instant>,
+    /// The clock of the deadline, of waits and of speeds; only tests have another than the
+    /// system's. Times without a byte are those of the system.
+    pub clock: Clock,
     /// Whether a pull reads the files that are stored already and compares them with their hashes,
     /// so that it repairs bytes that are wrong. Otherwise their sizes are compared, which costs
     /// nothing. Default: false.
@@ -51,6 +56,7 @@ impl Default for PullOptions {
             read_timeout: Duration::from_secs(30),
             min_speed: 100,
             deadline: None,
+            clock: Clock::system(),
             verify_stored: false,
             cancel: Arc::default(),
         }
@@ -77,7 +83,8 @@ impl PullOptions {
         if self.cancel.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
-        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let left =
+            self.deadline.map(|deadline| deadline.saturating_duration_since(self.clock.now()));
         if left.is_some_and(|left| left.is_zero()) {
             return Err(Error::DeadlineExceeded);
         }

@@ -2,8 +2,7 @@
 
 use std::{
     hash::{BuildHasher, Hasher, RandomState},
-    thread,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
 use crate::{error::Error, options::PullOptions};
@@ -108,7 +107,7 @@ impl<'a> Attempts<'a> {
                 wait
             }
         };
-        sleep(wait, self.options)
+        pause(wait, self.options)
     }
 }
 
@@ -120,15 +119,16 @@ fn jittered(first: Duration, failed: u32) -> Duration {
     whole / 2 + whole / 2 * u32::from(random) / u32::from(u8::MAX)
 }
 
-pub(crate) fn sleep(wait: Duration, options: &PullOptions) -> Result<(), Error> {
-    let end = Instant::now() + wait;
+pub(crate) fn pause(wait: Duration, options: &PullOptions) -> Result<(), Error> {
+    let clock = &options.clock;
+    let end = clock.now() + wait;
     loop {
         options.check_cancelled()?;
-        let left = end.saturating_duration_since(Instant::now());
+        let left = end.saturating_duration_since(clock.now());
         if left.is_zero() {
             return Ok(());
         }
-        thread::sleep(left.min(POLL_INTERVAL));
+        clock.pass(left.min(POLL_INTERVAL));
     }
 }
 
@@ -144,6 +144,8 @@ pub(crate) fn retry_after(text: &str) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use setun_clock::Clock;
+
     use super::*;
 
     #[test]
@@ -162,6 +164,21 @@ mod tests {
             let wait = jittered(Duration::from_millis(100), failed);
             assert!((whole / 2..=whole).contains(&wait), "{failed}: {wait:?}");
         }
+    }
+
+    /// Of half an hour on the clock, which takes no time here.
+    #[test]
+    fn a_wait_is_as_long_as_it_is_told() {
+        let clock = Clock::held();
+        let options = PullOptions { clock: clock.clone(), ..PullOptions::default() };
+        let begun = clock.now();
+        let wait = Duration::from_mins(30);
+        pause(wait, &options).unwrap();
+        assert_eq!(clock.since(begun), wait);
+        let deadline = Some(clock.now() + Duration::from_secs(1));
+        let options = PullOptions { deadline, ..options };
+        assert!(matches!(pause(wait, &options), Err(Error::DeadlineExceeded)));
+        assert_eq!(clock.since(begun), wait + Duration::from_secs(1), "and no longer");
     }
 
     #[test]

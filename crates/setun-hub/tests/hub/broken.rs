@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use setun_clock::Clock;
 use setun_hub::{Error, PullEvent};
 
 use crate::{
@@ -107,7 +108,8 @@ fn refusals_are_waited_for() {
     server.rule_at(PATH, CHUNK, 2, Act::Status(500, vec![]));
     server.rule_at(PATH, 2 * CHUNK, 1, Act::Status(503, after("0")));
     server.rule_of_all(PATH, 1, Act::Status(502, vec![]));
-    let env = TestStore::new(&server);
+    let mut env = TestStore::new(&server);
+    env.options.clock = Clock::held(); // waits take no time
     env.pull(&server.at(PATH)).unwrap();
     assert_eq!(env.read(&server.at(PATH), "m.gguf"), content);
     let wait = |event| match event {
@@ -173,7 +175,7 @@ fn what_came_without_parts_is_kept_should_there_be_parts_later() {
 #[test]
 fn a_pull_that_is_cancelled_stops_and_goes_on_later() {
     let (server, content) = served();
-    server.rule_at(PATH, 4 * CHUNK, 1, Act::Slow(Duration::from_secs(3)));
+    server.rule_at(PATH, 4 * CHUNK, 1, Act::Slow(Duration::from_hours(1)));
     let mut env = TestStore::new(&server);
     let cancel = Arc::new(AtomicBool::new(false));
     env.options.connections = 1;

@@ -9,4 +9,6 @@ mod repositories;
 mod server;
 mod store;
 mod support;
+#[path = "../../../../tests/support/wait.rs"]
+mod wait;
 mod wrong;

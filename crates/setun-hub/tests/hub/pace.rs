@@ -1,10 +1,8 @@
 //! Servers that are too slow, and pulls that may not take longer.
 
-use std::{
-    net::TcpListener,
-    time::{Duration, Instant},
-};
+use std::{net::TcpListener, time::Duration};
 
+use setun_clock::Clock;
 use setun_hub::{Error, ErrorKind, PullEvent};
 
 use crate::{
@@ -20,19 +18,21 @@ fn a_server_that_sends_a_byte_now_and_then_is_left() {
     let mut env = TestStore::new(&server);
     env.options.attempts = 2;
     env.options.connections = 1;
-    // Long enough for a byte from a server that a busy machine lets wait.
-    env.options.read_timeout = Duration::from_secs(2);
-    env.options.min_speed = 1000;
-    let trickle = Act::Trickle(Duration::from_millis(10));
+    // Each look at the clock finds that some minutes have passed, and nobody sends so much in some.
+    env.options.clock = Clock::ticking(env.options.read_timeout / 2);
+    env.options.min_speed = 1 << 30;
+    let window = env.options.read_timeout.as_secs();
+    let trickle = Act::Trickle(Duration::from_millis(1));
     for path in [hub_path("o/n", "m.gguf"), list_path("o/n", "main")] {
         server.rule(&path, usize::MAX, trickle.clone());
         let error = env.pull("o/n").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Network);
-        assert!(error.to_string().contains("bytes came in 2.0 s, expected 2000"), "{error}");
+        let expected = format!("bytes came in {window}.0 s, expected {}", window << 30);
+        assert!(error.to_string().contains(&expected), "{error}");
         server.clear_rules();
     }
     // The bytes that came are kept.
-    env.options.read_timeout = Duration::from_secs(5);
+    env.options.clock = Clock::held();
     env.pull("o/n").unwrap();
     assert_eq!(env.read("o/n", "m.gguf"), content);
 }
@@ -43,7 +43,7 @@ fn a_pull_ends_at_its_deadline_and_keeps_what_has_come() {
     let content = bytes(4 * PIECE, 1);
     put_hub(&server, "o/n", &[("m.gguf", &content)]);
     let mut env = TestStore::new(&server);
-    env.options.deadline = Some(Instant::now());
+    env.options.deadline = Some(env.options.clock.now());
     let error = env.pull("o/n").unwrap_err();
     assert!(matches!(error, Error::DeadlineExceeded), "{error}");
     assert!(server.requests().is_empty());
@@ -51,7 +51,7 @@ fn a_pull_ends_at_its_deadline_and_keeps_what_has_come() {
     let trickle = Act::Trickle(Duration::from_millis(5));
     server.rule_at(&hub_path("o/n", "m.gguf"), 3 * PIECE as u64, usize::MAX, trickle);
     env.options.min_speed = 0;
-    env.options.deadline = Some(Instant::now() + Duration::from_millis(300));
+    env.options.deadline = Some(env.options.clock.now() + Duration::from_millis(300));
     let error = env.pull("o/n").unwrap_err();
     assert!(matches!(error, Error::DeadlineExceeded), "{error}");
     server.clear_rules();
@@ -67,10 +67,12 @@ fn a_pull_ends_at_its_deadline_while_it_connects() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/m.gguf", silent.local_addr().unwrap());
     let mut env = TestStore::with(|_| ());
+    // It stands still, so that the connection always has its time, which is the system's.
+    env.options.clock = Clock::held();
     env.options.read_timeout = Duration::from_hours(1);
     for attempts in [1, 6] {
         env.options.attempts = attempts;
-        env.options.deadline = Some(Instant::now() + Duration::from_millis(200));
+        env.options.deadline = Some(env.options.clock.now() + Duration::from_millis(200));
         let error = env.pull(&address).unwrap_err();
         assert!(matches!(error, Error::DeadlineExceeded), "{error}");
     }

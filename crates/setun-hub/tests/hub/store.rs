@@ -7,7 +7,6 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::{Duration, Instant},
 };
 
 use setun_hub::{Error, ModelStore, PullEvent, discover};
@@ -15,6 +14,7 @@ use setun_hub::{Error, ModelStore, PullEvent, discover};
 use crate::{
     server::{Act, Server},
     support::{CHUNK, COMMIT, PIECE, TestStore, bytes, hub_path, put_hub},
+    wait::wait_for,
 };
 
 #[test]
@@ -82,9 +82,7 @@ fn two_at_once_pull_once() {
     put_hub(&server, "o/n", &[("m.gguf", &content)]);
     let go = Arc::new(AtomicBool::new(false));
     server.rule(&hub_path("o/n", "m.gguf"), usize::MAX, Act::Held(Arc::clone(&go)));
-    let mut env = TestStore::new(&server);
-    env.options.read_timeout = Duration::from_mins(2); // nothing is requested again meanwhile
-    let env = Arc::new(env);
+    let env = Arc::new(TestStore::new(&server));
     let start = Arc::new(Barrier::new(3));
     let pulls: Vec<_> = (0..3)
         .map(|_| {
@@ -95,13 +93,12 @@ fn two_at_once_pull_once() {
             })
         })
         .collect();
-    let (mut events, begun) = (vec![], Instant::now());
+    let mut events = vec![];
     let waits = |event: &&PullEvent| matches!(event, PullEvent::WaitingForLock { .. });
-    while events.iter().filter(waits).count() < 2 {
-        assert!(begun.elapsed() < Duration::from_mins(1), "two wait for the third: {events:?}");
-        thread::sleep(Duration::from_millis(5));
+    wait_for("a wait of two for the third", || {
         events.extend(env.events());
-    }
+        events.iter().filter(waits).count() == 2
+    });
     go.store(true, Ordering::Relaxed);
     let folders: Vec<_> = pulls.into_iter().map(|pull| pull.join().unwrap().unwrap()).collect();
     assert!(folders.iter().all(|folder| *folder == folders[0]));

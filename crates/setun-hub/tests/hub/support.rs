@@ -12,6 +12,9 @@ pub(crate) const CHUNK: u64 = PIECE as u64;
 /// The same, for lengths in memory.
 pub(crate) const PIECE: usize = 64 << 10;
 
+/// The time that a server has for each byte, on any machine.
+const PATIENCE: Duration = Duration::from_mins(5);
+
 /// A commit's name.
 pub(crate) const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
@@ -48,7 +51,7 @@ impl TestStore {
         let options = PullOptions {
             chunk_bytes: CHUNK,
             backoff: Duration::from_millis(2),
-            read_timeout: Duration::from_secs(5),
+            read_timeout: PATIENCE,
             ..PullOptions::default()
         };
         Self { folder, store, options, events: Mutex::default() }
