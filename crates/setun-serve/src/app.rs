@@ -120,8 +120,7 @@ async fn read_body(request: Request, limit: usize, time: Duration) -> Result<Vec
     let (mut body, begun) = (vec![], Instant::now());
     let mut pieces = request.into_body().into_data_stream();
     loop {
-        let earned = Duration::from_secs(body.len() as u64 / MIN_BODY_RATE);
-        let left = time.saturating_add(earned).saturating_sub(begun.elapsed()).min(time);
+        let left = body_time_left(time, body.len(), begun.elapsed());
         let slow = |_| ApiError::slow_body(time, MIN_BODY_RATE);
         let Some(piece) = timeout(left, pieces.next()).await.map_err(slow)? else {
             return Ok(body);
@@ -131,6 +130,12 @@ async fn read_body(request: Request, limit: usize, time: Duration) -> Result<Vec
             return Err(ApiError::body_too_large(limit));
         }
     }
+}
+
+/// How long the next piece of a body may take, after the bytes that have come in this time.
+fn body_time_left(time: Duration, bytes: usize, elapsed: Duration) -> Duration {
+    let earned = Duration::from_secs(bytes as u64 / MIN_BODY_RATE);
+    time.saturating_add(earned).saturating_sub(elapsed).min(time)
 }
 
 fn origin(request: &Request) -> RequestOrigin {
@@ -144,4 +149,30 @@ fn origin(request: &Request) -> RequestOrigin {
 
 pub(crate) fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIME: Duration = Duration::from_secs(30);
+
+    /// How long a body may take that comes at this rate.
+    fn seconds_of(bytes_a_second: usize) -> Option<usize> {
+        (0..10_000).find(|&seconds| {
+            let elapsed = Duration::from_secs(seconds as u64);
+            body_time_left(TIME, seconds * bytes_a_second, elapsed) < Duration::from_secs(1)
+        })
+    }
+
+    #[test]
+    fn a_body_may_pause_and_must_not_drip() {
+        assert_eq!(body_time_left(TIME, 0, Duration::ZERO), TIME);
+        assert_eq!(body_time_left(TIME, 0, TIME), Duration::ZERO, "nothing has come");
+        let late = body_time_left(TIME, 100_000, Duration::from_secs(50));
+        assert_eq!(late, TIME, "no pause is longer, whatever has come");
+        assert_eq!(seconds_of(1), Some(30), "each byte comes in time");
+        assert_eq!(seconds_of(250), Some(59), "half the least speed");
+        assert_eq!(seconds_of(500), None);
+    }
 }

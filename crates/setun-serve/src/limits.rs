@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use setun::{Engine, GenerateOptions, Prompt};
+use setun::{Clock, Engine, GenerateOptions, Prompt};
 
 use crate::{api_keys::KeyHash, cache_salt, error::ApiError};
 
@@ -63,6 +63,7 @@ pub(crate) struct Limiter {
     pub(crate) limits: Limits,
     /// Whether keys share no prefixes.
     isolates_keys: bool,
+    clock: Clock,
     keys: Mutex<HashMap<Option<KeyHash>, KeyUse>>,
     streams: AtomicUsize,
 }
@@ -91,13 +92,13 @@ struct KeyUsed {
 pub(crate) struct StreamGuard(Arc<Limiter>);
 
 impl Limiter {
-    pub(crate) fn new(limits: Limits, isolates_keys: bool) -> Arc<Self> {
-        Arc::new(Self { limits, isolates_keys, ..Self::default() })
+    pub(crate) fn new(limits: Limits, isolates_keys: bool, clock: Clock) -> Arc<Self> {
+        Arc::new(Self { limits, isolates_keys, clock, ..Self::default() })
     }
 
     /// Counts a request of a key.
     pub(crate) fn begin(self: &Arc<Self>, key: Option<KeyHash>) -> Result<KeyGuard, ApiError> {
-        let now = Instant::now();
+        let now = self.clock.now();
         let mut keys = self.lock();
         let full = f64::from(self.limits.requests_per_minute.unwrap_or_default());
         let fresh = KeyUse { under_way: 0, tokens: full, updated: now };
@@ -214,7 +215,7 @@ mod tests {
 
     #[test]
     fn places_come_back_with_time() {
-        let begun = Instant::now();
+        let begun = Clock::held().now();
         let mut used = KeyUse { under_way: 0, tokens: 2.0, updated: begun };
         assert!(used.take(2.0, begun).is_ok() && used.take(2.0, begun).is_ok());
         assert!(

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use setun::Clock;
+
 use crate::{
     access::Hosts, api_keys::ApiKeys, lifecycle::Lifecycle, limits::Limits, spans::SpanExporter,
 };
@@ -13,6 +15,7 @@ const MAX_BODY_BYTES: usize = 8 << 20;
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
     pub(crate) aliases: Vec<String>,
+    pub(crate) clock: Clock,
     pub(crate) api_keys: ApiKeys,
     pub(crate) hosts: Hosts,
     pub(crate) is_loopback: bool,
@@ -29,6 +32,7 @@ impl Default for ServeOptions {
     fn default() -> Self {
         Self {
             aliases: vec![],
+            clock: Clock::system(),
             api_keys: ApiKeys::default(),
             hosts: Hosts::default(),
             is_loopback: false,
@@ -58,6 +62,13 @@ impl ServeOptions {
             IpAddr::V4(ip) => ip.is_loopback(),
             IpAddr::V6(ip) => ip.to_canonical().is_loopback(),
         };
+        self
+    }
+
+    /// The clock of limits on rates. Default: the system's; tests have one that they move.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
         self
     }
 

@@ -18,7 +18,7 @@ use std::{
 };
 
 use futures::future::try_join_all;
-use setun::Engine;
+use setun::{Clock, Engine};
 use tokio::sync::{Notify, oneshot};
 
 pub use error::{DuplicateModel, LoadError};
@@ -49,6 +49,7 @@ struct State {
     next: u64,
     budget: Option<u64>,
     keep_alive: KeepAlive,
+    clock: Clock,
     is_starting: bool,
 }
 
@@ -68,6 +69,13 @@ impl ModelRegistry {
     #[must_use]
     pub fn memory_budget(self, bytes: u64) -> Self {
         self.set_memory_budget(Some(bytes));
+        self
+    }
+
+    /// The clock by which models are idle. Default: the system's; tests have one that they move.
+    #[must_use]
+    pub fn clock(self, clock: Clock) -> Self {
+        self.lock().clock = clock;
         self
     }
 
@@ -210,9 +218,10 @@ impl ModelRegistry {
     /// A use of a model has ended.
     pub(crate) fn release(&self, id: u64) {
         let mut state = self.lock();
+        let now = state.clock.now();
         let Some(loaded) = state.slot(id).and_then(Slot::loaded_mut) else { return };
         loaded.uses -= 1;
-        loaded.used = std::time::Instant::now();
+        loaded.used = now;
         if loaded.uses == 0 {
             loaded.idle.notify_one();
             self.end_removed(&mut state);
@@ -280,7 +289,8 @@ impl From<Engine> for ModelRegistry {
         let mut slot = Slot::new(0, spec);
         slot.bytes = engine.weight_bytes() as u64;
         slot.context_length = Some(engine.context_length());
-        slot.phase = Phase::Loaded(Loaded::new(engine, KeepAlive::Unlimited));
+        slot.phase =
+            Phase::Loaded(Loaded::new(engine, KeepAlive::Unlimited, Clock::system().now()));
         let registry = Self::default();
         let mut state = registry.lock();
         (state.next, state.slots) = (1, vec![slot]);

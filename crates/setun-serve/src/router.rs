@@ -59,7 +59,7 @@ fn routes(models: ModelRegistry, options: ServeOptions) -> Router {
     let ServeOptions { aliases, api_keys, hosts, is_loopback, lifecycle, .. } = options;
     let (max_body_bytes, origins) = (options.max_body_bytes, options.origins);
     models.add_aliases(aliases);
-    let limiter = Limiter::new(options.limits, options.isolates_keys);
+    let limiter = Limiter::new(options.limits, options.isolates_keys, options.clock);
     let metrics = ServerMetrics::new(options.has_vllm_metrics);
     let app = AppState::new(models, lifecycle, Arc::clone(&limiter), max_body_bytes, metrics);
     let app = Arc::new(app.with_spans(options.spans));

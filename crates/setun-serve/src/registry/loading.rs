@@ -1,11 +1,13 @@
 //! Loads of models, the room for them, and their end.
 
 use std::{
+    pin::pin,
     sync::{Arc, Weak},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use setun::Engine;
+use futures::future::select;
+use setun::{Clock, Engine};
 use tokio::{
     runtime::Handle,
     sync::Notify,
@@ -91,7 +93,7 @@ impl ModelRegistry {
 
     fn end_load(&self, id: u64, name: &str, opened: Result<Engine, LoadError>) {
         let mut state = self.lock();
-        let default = state.keep_alive;
+        let (default, now) = (state.keep_alive, state.clock.now());
         let Some(slot) = state.slot(id) else { return }; // the registry was closed
         let error = match opened {
             Ok(engine) => {
@@ -99,7 +101,7 @@ impl ModelRegistry {
                 slot.loads += 1;
                 (slot.failure, slot.context_length) = (None, Some(engine.context_length()));
                 slot.bytes = slot.bytes.max(engine.weight_bytes() as u64);
-                let loaded = Loaded::new(engine, slot.spec.keep_alive.unwrap_or(default));
+                let loaded = Loaded::new(engine, slot.spec.keep_alive.unwrap_or(default), now);
                 let idle = (Arc::downgrade(&self.0), id, Arc::clone(&loaded.idle));
                 tokio::spawn(unload_when_idle(idle.0, idle.1, idle.2));
                 slot.phase = Phase::Loaded(loaded);
@@ -165,23 +167,24 @@ enum Idle {
     /// It is not loaded any more.
     Ended,
     Unload(Engine),
-    /// It has requests, or this time left.
-    Wait(Option<Duration>),
+    /// It has requests, or this time left at a moment of the clock.
+    Wait(Option<(Duration, Instant, Clock)>),
 }
 
 impl State {
     fn idle_step(&mut self, id: u64, idle: &Arc<Notify>) -> Idle {
+        let (clock, now) = (self.clock.clone(), self.clock.now());
         let Some(slot) = self.slot(id) else { return Idle::Ended };
         let is_idle = slot.is_idle();
         let is_same = |loaded: &&Loaded| Arc::ptr_eq(&loaded.idle, idle);
         let Some(loaded) = slot.loaded().filter(is_same) else { return Idle::Ended };
         let KeepAlive::For(time) = loaded.keep_alive else { return Idle::Wait(None) };
-        let left = time.saturating_sub(loaded.used.elapsed());
+        let left = time.saturating_sub(now.saturating_duration_since(loaded.used));
         if !is_idle {
             return Idle::Wait(None);
         }
         if !left.is_zero() {
-            return Idle::Wait(Some(left));
+            return Idle::Wait(Some((left, now, clock)));
         }
         slot.unload().map_or(Idle::Ended, Idle::Unload)
     }
@@ -256,9 +259,19 @@ async fn unload_when_idle(registry: Weak<Shared>, id: u64, idle: Arc<Notify>) {
             Idle::Unload(engine) => return registry.unload(id, engine).await,
             Idle::Wait(left) => {
                 drop(registry);
-                let left = left.unwrap_or(Duration::MAX);
-                drop(timeout(left, idle.notified()).await);
+                match left {
+                    None => idle.notified().await,
+                    Some((left, now, clock)) => passed(left, now, &clock, &idle).await,
+                }
             }
         }
+    }
+}
+
+/// Waits for this time after a moment of the clock, or until `idle` is told.
+async fn passed(left: Duration, now: Instant, clock: &Clock, idle: &Notify) {
+    match now.checked_add(left).and_then(|end| clock.arrival(end)) {
+        Some(arrival) => drop(select(arrival, pin!(idle.notified())).await),
+        None => drop(timeout(left, idle.notified()).await),
     }
 }

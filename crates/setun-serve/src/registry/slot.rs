@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use setun::{Engine, EngineMetrics};
+use setun::{Clock, Engine, EngineMetrics};
 use tokio::sync::{Notify, oneshot};
 
 use super::{
@@ -104,16 +104,15 @@ impl Answers {
 }
 
 impl Loaded {
-    pub(super) fn new(engine: Engine, keep_alive: KeepAlive) -> Self {
-        let (used, idle) = (Instant::now(), Arc::default());
-        let token_words = Arc::default();
+    pub(super) fn new(engine: Engine, keep_alive: KeepAlive, used: Instant) -> Self {
+        let (token_words, idle) = (Arc::default(), Arc::default());
         Self { engine, token_words, uses: 0, used, is_wanted: false, keep_alive, idle }
     }
 
     /// Time until it is unloaded if no request comes; none if it stays.
-    pub(super) fn expires_in(&self) -> Option<Duration> {
+    pub(super) fn expires_in(&self, clock: &Clock) -> Option<Duration> {
         let KeepAlive::For(time) = self.keep_alive else { return None };
-        let idle = if self.uses == 0 { self.used.elapsed() } else { Duration::ZERO };
+        let idle = if self.uses == 0 { clock.since(self.used) } else { Duration::ZERO };
         Some(time.saturating_sub(idle))
     }
 }

@@ -6,7 +6,7 @@ use setun::EngineMetrics;
 
 use super::{
     ModelRegistry,
-    slot::{Loaded, Phase, Slot},
+    slot::{Phase, Slot},
 };
 use crate::{model_metrics::ModelMetrics, served_model::ServedModel};
 
@@ -66,7 +66,10 @@ impl ModelRegistry {
             metrics: Arc::clone(&slot.metrics),
             past: slot.past.clone(),
             bytes: slot.bytes,
-            expires_in: slot.loaded().filter(|_| !slot.spec.is_pinned).and_then(Loaded::expires_in),
+            expires_in: slot
+                .loaded()
+                .filter(|_| !slot.spec.is_pinned)
+                .and_then(|loaded| loaded.expires_in(&state.clock)),
             loads: slot.loads,
             unloads: slot.unloads,
             failures: slot.failures,

@@ -10,7 +10,7 @@ use std::{
 
 use axum::{Router, body::Body, http::Request};
 use serde_json::{Value, json};
-use setun::Engine;
+use setun::{Clock, Engine};
 use setun_serve::{
     KeepAlive, LoadProgress, ModelRegistry, ModelSpec, OpenError, OpenModel, ServeOptions, router,
 };
@@ -224,6 +224,29 @@ async fn requests_of_ollama_keep_a_model_or_let_it_go() {
         assert_eq!(post(&router, path, &body).await.status, 400, "{path} {wrong}");
     }
     assert_eq!((loads, opened.load(Ordering::SeqCst)), (2, 2), "none is loaded to be unloaded");
+    registry.close();
+}
+
+/// An hour by the clock of the registry.
+#[tokio::test]
+async fn a_model_stays_for_its_time_after_its_last_request() {
+    let (hour, clock) = (Duration::from_hours(1), Clock::held());
+    let registry = ModelRegistry::new(vec![ModelSpec::new("a", Opener::default())]);
+    let registry = registry.expect("a name").keep_alive(KeepAlive::For(hour)).clock(clock.clone());
+    let router = router(registry.clone(), ServeOptions::new());
+    let models = async || get(&router, "/ready").await.json()["models"].clone();
+    for _ in 0..2 {
+        complete(&router, "a").await.json();
+        while clock.waiting() == 0 {
+            yield_now().await;
+        }
+        clock.advance(hour - Duration::from_nanos(1));
+        assert_eq!(models().await, json!(["a"]));
+    }
+    clock.advance(Duration::from_nanos(1));
+    while models().await != json!([]) {
+        yield_now().await;
+    }
     registry.close();
 }
 
