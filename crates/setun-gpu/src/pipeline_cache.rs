@@ -113,6 +113,12 @@ mod work {
             });
             Some(Self { is_wanted, thread: Some(thread.ok()?) })
         }
+
+        /// Whether it goes on.
+        #[cfg(test)]
+        pub(super) fn is_wanted(&self) -> Arc<AtomicBool> {
+            Arc::clone(&self.is_wanted)
+        }
     }
 
     impl Drop for Work {
@@ -130,7 +136,6 @@ mod tests {
     use std::{
         sync::atomic::{AtomicUsize, Ordering},
         thread,
-        time::Duration,
     };
 
     use super::*;
@@ -142,7 +147,7 @@ mod tests {
             let made = Arc::clone(&made);
             move |kernel: Kernel| {
                 made.fetch_add(1, Ordering::Relaxed);
-                thread::sleep(Duration::from_millis(1));
+                thread::yield_now(); // to another that asks
                 kernel
             }
         };
@@ -165,12 +170,16 @@ mod tests {
         let make = move |kernel: Kernel| {
             let _ = tell.send(kernel);
             let _ended = held.lock().expect("no panic").recv();
-            thread::sleep(Duration::from_millis(50));
         };
         cache.start(&Kernel::all().collect::<Vec<_>>(), make);
         begun.recv().expect("one is begun");
+        let is_wanted = cache.work.as_ref().expect("it works").is_wanted();
+        let ending = thread::spawn(|| drop(cache));
+        while is_wanted.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
         drop(go);
-        drop(cache);
-        assert!(begun.iter().count() < 10);
+        ending.join().expect("no panic");
+        assert_eq!(begun.iter().count(), 0);
     }
 }

@@ -7,8 +7,10 @@
 
 #[path = "../../../tests/support/memory.rs"]
 mod memory;
+#[path = "../../../tests/support/wait.rs"]
+mod wait;
 
-use std::{env, fs, net::SocketAddr, thread, time::Duration};
+use std::{env, fs, net::SocketAddr, time::Duration};
 
 use futures::future::join_all;
 use memory::live;
@@ -19,6 +21,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     runtime::{Builder, Runtime},
 };
+use wait::{comes, wait_for};
 
 /// Clients of a crowd, which are all there at once.
 const CLIENTS: usize = 48;
@@ -29,9 +32,6 @@ const WARM_UP: usize = 3;
 
 /// Bytes by which memory may differ: lists keep the room that they once needed.
 const SLACK: usize = 1 << 15;
-
-/// Looks at what is in use, 5 ms apart, before it counts as lost.
-const LOOKS: usize = 2000;
 
 /// Routes with bodies that they take or refuse.
 const REQUESTS: [(&str, &str); 8] = [
@@ -109,19 +109,16 @@ fn rest(
     most: (usize, usize),
 ) -> (usize, usize) {
     let metrics = || runtime.block_on(engine.metrics()).expect("an engine");
-    while lifecycle.requests() > 0 || metrics().running + metrics().waiting > 0 {
-        thread::sleep(Duration::from_millis(1));
-    }
+    wait_for("the end of all requests", || {
+        lifecycle.requests() == 0 && metrics().running + metrics().waiting == 0
+    });
     engine.reset_prefix_cache().expect("an engine");
     runtime.block_on(engine.release_memory(Pressure::Critical)).expect("an engine");
     let mut found = (live(), descriptors());
-    for _ in 0..LOOKS {
-        if found.0 <= most.0 && found.1 <= most.1 {
-            break;
-        }
-        thread::sleep(Duration::from_millis(5)); // connections end after their requests
-        found = (live(), descriptors());
-    }
+    comes(|| {
+        found = (live(), descriptors()); // connections end after their requests
+        found.0 <= most.0 && found.1 <= most.1
+    });
     println!("{} bytes, {} descriptors", found.0, found.1);
     found
 }

@@ -1,6 +1,6 @@
 //! Filters of what generations show.
 
-use std::{thread, time::Duration};
+use std::time::Duration;
 
 use futures::{StreamExt, executor::block_on};
 use setun::{
@@ -11,7 +11,7 @@ use setun::{
     },
 };
 
-use super::{MODEL, engine, greedy};
+use super::{MODEL, engine, engine_with_clock, greedy, streams::pause};
 use setun_tests::fixture;
 
 fn words(texts: &[&str], action: &FilterAction) -> SharedFilter {
@@ -112,9 +112,12 @@ fn what_is_held_is_shown_at_the_end_of_a_text_only() {
     assert!(matches!(block_on(stream.next()), Some(Ok(Event::Text(_)))));
     stream.cancel_handle().cancel();
     assert!(texts(stream).iter().all(String::is_empty));
-    let late = greedy(400).timeout(Duration::from_millis(80)).filter(Holds.shared());
+    let (engine, clock) = engine_with_clock();
+    let time = Duration::from_millis(80);
+    let late = greedy(400).timeout(time).filter(Holds.shared());
     let stream = engine.generate("Once upon a time", late).expect("a stream");
-    thread::sleep(Duration::from_millis(100));
+    pause(&engine);
+    clock.advance(time);
     let found = stream.wait().expect("what there is");
     assert_eq!((found.text.as_str(), found.done.finish_reason), ("", FinishReason::Timeout));
 }

@@ -17,17 +17,20 @@ mod simulated_cache;
 mod streams;
 mod tools;
 
-use std::{collections::BTreeMap, fs, time::Duration};
+use std::{collections::BTreeMap, fs};
 
 use futures::{StreamExt, executor::block_on};
 use serde::Deserialize;
 use setun::{
-    CacheType, Completion, Engine, ErrorCode, Event, FinishReason, GenerateOptions, Message, Model,
-    Prompt, Usage,
+    CacheType, Clock, Completion, Engine, ErrorCode, Event, FinishReason, GenerateOptions, Message,
+    Model, Prompt, Usage,
 };
 use setun_tests::{fixture, run::devices};
 
 const MODEL: &str = "golden/real-tinystories-1m";
+
+/// Events of a stream that wait for its reader, after which it waits itself.
+const BUFFER: usize = 64;
 
 #[derive(Deserialize)]
 struct Story {
@@ -45,6 +48,14 @@ fn stories() -> BTreeMap<String, Story> {
 fn engine() -> Engine {
     let model = Model::open(fixture(MODEL)).expect("the story model");
     Engine::builder(model).build().expect("an engine")
+}
+
+/// One whose time stands still until its clock is moved.
+fn engine_with_clock() -> (Engine, Clock) {
+    let model = Model::open(fixture(MODEL)).expect("the story model");
+    let clock = Clock::held();
+    let engine = Engine::builder(model).clock(clock.clone()).build().expect("an engine");
+    (engine, clock)
 }
 
 fn greedy(tokens: usize) -> GenerateOptions {
@@ -217,9 +228,11 @@ fn cancelling_and_dropping_end_a_generation() {
 fn a_stream_that_nobody_reads_waits_and_does_not_stop_others() {
     let engine = engine();
     let unread = engine.generate("Once upon a time", greedy(300)).expect("a stream");
-    std::thread::sleep(Duration::from_millis(50));
+    streams::pause(&engine);
     assert_eq!(engine.complete("The dog", greedy(20)).expect("a story").tokens.len(), 20);
-    assert!(unread.wait().expect("a story").tokens.len() > 64, "it went on when read");
+    let told = block_on(engine.metrics()).expect("an engine");
+    assert_eq!((told.tokens, told.running), (BUFFER as u64 + 20, 1), "it waits still");
+    assert!(unread.wait().expect("a story").tokens.len() > BUFFER, "it went on when read");
 }
 
 #[test]

@@ -1,27 +1,55 @@
 //! Many streams on a real model: one prompt computed once, memory given up and taken back, time
 //! that is over, a queue that is full.
 
-use std::{thread, time::Duration};
+use std::{
+    sync::{Arc, Barrier},
+    thread,
+    time::Duration,
+};
 
 use futures::executor::block_on;
 use setun::{
-    Engine, EngineMetrics, ErrorCode, Event, FinishReason, GenerateOptions, GenerationStream, Model,
+    Clock, Engine, EngineMetrics, ErrorCode, Event, FinishReason, GenerateOptions,
+    GenerationStream, Model,
 };
 use setun_tests::{fixture, long_or};
 
-use super::{MODEL, engine, greedy, sampled};
+use super::{BUFFER, MODEL, engine, engine_with_clock, greedy, sampled};
 
 fn metrics(engine: &Engine) -> EngineMetrics {
     block_on(engine.metrics()).expect("an engine")
 }
 
-/// Text, tokens and how it ended, as far as it came.
+/// Waits until a stream that nobody reads has filled its buffer, and shows that it pauses then:
+/// between two answers of an engine there is a step, if there is anything to do.
+pub(crate) fn pause(engine: &Engine) {
+    while metrics(engine).tokens < BUFFER as u64 {}
+    for _ in 0..100 {
+        let told = metrics(engine);
+        assert_eq!((told.tokens, told.running), (BUFFER as u64, 1), "it waits");
+    }
+}
+
+/// Tokens of a stream and how it ended, as far as it came.
 fn read(stream: GenerationStream) -> (Vec<u32>, Result<FinishReason, ErrorCode>) {
+    read_and(stream, || ())
+}
+
+/// The same; something is done at the third token.
+fn read_and(
+    stream: GenerationStream,
+    at_third: impl Fn(),
+) -> (Vec<u32>, Result<FinishReason, ErrorCode>) {
     let mut tokens = vec![];
     for event in stream.blocking() {
         match event {
             Ok(Event::Progress(_) | Event::Prompt(_)) => {}
-            Ok(Event::Text(delta)) => tokens.push(delta.token),
+            Ok(Event::Text(delta)) => {
+                tokens.push(delta.token);
+                if tokens.len() == 3 {
+                    at_third();
+                }
+            }
             Ok(Event::Done(done)) => return (tokens, Ok(done.finish_reason)),
             Err(error) => return (tokens, Err(error.code())),
         }
@@ -127,20 +155,22 @@ fn samples_share_their_prompt_and_are_what_they_are_alone() {
 
 #[test]
 fn time_that_is_over_ends_a_generation_with_what_it_has() {
-    let engine = engine();
-    let unread = engine.generate("Once", greedy(300).timeout(Duration::from_millis(80)));
+    let (engine, clock) = engine_with_clock();
+    let time = Duration::from_millis(80);
+    let unread = engine.generate("Once", greedy(300).timeout(time)).expect("a stream");
     let over = greedy(300).timeout(Duration::ZERO);
     let (tokens, end) = read(engine.generate("Once", over).expect("a stream"));
     assert_eq!((tokens.len(), end), (0, Ok(FinishReason::Timeout)));
     // Nobody reads the other, so it pauses, and ends though nobody says so.
-    thread::sleep(Duration::from_millis(200));
-    while metrics(&engine).running > 0 {
-        thread::sleep(Duration::from_millis(10));
-    }
-    let (tokens, end) = read(unread.expect("a stream"));
-    assert_eq!(end, Ok(FinishReason::Timeout));
+    pause(&engine);
+    clock.advance(time - Duration::from_nanos(1));
+    assert_eq!(metrics(&engine).running, 1);
+    clock.advance(Duration::from_nanos(1));
+    while metrics(&engine).running > 0 {}
+    let (tokens, end) = read(unread);
+    assert_eq!((tokens.len(), end), (BUFFER, Ok(FinishReason::Timeout)));
     let whole = engine.complete("Once", greedy(300)).expect("a story").tokens;
-    assert!(whole.starts_with(&tokens) && tokens.len() < 300, "{} tokens", tokens.len());
+    assert!(whole.starts_with(&tokens));
 }
 
 #[test]
@@ -181,7 +211,9 @@ fn an_idle_engine_waits_for_a_batch() {
 #[test]
 fn many_streams_over_little_memory_end_as_they_should() {
     let model = Model::open(fixture(MODEL)).expect("the story model");
-    let engine = Engine::builder(model).contexts(2).build().expect("an engine");
+    let clock = Clock::held();
+    let engine = Engine::builder(model).contexts(2).clock(clock.clone());
+    let engine = engine.build().expect("an engine");
     let prompt =
         |at: u32| -> Vec<u32> { (0..20 + at % 7 * 30).map(|i| i * (at % 3 + 3) % 500).collect() };
     let options = |at: u32| {
@@ -189,27 +221,30 @@ fn many_streams_over_little_memory_end_as_they_should() {
             .temperature(0.9)
             .seed(at.into())
             .max_tokens(40 + at as usize % 5 * 30);
-        if at % 16 == 5 { options.timeout(Duration::from_millis(u64::from(at))) } else { options }
+        if at % 16 == 5 { options.timeout(Duration::from_secs(at.into())) } else { options }
     };
     let count = long_or(64, 32);
+    let others =
+        Arc::new(Barrier::new((0..count).filter(|at| !matches!(at % 16, 1 | 2 | 4 | 5)).count()));
     let readers: Vec<_> = (0..count)
         .map(|at: u32| {
             let stream = engine.generate(prompt(at), options(at)).expect("a stream");
+            let (others, clock) = (Arc::clone(&others), clock.clone());
             thread::spawn(move || {
+                let cancel = stream.cancel_handle();
                 match at % 16 {
-                    1 => stream.cancel_handle().cancel(),
+                    1 => cancel.cancel(),
                     2 => return (vec![], Ok(FinishReason::Aborted)), // dropped
-                    3 => thread::sleep(Duration::from_millis(300)),
-                    4 => {
-                        let cancel = stream.cancel_handle();
-                        thread::spawn(move || {
-                            thread::sleep(Duration::from_millis(100));
-                            cancel.cancel();
-                        });
-                    }
+                    3 => drop(others.wait()),                        // until the others have ended
+                    4 => return read_and(stream, || cancel.cancel()),
+                    5 => return read_and(stream, || clock.advance(Duration::from_secs(at.into()))),
                     _ => {}
                 }
-                read(stream)
+                let found = read(stream);
+                if !matches!(at % 16, 1 | 3) {
+                    others.wait();
+                }
+                found
             })
         })
         .collect();
@@ -221,7 +256,7 @@ fn many_streams_over_little_memory_end_as_they_should() {
 
     let alone = super::engine();
     for (at, (tokens, end)) in (0..count).zip(found) {
-        let whole = alone.complete(prompt(at), options(at).timeout(Duration::from_mins(9)));
+        let whole = alone.complete(prompt(at), options(at).timeout(Duration::from_hours(1)));
         let whole = whole.expect("a story");
         assert!(whole.tokens.starts_with(&tokens), "stream {at}");
         match (at % 16, end.expect("no error")) {

@@ -8,7 +8,11 @@
 #[path = "../../support/memory.rs"]
 mod memory;
 mod operations;
+#[path = "../../support/seed.rs"]
+mod seed;
 mod usage;
+#[path = "../../support/wait.rs"]
+mod wait;
 
 use std::{
     env, thread,
@@ -17,6 +21,7 @@ use std::{
 
 use futures::executor::block_on;
 use operations::Caller;
+use seed::seed;
 use setun::{Engine, EngineMetrics, Model, Pressure};
 use setun_tests::fixture;
 use usage::Usage;
@@ -80,7 +85,7 @@ fn engine() -> Engine {
 fn round(engine: &Engine, round: u64) {
     thread::scope(|scope| {
         for caller in 0..CALLERS {
-            let mut caller = Caller::new(engine, round * CALLERS + caller);
+            let mut caller = Caller::new(engine, seed() ^ (round * CALLERS + caller));
             scope.spawn(move || (0..OPERATIONS).for_each(|_| caller.operate()));
         }
     });
@@ -90,9 +95,7 @@ fn round(engine: &Engine, round: u64) {
 /// Waits until nothing runs, and gives back what is kept between texts.
 fn rest(engine: &Engine) -> EngineMetrics {
     let metrics = || block_on(engine.metrics()).expect("an engine");
-    while metrics().running + metrics().waiting > 0 {
-        thread::sleep(Duration::from_millis(1));
-    }
+    while metrics().running + metrics().waiting > 0 {}
     engine.reset_prefix_cache().expect("an engine");
     block_on(engine.release_memory(Pressure::Critical)).expect("an engine");
     metrics()

@@ -2,11 +2,10 @@
 
 use std::{
     fmt::{self, Display, Formatter},
-    fs, thread,
-    time::Duration,
+    fs,
 };
 
-use crate::memory::live;
+use crate::{memory::live, wait::comes};
 
 /// Bytes by which memory may differ: lists keep the room that they once needed.
 const SLACK: usize = 1 << 16;
@@ -36,13 +35,10 @@ impl Usage {
     ///
     /// If more is in use.
     pub(crate) fn assert_is(mut self, start: &Self, when: &str) {
-        for _ in 0..1000 {
-            if self.threads <= start.threads {
-                break;
-            }
-            thread::sleep(Duration::from_millis(5));
+        comes(|| {
             self = Self::now();
-        }
+            self.threads <= start.threads
+        });
         let is_held = self.bytes <= start.bytes + SLACK
             && self.threads <= start.threads
             && self.descriptors <= start.descriptors;

@@ -22,6 +22,9 @@ mod processes;
 mod reading;
 mod run;
 mod samples;
+#[cfg(unix)]
+#[path = "../../../../tests/support/seed.rs"]
+mod seed;
 #[cfg(all(unix, feature = "serve"))]
 mod serve;
 #[cfg(unix)]
@@ -36,6 +39,8 @@ mod sql;
 mod support;
 mod synth;
 mod usage;
+#[path = "../../../../tests/support/wait.rs"]
+mod wait;
 
 #[path = "../../../setun-hub/tests/hub/server.rs"]
 #[expect(dead_code, reason = "the tests of pulls need more of it")]

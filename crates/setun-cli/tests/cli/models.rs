@@ -15,7 +15,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tempfile::TempDir;
@@ -23,6 +23,7 @@ use tempfile::TempDir;
 use crate::{
     server::{Act, Server},
     support::{Outcome, TINY, command, model},
+    wait::wait_for,
 };
 
 const MB: u64 = 1_000_000;
@@ -73,16 +74,6 @@ pub(crate) fn outcome(mut command: Command) -> Outcome {
 
 fn pull(home: &TempDir, address: &str) -> Command {
     in_store(home, &["models", "pull", "--chunk-size", "1", address])
-}
-
-/// Waits until something is so.
-#[track_caller]
-fn wait_for(what: &str, is: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "{what} does not come");
-        thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// The lines of the one journal of chunks in a store.

@@ -9,14 +9,13 @@ use std::{
     fs,
     path::Path,
     process::{Child, Output},
-    thread,
-    time::{Duration, Instant},
 };
 
 use crate::{
     destinations::{contents, convert},
     signals::{send, statuses},
     support::{command, model, setun},
+    wait::wait_for,
 };
 
 type Files = BTreeMap<String, Vec<u8>>;
@@ -98,17 +97,13 @@ fn a_signal_removes_what_is_not_whole() {
         let keep = tempfile::tempdir().expect("a folder");
         let folder = keep.path().join("folder");
         let mut child = start(&synthesis("1", "hf")(&text(&folder)));
-        let begun = Instant::now();
         let has_part = || {
             let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
             entries
                 .into_iter()
                 .any(|entry| entry.file_name().to_string_lossy().starts_with("model.safetensors."))
         };
-        while !has_part() {
-            assert!(begun.elapsed() < Duration::from_mins(1), "it begins to write");
-            thread::sleep(Duration::from_millis(1));
-        }
+        wait_for("a part", has_part);
         send(signal, &child);
         assert_eq!(child.wait().expect("its end").code(), Some(status), "{signal}");
         assert!(contents(keep.path()).is_empty(), "{signal}: {:?}", contents(keep.path()).keys());

@@ -145,3 +145,10 @@ pub(crate) fn free_port() -> u16 {
         }
     }
 }
+
+/// The part of a run after which a process is killed in this round: drawn, spread over all of it.
+#[cfg(unix)]
+pub(crate) fn drawn_share(round: u32) -> f64 {
+    let draw = (crate::seed::seed() ^ u64::from(round)).wrapping_mul(0x9E37_79B9) % 1000;
+    f64::from(u16::try_from(draw).expect("it is small")) / 1000.0
+}

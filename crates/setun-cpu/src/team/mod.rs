@@ -139,7 +139,9 @@ mod tests {
     fn members_wake_up_after_a_rest() {
         let mut team = Team::new(2).unwrap();
         for _ in 0..3 {
-            std::thread::sleep(std::time::Duration::from_millis(2));
+            while team.members.asleep() == 0 {
+                std::thread::yield_now();
+            }
             // Both must be inside at once, or this would never end.
             let inside = AtomicUsize::new(0);
             team.step(|crew| {

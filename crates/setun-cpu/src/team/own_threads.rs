@@ -47,6 +47,12 @@ impl Members {
         }
     }
 
+    /// Members that sleep.
+    #[cfg(test)]
+    pub(super) fn asleep(&self) -> u32 {
+        self.rendezvous.asleep()
+    }
+
     pub(crate) fn step(&mut self, lead: impl FnOnce(Option<&Rendezvous>) + Send) {
         if self.threads.is_empty() {
             return lead(None);

@@ -58,6 +58,12 @@ pub(crate) struct Rendezvous {
 }
 
 impl Rendezvous {
+    /// Members that sleep.
+    #[cfg(test)]
+    pub(super) fn asleep(&self) -> u32 {
+        self.asleep.load(Ordering::SeqCst)
+    }
+
     /// For this many members besides the leader, and this many cores.
     pub(crate) fn new(members: usize, cores: usize) -> Self {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);

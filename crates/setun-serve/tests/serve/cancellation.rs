@@ -15,6 +15,7 @@ use tokio::{net::TcpListener, runtime::Runtime, task::JoinHandle};
 use crate::{
     reverse_proxy::{Program, ReverseProxy},
     support::Gate,
+    wait::wait_for,
 };
 
 /// A server on a port of its own.
@@ -77,9 +78,7 @@ impl Server {
 
     /// Waits until there are this many requests.
     pub(crate) fn wait_for(&self, requests: usize) {
-        while self.lifecycle.requests() != requests {
-            thread::sleep(Duration::from_millis(1));
-        }
+        wait_for("the number of requests", || self.lifecycle.requests() == requests);
     }
 }
 
@@ -177,7 +176,7 @@ pub(crate) fn idle_metrics(runtime: &Runtime, engine: &Engine) -> EngineMetrics 
         if metrics.running + metrics.waiting == 0 {
             return metrics;
         }
-        thread::sleep(Duration::from_millis(1));
+        thread::yield_now(); // the answer came from the scheduler, between two steps
     }
 }
 

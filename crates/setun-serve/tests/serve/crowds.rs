@@ -1,6 +1,6 @@
 //! Crowds of clients: some leave, read slowly or send nonsense, and the others get their texts.
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -9,12 +9,13 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     sync::watch,
-    time::sleep,
+    task::yield_now,
 };
 
 use crate::{
     cancellation::{Server, idle_metrics, leave_held},
     reverse_proxy::Program,
+    seed::seed,
     support::engine,
 };
 
@@ -91,7 +92,7 @@ fn leave(clients: usize, proxy: Option<Program>) {
         config.engine.queue = clients;
     });
     let server = Server::start(engine.clone()).behind(proxy);
-    let (seed, texts) = (random_seed(), texts(&engine));
+    let (seed, texts) = (seed(), texts(&engine));
     let (address, texts) = (server.address, &texts);
     server.runtime.block_on(join_all((0..clients).map(|number| async move {
         let client = Client { seed, number };
@@ -100,7 +101,13 @@ fn leave(clients: usize, proxy: Option<Program>) {
             connection.read_all().await;
             assert_eq!(connection.text(), texts[client.kind()], "{client:?}");
         } else {
-            sleep(Duration::from_millis(client.draw(2, 400))).await;
+            if number.is_multiple_of(2) {
+                connection.read_some(client.draw(2, 2000)).await;
+            } else {
+                for _ in 0..client.draw(2, 400) {
+                    yield_now().await;
+                }
+            }
             connection.leave(client).await;
         }
     })));
@@ -119,7 +126,7 @@ fn leave(clients: usize, proxy: Option<Program>) {
 
 /// As many as run at once leave in the middle of their texts.
 fn leave_together(server: &Server, engine: &Engine) {
-    let seed = random_seed();
+    let seed = seed();
     let begin = |number| async move {
         let request = Client { seed, number: 2 * number }.request(400);
         let mut connection = Connection::open(server.address, &request).await;
@@ -140,7 +147,7 @@ fn misbehave(clients: usize) {
         config.engine.max_concurrent = clients;
         config.engine.queue = clients;
     });
-    let (server, seed, texts) = (Server::start(engine.clone()), random_seed(), texts(&engine));
+    let (server, seed, texts) = (Server::start(engine.clone()), seed(), texts(&engine));
     let (address, texts) = (server.address, &texts);
     let good = (0..clients).filter(|number| number % 20 > 3).count();
     let done = &watch::channel(0).0;
@@ -292,10 +299,4 @@ impl Connection {
         let events = body.strip_suffix("data: [DONE]\n\n").expect("an end");
         events.split_terminator("\n\n").map(|event| text(&event["data: ".len()..])).collect()
     }
-}
-
-fn random_seed() -> u64 {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).expect("random bytes");
-    u64::from_le_bytes(bytes)
 }

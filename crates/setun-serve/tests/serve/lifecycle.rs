@@ -1,6 +1,6 @@
 //! The end of a server and of an engine.
 
-use std::{net::TcpStream, thread, time::Duration};
+use std::{net::TcpStream, time::Duration};
 
 use axum::http::StatusCode;
 use serde_json::json;
@@ -9,11 +9,12 @@ use setun::{
     text::{Candidates, SharedProcessor, Step, TextError},
 };
 use setun_serve::{ServeOptions, router};
-use tokio::time::{sleep, timeout};
+use tokio::task::yield_now;
 
 use crate::{
     cancellation::{Server, request},
     support::{Gate, engine, get, post, with},
+    wait::wait_for,
 };
 
 /// A step of the sampler with a defect.
@@ -38,12 +39,9 @@ async fn an_engine_that_has_ended_is_told_by_both_probes() {
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{}", answer.text);
     for path in ["/health", "/ready"] {
         // Its thread may be about to end.
-        let refused = async {
-            while get(&router, path).await.status == StatusCode::OK {
-                sleep(Duration::from_millis(1)).await;
-            }
-        };
-        timeout(Duration::from_mins(1), refused).await.expect("it is told");
+        while get(&router, path).await.status == StatusCode::OK {
+            yield_now().await;
+        }
         assert_eq!(get(&router, path).await.status, StatusCode::SERVICE_UNAVAILABLE);
     }
 }
@@ -81,9 +79,7 @@ fn what_has_not_ended_within_the_grace_time_ends_with_an_error() {
     server.wait_for(2);
     server.lifecycle.drain();
     // The port is closed after the texts were cut off, which the gate holds.
-    while TcpStream::connect(server.address).is_ok() {
-        thread::sleep(Duration::from_millis(1));
-    }
+    wait_for("a closed port", || TcpStream::connect(server.address).is_err());
     gate.open();
     let text = stream.text();
     let (_, end) = text.rsplit_once("data: ").expect("an event");

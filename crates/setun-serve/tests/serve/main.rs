@@ -17,9 +17,13 @@ mod ollama;
 mod responses;
 mod reverse_proxy;
 mod salts;
+#[path = "../../../../tests/support/seed.rs"]
+mod seed;
 mod sockets;
 mod spans;
 mod structured;
 mod support;
 mod tool_choices;
 mod ui;
+#[path = "../../../../tests/support/wait.rs"]
+mod wait;

@@ -6,9 +6,9 @@ use std::{
     path::{Path, PathBuf},
     process::{self, Child, Command, Stdio},
     sync::atomic::{AtomicU16, Ordering},
-    thread,
-    time::Duration,
 };
+
+use crate::wait::wait_for;
 
 /// A program that has to be on the `PATH`.
 #[derive(Clone, Copy, Debug)]
@@ -37,11 +37,11 @@ impl ReverseProxy {
         let process = program.command(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let process = process.unwrap_or_else(|error| panic!("{program:?}: {error}"));
         let mut proxy = Self { process, folder, address };
-        while TcpStream::connect(address).is_err() {
+        wait_for("the proxy", || {
             let ended = proxy.process.try_wait().expect("its state");
             assert!(ended.is_none(), "{program:?} ended, see {}: {ended:?}", file.display());
-            thread::sleep(Duration::from_millis(10));
-        }
+            TcpStream::connect(address).is_ok()
+        });
         proxy
     }
 }

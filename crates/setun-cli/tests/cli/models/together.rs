@@ -11,7 +11,11 @@ use std::{
 use tempfile::TempDir;
 
 use super::{MB, PATH, bytes, in_store, outcome};
-use crate::server::{Act, Server};
+use crate::{
+    server::{Act, Server},
+    support::drawn_share,
+    wait::wait_for,
+};
 
 /// A server with a file of three chunks.
 fn served() -> (Server, Vec<u8>) {
@@ -118,7 +122,7 @@ fn kills(verb: &str, rounds: u32) {
         } else {
             outcome(run("rm"));
         }
-        let share = f64::from(round.wrapping_mul(0x9E37_79B9) % 1000) / 1000.0;
+        let share = drawn_share(round);
         let mut child = run(verb).spawn().expect("it starts");
         thread::sleep(whole.mul_f64(share));
         let _ = child.kill();
@@ -162,7 +166,7 @@ fn kills_of_aliases(rounds: u32) {
     for round in 0..rounds {
         let alias = format!("alias{round}");
         let mut child = set(&alias).spawn().expect("it starts");
-        let share = f64::from(round.wrapping_mul(0x9E37_79B9) % 1000) / 1000.0;
+        let share = drawn_share(round);
         thread::sleep(whole.mul_f64(share));
         let _ = child.kill();
         child.wait().expect("it has ended");
@@ -199,7 +203,7 @@ fn a_removal_says_that_it_waits_for_a_pull() {
     let args = arguments("pull", &address);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let pulling = in_store(&home, &args).spawn().expect("it starts");
-    super::wait_for("a chunk", || !super::noted(&home).is_empty());
+    wait_for("a chunk", || !super::noted(&home).is_empty());
     let mut removing = in_store(&home, &["models", "rm", &address]).spawn().expect("it starts");
     let mut reported = String::new();
     let stderr = removing.stderr.take().expect("a pipe");
@@ -221,14 +225,14 @@ fn a_pull_that_is_terminated_goes_on() {
     let args = arguments("pull", &address);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let mut child = in_store(&home, &args).spawn().expect("it starts");
-    super::wait_for("a chunk", || !super::noted(&home).is_empty());
+    wait_for("a chunk", || !super::noted(&home).is_empty());
     crate::signals::send("-TERM", &child);
     assert_eq!(child.wait().expect("its end").code(), Some(143));
     let there = super::noted(&home);
     assert!(!there.is_empty());
     server.clear_rules();
     go.store(true, Ordering::Relaxed);
-    super::wait_for("the end of its connections", || server.connections() == 0);
+    wait_for("the end of its connections", || server.connections() == 0);
     server.sent();
     outcome(in_store(&home, &args)).text();
     assert!(is_whole(&home, &address, &content));
@@ -242,7 +246,7 @@ fn a_pull_ends_at_its_deadline() {
     let (server, content) = served();
     let address = server.at(PATH);
     let home = tempfile::tempdir().expect("a folder");
-    server.rule(PATH, usize::MAX, Act::Slow(Duration::from_millis(100)));
+    server.rule(PATH, usize::MAX, Act::Slow(Duration::from_hours(1)));
     let args = ["models", "pull", "--timeout", "1", &address];
     let error = outcome(in_store(&home, &args)).failure();
     assert!(error.contains("[network]") && error.contains("reached its deadline"), "{error}");

@@ -10,7 +10,7 @@ use super::{
     Arguments, Files, clear, conversion, everything, logits, run, start, synthesis, text,
     with_force, words,
 };
-use crate::support::{PROMPT, STORIES, TINY, model, setun};
+use crate::support::{PROMPT, STORIES, TINY, drawn_share, model, setun};
 
 /// A command that is killed, and where it writes.
 struct Killed<'a> {
@@ -67,7 +67,7 @@ impl Killed<'_> {
 
 /// Spread over the run, and dense near its end, where files get their names.
 fn moment(round: u32, whole: Duration) -> Duration {
-    let share = f64::from(round.wrapping_mul(0x9E37_79B9) % 1000) / 1000.0;
+    let share = drawn_share(round);
     whole.mul_f64(if round.is_multiple_of(2) { share } else { 1.0 - share / 5.0 })
 }
 

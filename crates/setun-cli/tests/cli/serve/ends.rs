@@ -3,7 +3,6 @@
 use std::{
     io::{Read, Write},
     net::{Shutdown, TcpStream},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -11,6 +10,7 @@ use super::{STREAMS, Server, events, expected_text, whole_text};
 use crate::{
     signals::send,
     support::{STORIES, model},
+    wait::wait_for,
 };
 
 /// What is left of the request that holds a server.
@@ -53,13 +53,8 @@ impl Crowd {
 
     /// Until new requests are refused: the signal was reported before.
     fn wait_for_refusals(&self) {
-        while !self
-            .server
-            .body("POST /tokenize", r#"{"prompt": "A"}"#)
-            .contains("\"shutting_down\"")
-        {
-            thread::sleep(Duration::from_millis(1));
-        }
+        let answer = || self.server.body("POST /tokenize", r#"{"prompt": "A"}"#);
+        wait_for("a refusal", || answer().contains("\"shutting_down\""));
     }
 
     fn ends_with(&mut self, status: i32) {
@@ -89,9 +84,7 @@ fn streams_end_with_an_error_when_the_grace_time_is_over() {
     let begun = Instant::now();
     let mut crowd = Crowd::signalled("0");
     // The texts are cut off before the port is closed. The other request would wait for its body.
-    while TcpStream::connect(&crowd.server.address).is_ok() {
-        thread::sleep(Duration::from_millis(1));
-    }
+    wait_for("a closed port", || TcpStream::connect(&crowd.server.address).is_err());
     crowd.held.shutdown(Shutdown::Both).expect("an open socket");
     for stream in crowd.streams.drain(..) {
         let events = events(stream);

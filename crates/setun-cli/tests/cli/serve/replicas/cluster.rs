@@ -7,14 +7,12 @@ use std::{
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    thread,
-    time::Duration,
 };
 
 use tempfile::TempDir;
 
 use super::super::Server;
-use crate::support::free_port;
+use crate::{support::free_port, wait::wait_for};
 
 /// The configuration.
 const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/haproxy.cfg");
@@ -71,11 +69,11 @@ impl Cluster {
         let folder = tempfile::tempdir().expect("a folder");
         let (proxy, address) = proxy(&folder, balance, &servers);
         let mut cluster = Self { servers, proxy, address, folder };
-        while TcpStream::connect(&cluster.address).is_err() {
+        wait_for("the proxy", || {
             let ended = cluster.proxy.try_wait().expect("its state");
             assert!(ended.is_none(), "HAProxy ended: {}", cluster.log());
-            thread::sleep(Duration::from_millis(10));
-        }
+            TcpStream::connect(&cluster.address).is_ok()
+        });
         cluster
     }
 
@@ -109,9 +107,7 @@ impl Cluster {
 
     /// Until the proxy says this.
     pub(super) fn wait_for(&self, words: &str) {
-        while !self.log().contains(words) {
-            thread::sleep(Duration::from_millis(20));
-        }
+        wait_for(words, || self.log().contains(words));
     }
 }
 
