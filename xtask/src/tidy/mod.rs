@@ -11,6 +11,7 @@ mod operations;
 mod prose;
 mod rings;
 mod sources;
+mod test_time;
 mod workflows;
 
 use anyhow::{Result, bail};
@@ -29,6 +30,7 @@ pub(crate) fn run() -> Result<()> {
         ("layers", crate_order::check()?),
         ("one name for each operation", operations::check(&files)?),
         ("sources", sources::check(&files)?),
+        ("time in tests", test_time::check(&files)?),
         ("float code", numerics::check(&files)?),
         ("error codes", error_codes::check()?),
         ("lock files", locks::check(&files)?),
