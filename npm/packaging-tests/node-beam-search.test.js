@@ -52,11 +52,21 @@ describe("beam search in Node", () => {
       const codes = [];
       for (const options of wrong) codes.push(await model.beamSearch("Once", options).catch(({ code, message }) => [code, message]));
       const controller = new AbortController();
+      const stepsReach = async (count) => {
+        while ((await model.metrics()).steps < count) await new Promise((resolve) => setImmediate(resolve));
+      };
       const search = model.beamSearch("Once", { signal: controller.signal, minTokens: 500 }).catch((reason) => reason);
-      while ((await model.metrics()).steps < 3) await new Promise((resolve) => setImmediate(resolve));
+      await stepsReach(3);
       controller.abort("enough");
       const aborted = await search;
-      const [overdue] = await model.beamSearch("Once", { timeout: 60, minTokens: 500 });
+      // The engine's clock.
+      const now = performance.now.bind(performance);
+      let late = 0;
+      performance.now = () => now() + late;
+      const timed = model.beamSearch("Once", { timeout: 600_000, minTokens: 500 });
+      await stepsReach((await model.metrics()).steps + 3);
+      late = 600_000;
+      const [overdue] = await timed;
       const text = await model.generate("Once", { temperature: 0, maxTokens: 3 }).text();
       const { running } = await model.metrics();
       console.log(JSON.stringify({ codes, aborted, overdue, text, running }));
