@@ -19,7 +19,7 @@ const TIMES: [(&[&str], &[[&str; 2]]); 2] = [
 ];
 
 /// Files, or folders, that may, and why.
-const ALLOWED: [(&str, &str); 30] = [
+const ALLOWED: [(&str, &str); 29] = [
     ("batch/", CLUSTERS),
     ("crates/setun-cli/tests/cli/batch", CLUSTERS),
     ("crates/setun-cli/tests/cli/cluster", CLUSTERS),
@@ -38,7 +38,6 @@ const ALLOWED: [(&str, &str); 30] = [
     ("npm/browser-tests/shared-tabs.js", "reports how long a test that hangs has hung"),
     ("npm/browser-tests/soak.test.js", "as many minutes as it is told"),
     ("npm/browser-tests/start.test.js", "reports times and compares none"),
-    ("npm/browser-tests/store-sources.test.js", "a browser that locks a file tells nobody"),
     ("npm/browser-tests/store.test.js", PAGE),
     ("npm/browser-tests/tabs.test.js", "a page that is idle is to be busy"),
     ("npm/packaging-tests/extension.test.js", "a browser ends a service worker that is idle"),
