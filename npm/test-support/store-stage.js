@@ -85,7 +85,7 @@ export async function beginWorkersWith(page, script) {
 }
 
 /**
- * Has workers of a page skip the waits of so many milliseconds; `globalThis.waits` has what they skipped.
+ * Has workers of a page skip the waits that take exactly `milliseconds`; `globalThis.waits` has what they skipped.
  * @param {import("playwright-core").Page} page @param {number} milliseconds
  */
 export async function skipWaits(page, milliseconds) {
