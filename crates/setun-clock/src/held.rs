@@ -48,7 +48,9 @@ impl Held {
             let now = state.now;
             state.waiting.extract_if(.., |(end, ..)| *end <= now).collect()
         };
-        due.into_iter().for_each(|(_, _, waker)| waker.wake());
+        for (_, _, waker) in due {
+            waker.wake();
+        }
     }
 
     pub(crate) fn waiting(&self) -> usize {

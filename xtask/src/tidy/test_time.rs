@@ -87,7 +87,8 @@ fn is_test(file: &Path) -> bool {
     let name = file.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
     let of_folder =
         |part: &str| part == "test-support" || part == "tests" || part.ends_with("-tests");
-    let is_named = name == "tests" || name.ends_with("_tests") || name.ends_with(".test");
+    let is_of_npm = Path::new(name).extension().is_some_and(|end| end == "test"); // `a.test.ts`
+    let is_named = name == "tests" || name.ends_with("_tests") || is_of_npm;
     let mut folders = file.parent().into_iter().flat_map(Path::components);
     is_named
         || ["test_support", "fake_model"].contains(&name)
