@@ -108,7 +108,11 @@ impl MaskWorker {
             let clock = self.clock.clone();
             let run = move || {
                 for (state, reply) in queue {
-                    let _ = reply.send(prepared(state, &clock));
+                    // A form that panics loses its own text alone: others may have sent theirs.
+                    let prepare = std::panic::AssertUnwindSafe(|| prepared(state, &clock));
+                    if let Ok(prepared) = std::panic::catch_unwind(prepare) {
+                        let _ = reply.send(prepared);
+                    }
                 }
             };
             let thread = std::thread::Builder::new().name("setun-masks".into()).spawn(run);
