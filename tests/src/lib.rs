@@ -1,6 +1,7 @@
 //! Fixtures and helpers that the tests of this folder share.
 
 pub mod checkpoint;
+pub mod forward_only;
 pub mod golden;
 pub mod hooked;
 pub mod run;

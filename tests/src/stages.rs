@@ -77,6 +77,8 @@ pub struct Session {
     pub model: Box<dyn Model>,
     /// Its cache.
     pub cache: PagedCache,
+    /// All logits of the rows that wanted few: from the head alone where these were ranked.
+    pub heads: Vec<Given>,
     outputs: Outputs,
 }
 
@@ -85,7 +87,7 @@ impl Session {
     #[must_use]
     pub fn new(model: impl Model + 'static) -> Self {
         let cache = PagedCache::new(model.block_positions(), 1 << 10);
-        Self { model: Box::new(model), cache, outputs: Outputs::default() }
+        Self { model: Box::new(model), cache, heads: vec![], outputs: Outputs::default() }
     }
 
     /// Extends sequences by tokens, as rows of a batch, with what is requested of all of them.
@@ -115,15 +117,27 @@ impl Session {
     /// As [`Model::forward`].
     pub fn run(&mut self, batch: &Batch) -> Result<Vec<Given>, ModelError> {
         pollster::block_on(self.model.forward(batch, &mut self.cache, &mut self.outputs))?;
-        let all = |row: &[f32]| row.iter().map(|x| x.to_bits()).collect();
-        let bits = |row: Row<'_>| match row {
-            Row::Logits(row) => Given::Logits(all(row)),
-            Row::HiddenState(row) => Given::State(all(row)),
-            Row::Ranked(row) => {
-                Given::Ranked(row.iter().map(|x| (x.token, x.logit.to_bits())).collect())
+        let given: Vec<_> = self.outputs.rows().map(bits).collect();
+        let wanted = batch.rows.iter().filter(|row| row.output != RequestedOutput::Nothing);
+        let few = |output: &RequestedOutput| matches!(output, RequestedOutput::TopLogits(_));
+        if wanted.clone().all(|row| few(&row.output)) {
+            match given.first() {
+                Some(Given::Ranked(_)) => {
+                    let rows: Vec<_> = (0..given.len()).collect();
+                    self.head(&rows[rows.len() / 2..])?; // some of them, then all
+                    let heads = self.head(&rows)?;
+                    self.heads.extend(heads);
+                }
+                _ => self.heads.extend_from_slice(&given),
             }
-        };
-        Ok(self.outputs.rows().map(bits).collect())
+        }
+        Ok(given)
+    }
+
+    fn head(&mut self, rows: &[usize]) -> Result<Vec<Given>, ModelError> {
+        let mut outputs = Outputs::default();
+        pollster::block_on(self.model.head_logits(rows, &mut outputs))?;
+        Ok(outputs.rows().map(bits).collect())
     }
 
     /// Extends sequences and runs that.
@@ -173,5 +187,16 @@ impl Session {
         let d = self.cache.create();
         given.extend(self.step(&[(d, &text, LOGITS)]));
         given
+    }
+}
+
+fn bits(row: Row<'_>) -> Given {
+    let all = |row: &[f32]| row.iter().map(|x| x.to_bits()).collect();
+    match row {
+        Row::Logits(row) => Given::Logits(all(row)),
+        Row::HiddenState(row) => Given::State(all(row)),
+        Row::Ranked(row) => {
+            Given::Ranked(row.iter().map(|x| (x.token, x.logit.to_bits())).collect())
+        }
     }
 }

@@ -246,6 +246,9 @@ type StepClosure =
 /// Called where the model is to choose several steps by itself.
 type ArgmaxClosure = dyn FnMut(&Batch, &PagedCache, usize, &mut Vec<u32>) + Send;
 
+/// Called for rows that the last step left undecided, over logits that are all 0.
+type HeadClosure = dyn FnMut(&[usize], &mut Outputs) -> Result<(), ModelError> + Send;
+
 /// A model that remembers nothing, of some size.
 pub(crate) struct ClosureModel {
     pub(crate) vocabulary: usize,
@@ -254,6 +257,8 @@ pub(crate) struct ClosureModel {
     step: Box<StepClosure>,
     /// Most steps that it makes by itself, and how.
     pub(crate) multi_step: Option<(usize, Box<ArgmaxClosure>)>,
+    /// What its head gives alone, if it ranks logits.
+    pub(crate) head: Option<Box<HeadClosure>>,
     /// Whether its steps are timed where that is requested.
     pub(crate) has_times: bool,
     profile: Option<Profile>,
@@ -268,8 +273,8 @@ impl ClosureModel {
         + 'static,
     ) -> Self {
         let step = Box::new(step);
-        let (max_rows, multi_step) = (64, None);
-        Self { vocabulary, context, max_rows, step, multi_step, has_times: true, profile: None }
+        let (max_rows, multi_step, head, profile) = (64, None, None, None);
+        Self { vocabulary, context, max_rows, step, multi_step, head, has_times: true, profile }
     }
 }
 
@@ -309,6 +314,16 @@ impl Model for ClosureModel {
             *profile = Profile { steps: 1, rows: batch.rows.len(), ..Profile::default() };
         }
         ready((self.step)(batch, cache, outputs)).boxed_local()
+    }
+
+    fn head_logits<'a>(
+        &'a mut self,
+        rows: &'a [usize],
+        outputs: &'a mut Outputs,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        outputs.logits_mut(rows.len(), self.vocabulary).expect("memory").fill(0.0);
+        let head = self.head.as_mut().expect("a model that ranks");
+        ready(head(rows, outputs)).boxed_local()
     }
 
     fn max_multi_steps(&self) -> usize {

@@ -24,6 +24,8 @@ mod options;
 mod parts;
 mod pooling;
 mod profile;
+#[cfg(test)]
+mod ranking_model;
 mod request_slots;
 mod saved_session;
 mod scheduler;

@@ -34,7 +34,7 @@ mod wait_queue;
 
 use std::time::Duration;
 
-use apply_outputs::apply_outputs;
+use apply_outputs::{AppliedStep, apply_head, apply_outputs};
 pub(crate) use draft_runner::DraftModelRunner;
 use futures::{
     StreamExt,
@@ -228,14 +228,33 @@ impl Scheduler {
         self.record_growth();
         self.model.masks.await_all(&mut self.running).await;
         let outputs = &self.model.outputs;
-        let applied = apply_outputs(&mut self.running, &mut self.kv, &plan, outputs)?;
+        let mut applied = apply_outputs(&mut self.running, &mut self.kv, &plan, outputs)?;
+        let decided = self.decide_left(&mut applied, vocabulary).await;
         self.stats.record_outputs(&applied);
         self.stats.record_rows(&plan);
         self.end_all(applied.ended);
         self.shorten_full();
+        decided?;
+        // Tokens are progress; part of a long prompt is none.
+        self.model.device.is_reloaded &= plan.batch.wanted() == 0;
         let expected = self.model.step_cost.step(self.running.len());
         self.model.masks.prepare_all(&mut self.running, expected, self.model.info.backend);
         self.record_step(&plan, &times);
+        Ok(())
+    }
+
+    /// Has the head run alone for all rows that are undecided, until none is: after one of a draft
+    /// the next may be.
+    async fn decide_left(
+        &mut self,
+        applied: &mut AppliedStep,
+        vocabulary: usize,
+    ) -> Result<(), Error> {
+        while !applied.undecided.is_empty() {
+            let rows = applied.undecided.iter().map(|undecided| undecided.row);
+            self.model.run_head(rows, vocabulary).await?;
+            apply_head(&mut self.running, &mut self.kv, &self.model.outputs, applied);
+        }
         Ok(())
     }
 

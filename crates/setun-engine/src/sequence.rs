@@ -44,6 +44,7 @@ pub(crate) struct Sequence {
     cached: usize,             // tokens whose keys and values are in the cache
     full_logits_until: usize,  // this many generated tokens take all logits
     full_logits_tokens: usize, // that take all logits once the best do not decide
+    begins_again: bool,        // as a device chose no token
     lookahead: Lookahead,
     constraint: Option<SequenceConstraint>,
     task: Task,
@@ -73,6 +74,7 @@ impl Sequence {
             cached: 0,
             full_logits_until: 0,
             full_logits_tokens: 1,
+            begins_again: false,
             lookahead,
             constraint,
             task,
@@ -195,13 +197,16 @@ impl Sequence {
         self.request.ended.clone().or_else(|| is_all.then_some((FinishReason::Length, None)))
     }
 
-    /// Goes on from fewer tokens where the context is full; whether that is so. Nothing of it is
-    /// in the cache then.
+    /// Goes on from fewer tokens where the context is full; whether it is to begin again from its tokens,
+    /// for that or as the last row gave none. Nothing of it is in the cache then.
     ///
     /// # Errors
     ///
     /// If what is to shorten it fails, or leaves what cannot be run.
     pub(crate) fn shorten(&mut self) -> Result<bool, Error> {
+        if std::mem::take(&mut self.begins_again) {
+            return Ok(true);
+        }
         let Request { context_length, vocabulary, .. } = self.request;
         let Some(strategy) = &self.request.context_overflow else { return Ok(false) };
         if self.context.len() < context_length {

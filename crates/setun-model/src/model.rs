@@ -105,6 +105,22 @@ pub trait Model: MaybeSend {
         outputs: &'a mut Outputs,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>>;
 
+    /// Runs the head alone, over all rows of its table, for rows of the last step whose
+    /// [`TopLogits`](crate::RequestedOutput::TopLogits) did not suffice: their numbers among the requested rows.
+    /// Writes all their logits to `outputs`, `[rows, vocab]`: those that the step would have given.
+    /// A model that gives all logits to whoever wants some need not have it.
+    ///
+    /// # Errors
+    ///
+    /// If the last step did not rank these rows, or the backend fails. The cache is as it was.
+    fn head_logits<'a>(
+        &'a mut self,
+        rows: &'a [usize],
+        _outputs: &'a mut Outputs,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        ready(Err(not_ranked(rows.len()))).boxed_local()
+    }
+
     /// Most greedy steps that [`run_multi_step`](Self::run_multi_step) runs one after the other; 0 where tokens
     /// are chosen from logits.
     fn max_multi_steps(&self) -> usize {
@@ -183,4 +199,9 @@ pub trait Model: MaybeSend {
     fn profile(&self) -> Option<&Profile> {
         None
     }
+}
+
+/// That the head was to run alone for rows that the last step did not rank.
+pub(crate) fn not_ranked(found: usize) -> ModelError {
+    OpsError::Inputs { what: "rows for the head alone", expected: 0, found }.into()
 }

@@ -28,7 +28,7 @@ pub enum Row<'a> {
     Logits(&'a [f32]),
     /// The entries that were requested, in the order of [`setun_ops::top_logits`]: touched tokens, the
     /// best others, where requested those by logit and the sum. Empty where the row cannot be ranked:
-    /// then all logits must be requested.
+    /// then all logits are to be had of [`head_logits`](crate::Model::head_logits).
     Ranked(&'a [Ranked]),
     /// The hidden state, `[hidden]`, of a row that wants it.
     HiddenState(&'a [f32]),
@@ -37,16 +37,23 @@ pub enum Row<'a> {
 impl Outputs {
     /// The rows.
     pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
-        (0..self.rows).map(|row| {
-            let range = row * self.width..(row + 1) * self.width;
-            match self.kind {
-                Kind::Logits => Row::Logits(&self.logits[range]),
-                Kind::States => Row::HiddenState(&self.logits[range]),
-                Kind::Ranked => {
-                    let row = &self.ranked[range];
-                    let tokens = row.iter().position(|ranked| !ranked.is_token());
-                    Row::Ranked(&row[..tokens.unwrap_or(row.len())])
-                }
+        (0..self.rows).filter_map(|row| self.row(row))
+    }
+
+    /// The row of this number.
+    #[must_use]
+    pub fn row(&self, row: usize) -> Option<Row<'_>> {
+        if row >= self.rows {
+            return None;
+        }
+        let range = row * self.width..(row + 1) * self.width;
+        Some(match self.kind {
+            Kind::Logits => Row::Logits(&self.logits[range]),
+            Kind::States => Row::HiddenState(&self.logits[range]),
+            Kind::Ranked => {
+                let row = &self.ranked[range];
+                let tokens = row.iter().position(|ranked| !ranked.is_token());
+                Row::Ranked(&row[..tokens.unwrap_or(row.len())])
             }
         })
     }

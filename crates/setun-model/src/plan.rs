@@ -23,6 +23,8 @@ pub struct ModelPlan {
     /// `[wanted, capacity]`, or chosen tokens `[wanted, 1]`; or the hidden states of all rows,
     /// `[rows, hidden]`.
     pub output: BufferId,
+    /// The requested rows as they enter the head, `[wanted, hidden]`, where the plan norms them.
+    pub normed: Option<BufferId>,
     /// What else can be read after a step, where it was requested.
     pub taps: Taps,
 }
@@ -38,6 +40,8 @@ pub enum HeadOutput {
         /// Most tokens of a row.
         capacity: usize,
     },
+    /// The head alone: all logits of rows that the host writes, normed.
+    Alone,
     /// No head: the hidden states of all rows, for the layers of another plan.
     Hidden,
     /// No head: the hidden states of the requested rows, after the last norm.
@@ -95,16 +99,19 @@ pub(crate) fn part_plan(
         plan = plan.keep_buffers();
     }
     let mut steps = Steps { plan, layout, activation, keep, taps: Taps::default() };
-    let input = (!part.embeds()).then(|| steps.input());
+    let is_alone = head == HeadOutput::Alone;
+    let input = (is_alone || !part.embeds()).then(|| steps.input());
     let mut hidden = input.unwrap_or_else(|| steps.embed());
-    for (index, layer) in layout.layers.iter().enumerate() {
+    let layers = if is_alone { &[] } else { &layout.layers[..] };
+    for (index, layer) in layers.iter().enumerate() {
         hidden = steps.attention(index, layer, hidden);
         hidden = steps.feed_forward(layer, hidden);
         steps.taps.hidden.push(hidden);
     }
     let output = steps.end(hidden, head);
+    let normed = steps.taps.normed;
     let taps = if keep { steps.taps } else { Taps::default() };
-    Ok(ModelPlan { plan: steps.plan.finish()?, input, output, taps })
+    Ok(ModelPlan { plan: steps.plan.finish()?, input, output, normed, taps })
 }
 
 struct Steps<'a> {
@@ -221,10 +228,9 @@ impl Steps<'_> {
         match output {
             HeadOutput::Logits => {
                 let x = self.last_norm(hidden);
-                let out = self.plan.buffer(BufferKind::F32, self.dense_rows(), RowSet::Wanted);
-                self.plan.push(Op::Head { x, table, out });
-                out
+                self.head(x, RowSet::Wanted)
             }
+            HeadOutput::Alone => self.head(hidden, RowSet::Batch),
             HeadOutput::TopLogits { capacity } => {
                 let x = self.last_norm(hidden);
                 let out = self.plan.buffer(BufferKind::Ranked, capacity, RowSet::Wanted);
@@ -240,6 +246,12 @@ impl Steps<'_> {
                 out
             }
         }
+    }
+
+    fn head(&mut self, x: BufferId, rows: RowSet) -> BufferId {
+        let out = self.plan.buffer(BufferKind::F32, self.dense_rows(), rows);
+        self.plan.push(Op::Head { x, table: self.layout.head, out });
+        out
     }
 
     fn last_norm(&mut self, hidden: BufferId) -> BufferId {

@@ -75,6 +75,16 @@ impl Profile {
         self.add_from(other, 0);
     }
 
+    /// After what was timed last, adds the step that it belongs to.
+    pub(crate) fn follow(last: &mut Option<Self>, step: Option<Self>) {
+        if let (Some(last), Some(step)) = (last, step) {
+            let timeline = std::mem::take(&mut last.timeline);
+            let head = std::mem::replace(last, step);
+            last.add(&Self { steps: 0, rows: 0, ..head });
+            last.timeline.extend(timeline);
+        }
+    }
+
     /// Adds other steps of a part of the model, whose first layer is given.
     pub(crate) fn add_from(&mut self, other: &Self, first_layer: usize) {
         self.steps += other.steps;

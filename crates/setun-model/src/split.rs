@@ -142,6 +142,20 @@ impl Split {
         self.collect(number, count, room).await
     }
 
+    /// Sends a piece without rows, for which the last stage runs its head alone.
+    async fn run_head(&mut self, rows: &[usize], outputs: &mut Outputs) -> Result<(), ModelError> {
+        let room = Room::Logits(outputs.logits_mut(rows.len(), self.shape.vocab_size)?);
+        let step = self.profile.clone();
+        let (number, count) = self.pieces.begin(0, self.piece_rows);
+        let mut piece = self.pieces.cut(&BatchInputs::default(), 0, count);
+        piece.head_rows.extend_from_slice(rows);
+        piece.profiled = step.is_some();
+        self.line.send(piece)?;
+        self.collect(number, count, room).await?;
+        Profile::follow(&mut self.profile, step);
+        Ok(())
+    }
+
     /// Sends a piece without rows, which shrinks what it comes by.
     async fn shrink_stages(&mut self, cache: &mut PagedCache) -> Result<(), ModelError> {
         let (number, count) = self.pieces.begin(0, self.piece_rows);
@@ -268,6 +282,14 @@ impl Model for Split {
         outputs: &'a mut Outputs,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
         self.step(batch, cache, outputs).boxed_local()
+    }
+
+    fn head_logits<'a>(
+        &'a mut self,
+        rows: &'a [usize],
+        outputs: &'a mut Outputs,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        self.run_head(rows, outputs).boxed_local()
     }
 
     fn shrink<'a>(

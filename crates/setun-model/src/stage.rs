@@ -1,6 +1,7 @@
 //! Some layers of a model, or all, on a backend.
 
 mod builder;
+mod head;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use setun_ops::{
     Backend, BatchInputs, BufferId, CacheSpec, OpsError, top_logits::TopLogitsRequest,
 };
 
+use self::head::HeadRows;
 use crate::{
     error::ModelError,
     layer_range::LayerRange,
@@ -45,6 +47,7 @@ pub struct Stage<B: Backend> {
     pub(crate) steps: BTreeMap<Key, PreparedStep<B>>,
     clock: u64,                          // of steps
     pub(crate) profile: Option<Profile>, // of the last step, where steps are timed
+    head: HeadRows,
 }
 
 /// Rows that get no more than their best tokens, if that is all that they want.
@@ -66,6 +69,7 @@ pub(crate) struct PreparedStep<B: Backend> {
     prepared: B::Prepared,
     input: Option<BufferId>,
     output: BufferId,
+    normed: Option<BufferId>,
     used: u64,
     profiler: Option<Profiler>, // once it was to be timed
     is_timed: bool,
@@ -96,10 +100,10 @@ impl<B: Backend> Stage<B> {
         {
             self.steps.remove(&oldest);
         }
-        let ModelPlan { plan, input, output, .. } = self.plan(key, false)?;
+        let ModelPlan { plan, input, output, normed, .. } = self.plan(key, false)?;
         let prepared = self.backend.prepare(&plan, &self.weights)?;
         let used = self.clock;
-        Ok(PreparedStep { prepared, input, output, used, profiler: None, is_timed: false })
+        Ok(PreparedStep { prepared, input, output, normed, used, profiler: None, is_timed: false })
     }
 
     /// Has a step timed, or no longer.
@@ -141,6 +145,9 @@ impl<B: Backend> Stage<B> {
             && let Some(times) = self.backend.times(&step.prepared)
         {
             profiler.write(times, inputs, profile);
+        }
+        if let HeadOutput::TopLogits { .. } = head {
+            self.head.unread = Some((key, inputs.wanted.len()));
         }
         Ok(key)
     }

@@ -119,6 +119,7 @@ impl<B: Backend> Transformer<B> {
         steps: usize,
     ) -> Result<(), ModelError> {
         self.inputs.fill(batch, cache, steps)?;
+        self.stage.forget_head_rows();
         let blocks = (cache.high_water_blocks(), cache.max_blocks());
         self.stage.grow_and_copy(blocks, cache.copies())?;
         cache.copies_made();
@@ -147,6 +148,14 @@ impl<B: Backend> Transformer<B> {
         };
         let step = self.stage.run(inputs, head, &[], 1)?;
         self.stage.read(step, wanted, out).await
+    }
+
+    async fn run_head(&mut self, rows: &[usize], outputs: &mut Outputs) -> Result<(), ModelError> {
+        let logits = outputs.logits_mut(rows.len(), self.stage.config.vocab_size)?;
+        let step = self.stage.profile.clone();
+        self.stage.head_logits(rows, bytemuck::cast_slice_mut(logits)).await?;
+        Profile::follow(&mut self.stage.profile, step);
+        Ok(())
     }
 }
 
@@ -182,6 +191,14 @@ impl<B: MaybeSendBackend> Model for Transformer<B> {
         outputs: &'a mut Outputs,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
         self.step(batch, cache, outputs).boxed_local()
+    }
+
+    fn head_logits<'a>(
+        &'a mut self,
+        rows: &'a [usize],
+        outputs: &'a mut Outputs,
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        self.run_head(rows, outputs).boxed_local()
     }
 
     fn max_multi_steps(&self) -> usize {

@@ -1,14 +1,22 @@
 //! A screened head chooses what a stored one does, on whole models, whatever the sampling.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use proptest::prelude::*;
 use setun::{
-    CacheType, Device, Engine, GenerateOptions, GenerationStream, HeadType, Model, Prompt,
-    SamplingStep,
+    CacheType, Constraint, ConstraintState, CustomModel, Device, DeviceOptions, Engine, Error,
+    GenerateOptions, GenerationStream, HeadType, Model, Prompt, SamplingStep, SharedConstraint,
+    text::TokenMask,
 };
 use setun_tests::{
     fixture,
+    forward_only::ForwardOnly,
     golden::{Golden, MODELS},
     long_or,
     run::devices,
@@ -16,6 +24,10 @@ use setun_tests::{
 
 /// A model with a tied table of floats and a vocabulary of some thousands.
 const STORIES: &str = "golden/real-tinystories-1m";
+
+/// One with so many tokens that those of a mask are not requested one by one.
+const EMBEDDED: &str = "../../crates/setun/embedded/stories.safetensors";
+const VOCABULARY: usize = 4096;
 
 fn engine(model: Model, device: Device, head: HeadType) -> Engine {
     let builder = Engine::builder(model).device(device).threads(2).head_type(head);
@@ -140,10 +152,88 @@ fn random_models_are_the_same_on_every_device() {
     }
 }
 
+/// A model with a screened head, which cannot go back, and for how many rows its head has run alone.
+fn forward_only(model: &str) -> (Engine, Arc<AtomicUsize>) {
+    let options = DeviceOptions {
+        head: HeadType::Screened,
+        threads: Some(2),
+        cache: CacheType::F32,
+        ..DeviceOptions::default()
+    };
+    let model = Model::open(fixture(model)).expect("a model");
+    let model = ForwardOnly::new(model.load_onto(options).expect("a processor").model);
+    let heads = model.heads();
+    (Engine::builder(CustomModel::new("stories", model)).build().expect("an engine"), heads)
+}
+
+/// Two thirds of the tokens, others at each position.
+#[derive(Clone)]
+struct TwoThirds(u32, Option<TokenMask>);
+
+impl Constraint for TwoThirds {
+    fn begin(&self) -> Box<dyn ConstraintState> {
+        Box::new(self.clone())
+    }
+}
+
+impl ConstraintState for TwoThirds {
+    fn mask(&mut self) -> Result<&TokenMask, Error> {
+        let Self(position, mask) = self;
+        Ok(mask.insert({
+            let mut mask = TokenMask::none(VOCABULARY);
+            let tokens = (0..).take(VOCABULARY).filter(|token| (token ^ *position) % 3 > 0);
+            tokens.for_each(|token| mask.insert(token));
+            mask
+        }))
+    }
+
+    fn accept(&mut self, token: u32) -> Result<(), Error> {
+        self.0 = self.0.wrapping_mul(31) + token;
+        Ok(())
+    }
+}
+
+/// Of each text.
+const TOKENS: usize = 40;
+
+/// Rows are undecided, sampled, filtered and constrained, alone and together: no position is
+/// computed twice, and every text is that of all logits.
+#[test]
+fn a_model_that_cannot_go_back_has_the_same_texts() {
+    let model = Model::open(fixture(EMBEDDED)).expect("the embedded model");
+    let stored = engine(model, Device::Cpu, HeadType::Stored);
+    let prompt = stored.tokenize("Once upon a time").expect("tokens");
+    let constrained =
+        |options: GenerateOptions| options.constraint(SharedConstraint::new(TwoThirds(0, None)));
+    let options = sampling(7).into_iter().flat_map(|options| {
+        let options = options.max_tokens(TOKENS).min_tokens(TOKENS);
+        [options.clone(), constrained(options)]
+    });
+    let options: Vec<_> = options.collect();
+    let (alone, heads) = forward_only(EMBEDDED);
+    let mut expected = vec![];
+    for options in &options {
+        let texts = [&stored, &alone].map(|engine| outcome(engine, &prompt, options.clone()));
+        assert_eq!(texts[0], texts[1], "{options:?}");
+        expected.push(texts.into_iter().next());
+    }
+    let (alone_heads, rows) = (heads.load(Ordering::Relaxed), TOKENS * options.len());
+    assert!((rows / 100..rows / 2).contains(&alone_heads), "{alone_heads} of {rows}");
+    let (together, heads) = forward_only(EMBEDDED);
+    let stream = |options| together.generate(Prompt::Tokens(prompt.clone()), options);
+    let streams: Result<Vec<_>, _> = options.into_iter().map(stream).collect();
+    for (stream, expected) in streams.expect("streams").into_iter().zip(expected) {
+        let found = stream.wait().map(|done| done.tokens).map_err(|error| error.to_string());
+        assert_eq!(Some(found), expected);
+    }
+    assert!(heads.load(Ordering::Relaxed) > 0, "some are undecided beside others, too");
+}
+
 /// Filters that compare with the sum of all weights seldom need them.
 #[test]
-fn few_rows_are_run_again() {
-    let [stored, screened] = both(stories);
+fn few_rows_take_the_head_alone() {
+    let stored = engine(stories(), Device::Cpu, HeadType::Stored);
+    let (screened, heads) = forward_only(STORIES);
     let prompt = stored.tokenize("Once upon a time").expect("tokens");
     let options = GenerateOptions::new().temperature(0.8).max_tokens(250).min_tokens(250);
     for options in [
@@ -160,11 +250,14 @@ fn few_rows_are_run_again() {
             let tokens: Vec<_> = tokens.collect();
             (tokens, count() - before)
         };
+        let before = heads.load(Ordering::Relaxed);
         let ((expected, needed), (tokens, found)) = (rows(&stored), rows(&screened));
         assert_eq!(tokens, expected, "{options:?}");
-        // Some are: all logits were not requested at once.
-        let few = needed + 1..needed + needed / 25;
-        assert!(few.contains(&found), "{found} rows for {needed}: {options:?}");
+        assert_eq!(found, needed, "no row is computed twice: {options:?}");
+        let found = (heads.load(Ordering::Relaxed) - before) as u64;
+        // Some do: all logits were not requested at once.
+        let few = 1..needed / 25;
+        assert!(few.contains(&found), "{found} of {needed} rows: {options:?}");
     }
 }
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use setun::{
     Level,
-    forward::{ModelError, Split, TransformerOptions},
-    ops::{CacheElement, OpsError, ScalarBackend},
+    forward::{ModelError, Outputs, RequestedOutput, Split, TransformerOptions},
+    ops::{CacheElement, OpsError, ScalarBackend, top_logits::TopLogitsRequest},
 };
 use setun_cpu::{CpuBackend, CpuOptions};
 use setun_tests::{
@@ -49,6 +49,59 @@ fn mixed(layers: usize, count: usize, first: usize) -> Vec<(usize, NewStage<'sta
         (layers, on)
     };
     (0..count).map(stage).collect()
+}
+
+/// Rows that wanted few logits get from the head alone what a step gives that has all.
+#[test]
+fn the_head_alone_gives_the_logits_of_a_step() {
+    for model in MODELS {
+        let mut all = whole(model, options(CacheElement::F16, false));
+        all.everything();
+        assert!(all.heads.len() > 20);
+        let ranked = options(CacheElement::F16, true);
+        for level in Level::available() {
+            let mut session = Session::new(transformer(folder(model), cpu(level, 2), ranked));
+            session.everything();
+            assert!(session.heads == all.heads, "{model}, {level:?}");
+        }
+        let count = layers(model).min(2);
+        for piece_rows in [1, 4, 64] {
+            let stages = stages(&folder(model), mixed(layers(model), count, piece_rows), ranked);
+            let split = Split::new(stages.expect("stages")).expect("a model");
+            let mut session = Session::new(split.with_piece_rows(piece_rows));
+            session.everything();
+            assert!(session.heads == all.heads, "{model}, pieces of {piece_rows}");
+        }
+    }
+}
+
+#[test]
+fn a_head_has_no_rows_but_those_that_the_last_step_ranked() {
+    let refuses = |session: &mut Session, rows: &[usize]| {
+        let mut outputs = Outputs::default();
+        let found = pollster::block_on(session.model.head_logits(rows, &mut outputs));
+        matches!(found, Err(ModelError::Ops(OpsError::Inputs { .. })))
+    };
+    let few = &RequestedOutput::TopLogits(TopLogitsRequest { k: 1, ..<_>::default() });
+    for splits in [false, true] {
+        let options = options(CacheElement::F16, true);
+        let model = LAYERS[0];
+        let mut session = match splits {
+            false => whole(model, options),
+            true => {
+                let stages = stages(&folder(model), mixed(layers(model), 2, 1), options);
+                Session::new(Split::new(stages.expect("stages")).expect("a model"))
+            }
+        };
+        assert!(refuses(&mut session, &[0]), "before a step");
+        let sequence = session.cache.create();
+        session.step(&[(sequence, &[1], few)]);
+        assert!(refuses(&mut session, &[0, 1]));
+        session.step(&[(sequence, &[2], few)]);
+        assert!(!refuses(&mut session, &[0]));
+        session.step(&[(sequence, &[3], &RequestedOutput::Logits)]);
+        assert!(refuses(&mut session, &[0]), "nothing was ranked");
+    }
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Application of a step's outputs to the sequences that they belong to.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
-use setun_model::{Outputs, RequestedOutput, Row};
+use setun_model::{Outputs, Row};
 
 use super::{
     KvCache, Running, StepPlan,
@@ -25,6 +25,36 @@ pub(super) struct StepOutputs {
     pub(super) rows: Outputs,
     /// Of multi-step decoding in place of rows, `[steps, wanted rows]`.
     pub(super) argmax: Vec<u32>,
+    /// For rows that were undecided, from the head alone.
+    pub(super) head: HeadOutputs,
+}
+
+/// What the head alone gave.
+#[derive(Default)]
+pub(super) struct HeadOutputs {
+    /// Which of the step's output rows, ascending.
+    pub(super) rows: Vec<usize>,
+    /// All their logits.
+    pub(super) logits: Outputs,
+}
+
+impl StepOutputs {
+    /// An output row, from the head alone where it ran. All were checked to be there.
+    fn row(&self, row: usize) -> Row<'_> {
+        let Self { rows, head, .. } = self;
+        let alone = head.rows.binary_search(&row).ok().and_then(|row| head.logits.row(row));
+        alone.or_else(|| rows.row(row)).unwrap_or(Row::Ranked(&[]))
+    }
+}
+
+/// An output row whose logits do not decide the token of a sequence.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Undecided {
+    pub(super) row: usize,
+    /// Of the sequence.
+    index: usize,
+    /// Drafted tokens before it.
+    accepted: usize,
 }
 
 /// What the outputs of a step came to. Tokens lie in the queues of their streams.
@@ -36,6 +66,8 @@ pub(super) struct AppliedStep {
     pub(super) drafts: Vec<(usize, usize)>,
     /// The sequences that are over, by their index, and how they ended.
     pub(super) ended: Vec<(usize, End)>,
+    /// Rows that are to be decided by all their logits, ascending. Several samples may have one.
+    pub(super) undecided: Vec<Undecided>,
     /// Samples that found no slot in the cache; their streams have the error.
     pub(super) failed_samples: u64,
 }
@@ -52,43 +84,57 @@ pub(super) fn apply_outputs(
     plan: &StepPlan,
     outputs: &StepOutputs,
 ) -> Result<AppliedStep, Error> {
-    let mut step = Application { running, kv, applied: AppliedStep::default() };
+    let mut applied = AppliedStep::default();
+    let mut step = Application { running, kv, outputs, applied: &mut applied };
     if let Some(steps) = plan.multi_step {
         let wanted = plan.batch.wanted();
         check_argmax(&outputs.argmax, steps * wanted, plan.vocabulary)?;
         step.apply_argmax(&outputs.argmax, wanted);
     } else {
         check_outputs(&plan.batch, &outputs.rows, plan.vocabulary)?;
-        step.apply_rows(&outputs.rows);
+        step.apply_rows();
     }
-    Ok(step.applied)
+    Ok(applied)
+}
+
+/// Goes on with the sequences whose rows were undecided, for which the head has run.
+pub(super) fn apply_head(
+    running: &mut Vec<Running>,
+    kv: &mut KvCache,
+    outputs: &StepOutputs,
+    applied: &mut AppliedStep,
+) {
+    let undecided = std::mem::take(&mut applied.undecided);
+    let mut step = Application { running, kv, outputs, applied };
+    for Undecided { row, index, accepted } in undecided {
+        let end = step.apply_tokens(index, row, accepted);
+        step.end(index, end);
+    }
 }
 
 struct Application<'a> {
     running: &'a mut Vec<Running>,
     kv: &'a mut KvCache,
-    applied: AppliedStep,
+    outputs: &'a StepOutputs,
+    applied: &'a mut AppliedStep,
 }
 
 impl Application<'_> {
-    fn apply_rows(&mut self, outputs: &Outputs) {
-        let mut rows = outputs.rows();
+    fn apply_rows(&mut self) {
+        let mut first = 0;
         for index in 0..self.running.len() {
-            let mut own = rows.by_ref().take(self.running[index].wanted);
-            let end = self.apply_sequence(index, &mut own);
-            own.for_each(drop); // those of one that failed before them
+            let rows = first..first + self.running[index].wanted;
+            first = rows.end; // some may be of one that failed before them
+            let end = self.apply_sequence(index, rows);
             self.end(index, end);
         }
     }
 
     /// Gives a sequence its rows; how it ended, if so.
-    fn apply_sequence<'a>(
-        &mut self,
-        index: usize,
-        rows: &mut impl Iterator<Item = Row<'a>>,
-    ) -> Option<End> {
+    fn apply_sequence(&mut self, index: usize, mut rows: Range<usize>) -> Option<End> {
         let Running { sequence, reported, .. } = &mut self.running[index];
-        let reported = rows.take(*reported).try_for_each(|row| sequence.apply_prompt_row(row));
+        let mut reported = rows.by_ref().take(*reported).map(|row| self.outputs.row(row));
+        let reported = reported.try_for_each(|row| sequence.apply_prompt_row(row));
         if !self.commit_rows(index) {
             return reported.err().map(Err);
         }
@@ -102,20 +148,18 @@ impl Application<'_> {
             }
             return Some(Ok(end));
         }
-        let row = rows.next()?;
-        let draft = std::mem::take(&mut self.running[index].draft);
-        if draft.len() > 1 {
-            return self.apply_draft(index, row, &draft[1..], rows);
+        if rows.is_empty() {
+            return None;
         }
         if self.running[index].sequence.is_search() {
-            return self.apply_beams(index, row, rows);
+            return self.apply_beams(index, rows);
         }
-        let samples = self.fork_samples(index);
-        for sample in samples {
-            let end = self.apply_token(sample, row).or_else(|| self.apply_forced(sample));
+        let row = rows.start;
+        for sample in self.fork_samples(index) {
+            let end = self.apply_tokens(sample, row, 0);
             self.end(sample, end);
         }
-        self.apply_token(index, row).or_else(|| self.apply_forced(index))
+        self.apply_tokens(index, row, 0)
     }
 
     /// Gives a sequence the tokens that its constraint leaves no choice about: all are rows of the
@@ -161,49 +205,44 @@ impl Application<'_> {
     }
 
     /// Gives a sequence the logits of its last token, and of the drafted ones after it as long as
-    /// they are accepted; how it ended, if so.
-    fn apply_draft<'a>(
-        &mut self,
-        index: usize,
-        first: Row<'a>,
-        proposed: &[(u32, RequestedOutput)],
-        rows: &mut impl Iterator<Item = Row<'a>>,
-    ) -> Option<End> {
-        let rows: Vec<_> = rows.take(proposed.len()).collect();
-        let known = self.running[index].sequence.context().len();
-        let (mut end, mut accepted) = (self.apply_token(index, first), 0);
-        for (row, (token, _)) in rows.into_iter().zip(proposed) {
+    /// they are accepted, from this row on; how it ended, if so.
+    fn apply_tokens(&mut self, index: usize, mut row: usize, mut accepted: usize) -> Option<End> {
+        let end = loop {
             let sequence = &mut self.running[index].sequence;
-            // Less than one more token where the row before has to run again.
-            if end.is_some() || sequence.context()[known..].get(accepted) != Some(token) {
-                break;
+            let Some(next) = sequence.apply_logits(self.outputs.row(row)).transpose() else {
+                self.applied.undecided.push(Undecided { row, index, accepted });
+                return None;
+            };
+            let end = self.next(index, next);
+            let Running { sequence, draft, .. } = &mut self.running[index];
+            let drafted = draft.get(accepted + 1).map(|(token, _)| token);
+            if end.is_some() || drafted.is_none() || drafted != sequence.context().last() {
+                break end;
             }
             sequence.commit_rows(1);
-            accepted += 1;
-            end = self.apply_token(index, row);
-        }
+            (row, accepted) = (row + 1, accepted + 1);
+        };
         let running = &mut self.running[index];
-        running.sequence.record_draft(proposed.len(), accepted);
-        self.applied.drafts.push((proposed.len(), accepted));
+        let proposed = std::mem::take(&mut running.draft).len().saturating_sub(1);
+        if proposed == 0 {
+            return end.or_else(|| self.apply_forced(index));
+        }
+        running.sequence.record_draft(proposed, accepted);
+        self.applied.drafts.push((proposed, accepted));
         let kept = self.kv.truncate(running);
         self.kv.register_prefix(running);
         end.or_else(|| kept.err().map(Err))
     }
 
     /// Gives a search the logits of its rows; how it ended, if so.
-    fn apply_beams<'a>(
-        &mut self,
-        index: usize,
-        first: Row<'a>,
-        rows: &mut impl Iterator<Item = Row<'a>>,
-    ) -> Option<End> {
-        let running = &mut self.running[index];
-        let rows = std::iter::once(first).chain(rows.take(running.beam_rows.len()));
-        let logits = rows.map(|row| match row {
+    fn apply_beams(&mut self, index: usize, rows: Range<usize>) -> Option<End> {
+        let logits = rows.map(|row| match self.outputs.row(row) {
             Row::Logits(logits) => logits,
             Row::Ranked(_) | Row::HiddenState(_) => &[], // which were not requested
         });
-        let parents = match running.sequence.apply_beam_logits(&logits.collect::<Vec<_>>()) {
+        let logits: Vec<_> = logits.collect();
+        let running = &mut self.running[index];
+        let parents = match running.sequence.apply_beam_logits(&logits) {
             Ok(parents) if parents.is_empty() => return Some(Ok((FinishReason::Stop, None))),
             Ok(parents) => parents,
             Err(error) => return Some(Err(error)),
@@ -239,7 +278,7 @@ impl Application<'_> {
             if step > 0 {
                 sequence.commit_rows(1);
             }
-            match sequence.apply_argmax(token) {
+            match sequence.apply_argmax(token).transpose()? {
                 Ok(Next::Continue) => self.record_wait(index),
                 next => return self.next(index, next), // the tokens after it are dropped
             }
@@ -247,18 +286,11 @@ impl Application<'_> {
         None
     }
 
-    /// Gives a sequence the logits of its last token; how it ended, if so.
-    fn apply_token(&mut self, index: usize, row: Row<'_>) -> Option<End> {
-        let next = self.running[index].sequence.apply_logits(row);
-        self.next(index, next)
-    }
-
     /// How a sequence ended with the token that it was given, if so.
     fn next(&mut self, index: usize, next: Result<Next, Error>) -> Option<End> {
         self.record_wait(index);
         match next {
             Ok(Next::Continue) => None,
-            Ok(Next::Rerun) => self.kv.truncate(&self.running[index]).err().map(Err),
             Ok(Next::Finished(reason, stop)) => Some(Ok((reason, stop))),
             Err(error) => Some(Err(error)),
         }

@@ -51,6 +51,16 @@ fn check_row(row: Row<'_>, requested: &RequestedOutput, vocabulary: usize) -> Re
     }
 }
 
+/// Whether the head alone gave all logits of this many rows.
+///
+/// # Errors
+///
+/// If there are fewer or more, or others.
+pub(super) fn check_head(outputs: &Outputs, rows: usize, vocabulary: usize) -> Result<(), Error> {
+    let (expected, found) = (rows * vocabulary, outputs.logits().len());
+    if expected == found { Ok(()) } else { Err(wrong("the number of logits", &expected, &found)) }
+}
+
 /// Whether multi-step decoding gave a token for each row and step.
 ///
 /// # Errors

@@ -27,6 +27,7 @@ use crate::{
     event::{Event, FinishReason},
     fake_model::{BLOCK_POSITIONS, FakeModel},
     memory_pressure::Pressure,
+    ranking_model::RankingModel,
     sequence::{SearchRequest, TaskRequest},
     stream::GenerationStream,
 };
@@ -66,8 +67,10 @@ impl Asked {
     fn sampler(&self) -> Sampler {
         let mut options = SamplerOptions::default();
         if self.is_warm {
-            (options.temperature, options.frequency_penalty) = (1.0, 0.5);
+            options.temperature = 1.0;
             options.mirostat_tau = if self.seed == 0 { 2.0 } else { 0.0 }; // which has a state
+            // With which all logits are requested.
+            options.frequency_penalty = if self.seed < 2 { 0.5 } else { 0.0 };
         }
         sampler(options)
     }
@@ -175,6 +178,7 @@ impl Machine {
         let clock = Clock::held();
         let takes = Some((clock.clone(), STEP));
         let target = FakeModel { max_blocks: Arc::clone(&max_blocks), takes, ..model(SEED) };
+        let target = RankingModel::new(target);
         let mut scheduler = Scheduler::new(Box::new(target), info(), limits).with_clock(clock);
         if let Some((seed, blocks)) = beside.draft() {
             let max_blocks = Arc::new(AtomicUsize::new(blocks));

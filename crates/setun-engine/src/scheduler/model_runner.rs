@@ -3,11 +3,15 @@
 use std::task::Poll;
 
 use futures::poll;
-use setun_model::{MemoryUse, Model, Outputs, PagedCache};
+use setun_model::{MemoryUse, Model, PagedCache};
 
 use super::{
-    DraftModelRunner, StepPlan, apply_outputs::StepOutputs, mask_worker::MaskWorker,
-    plan_step::Budget, step_cost::StepCost,
+    DraftModelRunner, StepPlan,
+    apply_outputs::{HeadOutputs, StepOutputs},
+    check_outputs::check_head,
+    mask_worker::MaskWorker,
+    plan_step::Budget,
+    step_cost::StepCost,
 };
 use crate::{engine_info::EngineInfo, error::Error, parts::ReloadModel};
 
@@ -91,7 +95,8 @@ impl ModelRunner {
         plan: &StepPlan,
         pool: &mut PagedCache,
     ) -> Result<(), Error> {
-        let StepOutputs { rows, argmax } = &mut self.outputs;
+        let StepOutputs { rows, argmax, head } = &mut self.outputs;
+        head.rows.clear();
         let mut step = match plan.multi_step {
             Some(steps) => self.target.run_multi_step(&plan.batch, pool, steps, argmax),
             None => self.target.forward(&plan.batch, pool, rows),
@@ -103,16 +108,28 @@ impl ModelRunner {
                 step.await?;
             }
         }
-        // Tokens are progress; part of a long prompt is none.
-        self.device.is_reloaded &= plan.batch.wanted() == 0;
         Ok(())
+    }
+
+    /// Has the head run alone for rows of the last step, ascending.
+    pub(super) async fn run_head(
+        &mut self,
+        rows: impl Iterator<Item = usize>,
+        vocabulary: usize,
+    ) -> Result<(), Error> {
+        let HeadOutputs { rows: of, logits } = &mut self.outputs.head;
+        of.clear();
+        of.extend(rows);
+        of.dedup();
+        self.target.head_logits(of, logits).await?;
+        check_head(logits, of.len(), vocabulary)
     }
 
     /// Gives back the memory of blocks that nobody has, and of steps.
     pub(super) async fn shrink(&mut self, pool: &mut PagedCache) -> Result<(), Error> {
         pool.compact();
         self.target.shrink(pool).await?;
-        self.outputs = StepOutputs { rows: Outputs::default(), argmax: vec![] };
+        self.outputs = StepOutputs::default();
         Ok(())
     }
 }

@@ -201,7 +201,7 @@ fn no_more_steps_than_tokens_are_left() {
 }
 
 #[test]
-fn a_row_that_is_not_chosen_runs_again_with_all_logits() {
+fn a_text_whose_token_is_not_chosen_begins_again_with_all_logits() {
     let scheduler = running(MAX_STEPS, &[9, 20], &[]);
     for prompt in PROMPTS {
         finished(&scheduler.greedy(prompt, 60).wait().expect("a text"), prompt, 60);

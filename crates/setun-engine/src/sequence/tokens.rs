@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Where the best logits do not decide the next token, it takes all logits. So do the tokens after it, twice as many each time that this
-/// happens, up to this many, and half as many each time that it does not: a row that is run twice costs more than a whole head.
+/// happens, up to this many, and half as many each time that it does not: what found the best logits was for nothing.
 const MAX_FULL_LOGITS_TOKENS: usize = 16;
 
 /// Most tokens that are pending together because a constraint leaves no choice about them: other sequences wait for their masks and rows.
@@ -27,19 +27,22 @@ const MAX_FORCED_TOKENS: usize = 16;
 /// Whether a generation goes on.
 pub(crate) enum Next {
     Continue,
-    /// The last row has to be run again: the cache is to forget it.
-    Rerun,
     Finished(FinishReason, Option<String>),
 }
 
 impl Sequence {
-    /// Chooses the next token and emits its event.
+    /// Chooses the next token and emits its event. None where the best logits do not decide it, and
+    /// all are needed.
     ///
     /// # Errors
     ///
     /// If the logits are not finite, or a token cannot be decoded.
-    pub(crate) fn apply_logits(&mut self, row: Row<'_>) -> Result<Next, Error> {
-        let Some(token) = self.choose(row)? else { return Ok(self.rerun()) };
+    pub(crate) fn apply_logits(&mut self, row: Row<'_>) -> Result<Option<Next>, Error> {
+        let Some(token) = self.choose(row)? else {
+            self.full_logits_until = self.generated() + self.full_logits_tokens;
+            self.full_logits_tokens = (2 * self.full_logits_tokens).min(MAX_FULL_LOGITS_TOKENS);
+            return Ok(None);
+        };
         if let Row::Ranked(_) = row {
             self.full_logits_tokens = (self.full_logits_tokens / 2).max(1);
         }
@@ -50,19 +53,21 @@ impl Sequence {
             }
             _ => TextDelta { token, ..TextDelta::default() },
         };
-        self.take(delta)
+        self.take(delta).map(Some)
     }
 
-    /// Takes the token that a device chose, and emits its event.
+    /// Takes the token that a device chose, and emits its event. None where it chose none, as a logit is
+    /// not finite: it begins again, for all logits, which tell why.
     ///
     /// # Errors
     ///
     /// If it cannot be decoded.
-    pub(crate) fn apply_argmax(&mut self, token: u32) -> Result<Next, Error> {
+    pub(crate) fn apply_argmax(&mut self, token: u32) -> Result<Option<Next>, Error> {
         if token == NONE {
-            return Ok(self.rerun());
+            (self.full_logits_until, self.begins_again) = (self.generated() + 1, true);
+            return Ok(None);
         }
-        self.take(TextDelta { token, ..TextDelta::default() })
+        self.take(TextDelta { token, ..TextDelta::default() }).map(Some)
     }
 
     /// Takes the next token and emits its event, where the constraint allows one alone: its choice
@@ -86,14 +91,6 @@ impl Sequence {
         }
         let accepted = self.constraint.as_mut()?.accept(token);
         Some(accepted.and_then(|()| self.take(TextDelta { token, ..TextDelta::default() })))
-    }
-
-    /// Runs the last row again, for all logits.
-    fn rerun(&mut self) -> Next {
-        self.cached -= 1;
-        self.full_logits_until = self.generated() + self.full_logits_tokens;
-        self.full_logits_tokens = (2 * self.full_logits_tokens).min(MAX_FULL_LOGITS_TOKENS);
-        Next::Rerun
     }
 
     fn take(&mut self, delta: TextDelta) -> Result<Next, Error> {

@@ -126,6 +126,7 @@ impl<B: Backend> DynStage for Stage<B> {
 
     fn shrink(&mut self, blocks: usize, copies: &[(BlockId, BlockId)]) -> Result<(), ModelError> {
         self.steps.clear();
+        self.forget_head_rows();
         let is_there = |block: BlockId| (block.0 as usize) < self.cache_blocks;
         let copies = copies.iter().copied().filter(|&(from, to)| is_there(from) && is_there(to));
         let copies: Vec<_> = copies.collect();
@@ -146,6 +147,11 @@ impl<B: Backend> DynStage for Stage<B> {
 impl<B: Backend> Stage<B> {
     /// See [`DynStage::work`].
     async fn pass(&mut self, piece: &mut Microbatch) -> Result<(), ModelError> {
+        if !piece.head_rows.is_empty() {
+            piece.logits.resize(piece.head_rows.len() * self.config.vocab_size, 0.0);
+            let out = bytemuck::cast_slice_mut(&mut piece.logits);
+            return self.head_logits(&piece.head_rows, out).await;
+        }
         let rows = piece.inputs.rows();
         if !self.part.has_head() {
             let step = self.run(&piece.inputs, HeadOutput::Hidden, &piece.hidden, 1)?;
@@ -154,6 +160,10 @@ impl<B: Backend> Stage<B> {
         }
         piece.inputs.wanted.append(&mut piece.wanted);
         piece.inputs.top_logits.append(&mut piece.top_logits);
+        let [has_earlier, has_later] = piece.has_others;
+        if !has_earlier {
+            self.forget_head_rows();
+        }
         let step = self.run(&piece.inputs, piece.head, &piece.hidden, 1)?;
         let wanted = piece.inputs.wanted.len();
         let out: &mut [u8] = if let HeadOutput::TopLogits { capacity } = piece.head {
@@ -166,7 +176,8 @@ impl<B: Backend> Stage<B> {
             piece.logits.resize(wanted * width, 0.0);
             bytemuck::cast_slice_mut(&mut piece.logits)
         };
-        self.read(step, wanted, out).await
+        self.read(step, wanted, out).await?;
+        if has_later { self.keep_head_rows().await } else { Ok(()) }
     }
 }
 

@@ -20,6 +20,10 @@ pub(crate) struct Microbatch {
     pub(super) max_blocks: usize,
     /// Whether it is no step: caches are shrunk.
     pub(super) shrinks: bool,
+    /// Whether others of its step come before it, and after it.
+    pub(super) has_others: [bool; 2],
+    /// No step either: rows of the last one for which the head runs [alone](HeadOutput::Alone).
+    pub(super) head_rows: Vec<usize>,
     /// Copies that each stage must make before it runs the step.
     pub(super) copies: Vec<(BlockId, BlockId)>,
     /// The rows. That of which something is requested is for the last stage alone.
@@ -60,6 +64,7 @@ impl Pieces {
     pub(super) fn cut(&mut self, inputs: &BatchInputs, index: usize, count: usize) -> Microbatch {
         let mut piece = self.spare.pop().unwrap_or_default();
         piece.number = self.number;
+        piece.has_others = [index > 0, index + 1 < count];
         let rows = inputs.rows();
         piece.take_rows(inputs, rows * index / count, rows * (index + 1) / count);
         piece
@@ -93,6 +98,7 @@ impl Microbatch {
 
     fn clear(&mut self) {
         let Self { copies, inputs, wanted, top_logits, hidden, logits, ranked, .. } = self;
+        self.head_rows.clear();
         inputs.clear();
         wanted.clear();
         top_logits.clear();

@@ -49,11 +49,15 @@ impl Worker {
             self.owed.clear();
             return Ok(());
         }
-        // Blocks beyond those in use were in use before the cache was last empty.
-        let is_there = |block: BlockId| (block.0 as usize) < piece.blocks;
-        self.owed.retain(|&(from, to)| is_there(from) && is_there(to));
-        self.stage.0.grow_and_copy((piece.blocks, piece.max_blocks), &self.owed)?;
-        self.owed.clear();
+        if piece.head_rows.is_empty() {
+            // Blocks beyond those in use were in use before the cache was last empty.
+            let is_there = |block: BlockId| (block.0 as usize) < piece.blocks;
+            self.owed.retain(|&(from, to)| is_there(from) && is_there(to));
+            self.stage.0.grow_and_copy((piece.blocks, piece.max_blocks), &self.owed)?;
+            self.owed.clear();
+        } else if !self.stage.0.part().has_head() {
+            return Ok(());
+        }
         self.stage.0.work(piece).await?;
         if let Some(profile) = self.stage.0.profile() {
             piece.profile.add_from(profile, self.first_layer);

@@ -151,6 +151,7 @@ impl<B: Backend> StageBuilder<B> {
             steps: BTreeMap::new(),
             clock: 0,
             profile: None,
+            head: <_>::default(),
         };
         if options.ranked && part.has_head() {
             // What a backend makes of the head's table is part of loading, not of the first step.

@@ -1,7 +1,11 @@
 //! Made-up outputs, without a model.
 
 use setun_clock::Clock;
-use setun_ops::{argmax::NONE, top_logits::Ranked};
+use setun_model::RequestedOutput;
+use setun_ops::{
+    argmax::NONE,
+    top_logits::{Ranked, TopLogitsRequest},
+};
 
 use super::{
     super::test_support::{limits, request},
@@ -286,5 +290,68 @@ fn tokens_after_the_end_and_after_a_row_without_one_are_dropped() {
     let applied = step.apply(&argmax(&[STOP, 5, 3, NONE, 4, 1])).expect("three steps");
     assert_eq!(reason(&applied), [(0, FinishReason::Stop)]);
     assert_eq!(step.tokens(), [vec![STOP], vec![5]]);
-    assert_eq!(step.running[1].sequence.pending(), [5], "it runs again, for its logits");
+    let running = &mut step.running[1].sequence;
+    assert_eq!((running.pending(), running.cached()), (&[][..], 2));
+    assert!(running.shorten().expect("no error"), "it begins again, for its logits");
+    assert!(!running.shorten().expect("no error"), "once");
+}
+
+/// Ranked rows that name a token each, or none where it is undecided.
+fn ranked(tokens: &[Option<u32>]) -> StepOutputs {
+    let mut outputs = StepOutputs::default();
+    let rows = outputs.rows.ranked_mut(tokens.len(), 1).expect("memory");
+    for (row, token) in rows.iter_mut().zip(tokens) {
+        *row = token.map_or(Ranked::PADDING, |token| Ranked { token, logit: 1.0 });
+    }
+    outputs
+}
+
+/// The first of two has a draft of two tokens; of its three rows any may be undecided.
+#[test]
+fn undecided_rows_take_the_tokens_of_the_head_one_after_the_other() {
+    for (chosen, accepted) in [([2, 3, 4], 2), ([2, 5, 6], 1), ([5, 6, 1], 0)] {
+        for undecided in 0..16_u32 {
+            let requests = vec![request(vec![1], 9), request(vec![1], 9)];
+            let mut step = Step::with(requests, None, &[2, 3]);
+            let top = RequestedOutput::TopLogits(TopLogitsRequest { k: 1, ..<_>::default() });
+            step.plan.batch.rows.iter_mut().for_each(|row| row.output = top.clone());
+            let all = [&chosen[..], &[6]].concat();
+            let is_undecided = |row: usize| undecided >> row & 1 == 1;
+            let rows = all.iter().enumerate();
+            let rows = rows.map(|(row, &token)| (!is_undecided(row)).then_some(token));
+            let mut outputs = ranked(&rows.collect::<Vec<_>>());
+            let mut applied = step.apply(&outputs).expect("four rows");
+            let mut heads = vec![];
+            while !applied.undecided.is_empty() {
+                let rows: Vec<usize> = applied.undecided.iter().map(|one| one.row).collect();
+                let tokens: Vec<u32> = rows.iter().map(|&row| all[row]).collect();
+                heads.extend_from_slice(&rows);
+                outputs.head = HeadOutputs { rows, logits: logits(&tokens).rows };
+                apply_head(&mut step.running, &mut step.kv, &outputs, &mut applied);
+            }
+            heads.sort_unstable();
+            let needed = |row: &usize| is_undecided(*row) && (*row == 3 || *row <= accepted);
+            assert_eq!(heads, (0..4).filter(needed).collect::<Vec<_>>(), "those that count, once");
+            assert_eq!(applied.drafts, [(2, accepted)]);
+            assert_eq!(step.tokens(), [chosen[..=accepted].to_vec(), vec![6]]);
+            assert_eq!(step.cached(), [accepted + 1, 1]);
+        }
+    }
+}
+
+#[test]
+fn samples_share_the_undecided_row_of_their_prompt() {
+    let mut requests = two();
+    requests[0].samples = vec![request(vec![1; 2], 5), request(vec![1; 2], 5)];
+    let queues: Vec<_> = requests[0].samples.iter().map(|one| Arc::clone(&one.queue)).collect();
+    let mut step = Step::new(requests);
+    step.queues.extend(queues);
+    let mut outputs = ranked(&[None, Some(4)]);
+    let mut applied = step.apply(&outputs).expect("two rows");
+    assert_eq!(step.tokens(), [vec![], vec![4], vec![], vec![]]);
+    assert_eq!(applied.undecided.iter().map(|one| one.row).collect::<Vec<_>>(), [0; 3]);
+    outputs.head = HeadOutputs { rows: vec![0], logits: logits(&[3]).rows };
+    apply_head(&mut step.running, &mut step.kv, &outputs, &mut applied);
+    assert_eq!(step.tokens(), [vec![3], vec![], vec![3], vec![3]]);
+    assert_eq!((step.cached(), applied.undecided.len()), (vec![2, 3, 2, 2], 0));
 }

@@ -101,6 +101,37 @@ fn top_logits_suffice_where_they_were_requested() {
     assert!(check_row(Row::Ranked(&[sum, ranked]), &summed, VOCABULARY).is_err(), "not behind");
 }
 
+/// A step leaves its row undecided, and the head gives something else than all its logits.
+#[test]
+fn a_head_that_gives_something_else_ends_the_generation() {
+    const VOCABULARY: usize = 8; // a quarter of it may be ranked
+    let kinds: [fn(&mut Outputs); 3] = [
+        |outputs| drop(outputs.logits_mut(2, VOCABULARY)),
+        |outputs| drop(outputs.logits_mut(1, VOCABULARY - 1)),
+        |outputs| outputs.ranked_mut(1, 1).expect("memory").fill(Ranked::PADDING),
+    ];
+    for write in kinds {
+        let mut step = 0;
+        let mut model = ClosureModel::new(VOCABULARY, BLOCKS * 4, move |batch, _, outputs| {
+            step += 1;
+            if step == 3 {
+                outputs.ranked_mut(batch.wanted(), 1)?.fill(Ranked::PADDING);
+            }
+            Ok(())
+        });
+        model.head = Some(Box::new(move |_, outputs| {
+            write(outputs);
+            Ok(())
+        }));
+        let scheduler = Scheduler::new(Box::new(model), info(), limits(BLOCKS));
+        let (commands, stream) = spawn_after(scheduler, |commands| generate(commands, (2, 6)));
+        let (tokens, error) = failure(stream);
+        assert_eq!((tokens, error.code()), (2, ErrorCode::UnsupportedModel), "{error}");
+        assert!(error.to_string().contains("the number of logits"), "{error}");
+        assert_eq!(generate(&commands, (2, 6)).wait().expect("a text").tokens, [0; 6]);
+    }
+}
+
 #[test]
 fn argmax_tokens_are_of_the_vocabulary_and_one_for_each_row_and_step() {
     assert!(check_argmax(&[0, 2, NONE, 1], 4, VOCABULARY).is_ok());
