@@ -40,7 +40,8 @@ fn decode(name: &str, head: HeadType, sequences: u32, threads: usize) {
     let mut model = model.load_onto(options).expect("a device").model;
     let mut cache = PagedCache::new(model.block_positions(), 64);
     let mut texts: Vec<_> = (0..sequences).map(|first| (cache.create(), 20 + first)).collect();
-    let mut outputs = Outputs::default();
+    let (mut outputs, mut all) = (Outputs::default(), Outputs::default());
+    let rows: Vec<usize> = (0..sequences as usize).collect();
     for position in 0..TOKENS {
         let mut batch = Batch::default();
         for &(sequence, token) in &texts {
@@ -56,6 +57,13 @@ fn decode(name: &str, head: HeadType, sequences: u32, threads: usize) {
         let grows = position % model.block_positions() == 0;
         let case = format!("{name}, {head:?}, {sequences} sequences, token {position}");
         assert!(allocated == 1 || grows || position < WARM_UP, "{allocated} allocations: {case}");
+        if let Some(Row::Ranked(_)) = outputs.rows().next() {
+            let before = allocations();
+            let head = model.head_logits(&rows, &mut all).now_or_never();
+            let allocated = allocations() - before;
+            head.expect("a processor does not wait").expect("the head alone");
+            assert!(allocated == 1 || position < WARM_UP, "{allocated} of the head alone: {case}");
+        }
         for ((_, token), row) in texts.iter_mut().zip(outputs.rows()) {
             *token = match row {
                 Row::Ranked([best, ..]) => best.token,
