@@ -57,7 +57,7 @@ fn the_head_alone_gives_the_logits_of_a_step() {
     for model in MODELS {
         let mut all = whole(model, options(CacheElement::F16, false));
         all.everything();
-        assert!(all.heads.len() > 20);
+        assert!(all.heads.len() > 10);
         let ranked = options(CacheElement::F16, true);
         for level in Level::available() {
             let mut session = Session::new(transformer(folder(model), cpu(level, 2), ranked));
@@ -75,6 +75,38 @@ fn the_head_alone_gives_the_logits_of_a_step() {
     }
 }
 
+fn in_one_and_in_two() -> [Session; 2] {
+    let (model, options) = (LAYERS[0], options(CacheElement::F16, true));
+    let on_cpu = |layers| (layers, on(cpu(Level::available()[0], 1)));
+    let two = [1, layers(model) - 1].map(on_cpu).into_iter().collect();
+    let stages = stages(&folder(model), two, options).expect("stages");
+    [whole(model, options), Session::new(Split::new(stages).expect("a model"))]
+}
+
+fn few() -> RequestedOutput {
+    RequestedOutput::TopLogits(TopLogitsRequest { k: 1, ..<_>::default() })
+}
+
+/// What the head takes alone belongs to the step before it.
+#[test]
+fn a_profile_has_the_head_beside_the_step() {
+    for mut session in in_one_and_in_two() {
+        session.model.set_profiled(true);
+        let sequence = session.cache.create();
+        session.step(&[(sequence, &[1, 2], &few())]); // whose head runs twice alone
+        let profile = session.model.profile().expect("a timed step");
+        let calls = |name| {
+            let ops = profile.ops.iter().filter(|op| op.name == name);
+            ops.map(|op| op.calls).sum::<usize>()
+        };
+        assert_eq!((profile.steps, profile.rows), (1, 2));
+        assert_eq!(["embed", "top_logits", "head"].map(calls), [1, 1, 2]);
+        session.step(&[(sequence, &[3], &RequestedOutput::Logits)]);
+        let profile = session.model.profile().expect("a timed step");
+        assert_eq!((profile.steps, profile.rows, profile.candidates.len()), (1, 1, 0));
+    }
+}
+
 #[test]
 fn a_head_has_no_rows_but_those_that_the_last_step_ranked() {
     let refuses = |session: &mut Session, rows: &[usize]| {
@@ -82,17 +114,8 @@ fn a_head_has_no_rows_but_those_that_the_last_step_ranked() {
         let found = pollster::block_on(session.model.head_logits(rows, &mut outputs));
         matches!(found, Err(ModelError::Ops(OpsError::Inputs { .. })))
     };
-    let few = &RequestedOutput::TopLogits(TopLogitsRequest { k: 1, ..<_>::default() });
-    for splits in [false, true] {
-        let options = options(CacheElement::F16, true);
-        let model = LAYERS[0];
-        let mut session = match splits {
-            false => whole(model, options),
-            true => {
-                let stages = stages(&folder(model), mixed(layers(model), 2, 1), options);
-                Session::new(Split::new(stages.expect("stages")).expect("a model"))
-            }
-        };
+    let few = &few();
+    for mut session in in_one_and_in_two() {
         assert!(refuses(&mut session, &[0]), "before a step");
         let sequence = session.cache.create();
         session.step(&[(sequence, &[1], few)]);

@@ -97,7 +97,7 @@ pub(super) fn apply_outputs(
     Ok(applied)
 }
 
-/// Goes on with the sequences whose rows were undecided, for which the head has run.
+/// Continues the sequences whose rows were undecided, for which the head has run.
 pub(super) fn apply_head(
     running: &mut Vec<Running>,
     kv: &mut KvCache,
