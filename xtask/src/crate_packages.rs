@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::files::tracked;
-use crate::metadata::{is_ours, is_published, metadata, packages};
+use crate::metadata::{BATCH, is_published, own_packages};
 use crate::shell::{cargo, output, program, root, run, say, target};
 
 /// Every package has these.
@@ -34,18 +34,22 @@ struct Packed {
 /// Packs all published crates and checks them. With `compile` each is also compiled from its
 /// package, which takes minutes.
 pub(crate) fn check(compile: bool) -> Result<()> {
-    let metadata = metadata()?;
-    let ours: Vec<&Value> = packages(&metadata)?.iter().filter(|it| is_ours(it)).collect();
+    let ours = own_packages()?;
     let mut command = cargo();
     // Changes of a developer are packed as they are: a release is made from a clean clone.
     command.args(["package", "--workspace", "--locked", "--quiet", "--allow-dirty"]);
     for package in ours.iter().filter(|package| !is_published(package)) {
         command.args(["--exclude", package["name"].as_str().unwrap_or_default()]);
     }
+    let mut batch = cargo();
+    // The crates that these need are in no registry before a release, and the stage `sql` compiles both.
+    batch.args(["package", "--workspace", "--locked", "--quiet", "--allow-dirty", "--no-verify"]);
+    batch.args(["--exclude-lockfile", "--manifest-path", BATCH, "--target-dir"]).arg(target());
     if !compile {
         command.arg("--no-verify");
     }
     run(&mut command)?;
+    run(&mut batch)?;
     let known = tracked()?;
     let mut findings = vec![];
     for package in ours.iter().filter(|package| is_published(package)) {

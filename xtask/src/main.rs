@@ -24,6 +24,7 @@ mod package;
 mod parallel;
 mod reproduce;
 mod rivals;
+mod rustdoc_pages;
 mod sbom;
 mod shell;
 mod sizes;
@@ -118,6 +119,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(status) = rustdoc_pages::play() {
+        return status;
+    }
     let result = match Arguments::parse().command {
         Command::Tidy => tidy::run(),
         Command::Options => options::run(),

@@ -22,6 +22,23 @@ pub(crate) fn metadata() -> Result<Value> {
     serde_json::from_str(&printed).context("cargo metadata is not JSON")
 }
 
+/// The manifest of the workspace of queries and batch jobs, which has a lock file of its own.
+pub(crate) const BATCH: &str = "batch/Cargo.toml";
+
+/// The crates of both workspaces, without what they depend on.
+pub(crate) fn own_packages() -> Result<Vec<Value>> {
+    let mut all = vec![];
+    for manifest in ["Cargo.toml", BATCH] {
+        let mut command = cargo();
+        command.args(["metadata", "--format-version", "1", "--locked", "--no-deps"]);
+        let printed = output(command.args(["--manifest-path", manifest]))?;
+        let metadata: Value =
+            serde_json::from_str(&printed).context("cargo metadata is not JSON")?;
+        all.extend(packages(&metadata)?.iter().cloned());
+    }
+    Ok(all)
+}
+
 /// The packages of `metadata`.
 pub(crate) fn packages(metadata: &Value) -> Result<&Vec<Value>> {
     metadata["packages"].as_array().context("cargo metadata has no packages")

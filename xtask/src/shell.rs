@@ -1,6 +1,6 @@
 //! Child processes: commands of the repository, their output and messages.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -52,12 +52,13 @@ pub(crate) fn cargo() -> Command {
     program(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
-/// The crate of a query engine, which takes longer to compile than all the others: it has a stage of its own.
-pub(crate) const QUERY_CRATE: &str = "setun-sql";
+/// The rustdoc of the cargo that runs this tool.
+pub(crate) fn rustdoc() -> OsString {
+    std::env::var_os("RUSTDOC").unwrap_or_else(|| "rustdoc".into())
+}
 
 /// Cargo's arguments for the tests of the workspace.
-pub(crate) const WORKSPACE_TESTS: [&str; 5] =
-    ["test", "--workspace", "--exclude", QUERY_CRATE, "--locked"];
+pub(crate) const WORKSPACE_TESTS: [&str; 3] = ["test", "--workspace", "--locked"];
 
 /// Where the workspace's programs and examples are that are built beside its tests. A build of
 /// their own would choose other features for the crates that they need, and compile them again.

@@ -8,7 +8,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::machine::{has_packages, install_packages, installing, may_install};
 use crate::shell::{cargo, find_program, output, program, say, succeeds, target};
@@ -213,6 +213,21 @@ pub(crate) fn has_source() -> Result<bool> {
 pub(crate) fn sysroot() -> Result<PathBuf> {
     let printed = output(rustc().args(["--print", "sysroot"]))?;
     Ok(Path::new(printed.trim()).to_path_buf())
+}
+
+/// As `cargo clippy -- -D warnings` passes it on.
+const CLIPPY_ARGS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
+
+/// Has clippy compile the packages of a workspace, with every warning an error: nothing else is compiled again to be
+/// linted.
+pub(crate) fn with_clippy(command: &mut Command) -> Result<&mut Command> {
+    let clippy = sysroot()?.join("bin/clippy-driver");
+    ensure!(
+        clippy.is_file(),
+        "no {}; install it with: rustup component add clippy",
+        clippy.display()
+    );
+    Ok(command.env("RUSTC_WORKSPACE_WRAPPER", clippy).env("CLIPPY_ARGS", CLIPPY_ARGS))
 }
 
 /// The compiler of the cargo that runs this tool.

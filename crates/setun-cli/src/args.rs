@@ -21,7 +21,7 @@ use setun::{
 pub(crate) use beams::BeamArgs;
 use constraint::ConstraintArgs;
 use context::ContextOverflow;
-pub(crate) use engine::EngineArgs;
+pub use engine::EngineArgs;
 #[cfg(feature = "serve")]
 pub(crate) use engine::EngineSettings;
 use filter::ContentFilterArgs;

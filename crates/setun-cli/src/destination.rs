@@ -24,7 +24,7 @@ use std::{
 };
 
 use crate::{error::CliError, interrupt};
-pub(crate) use export::{check_export, export};
+pub use export::{check_export, export};
 pub(crate) use identity::Identity;
 use lock::Lock;
 

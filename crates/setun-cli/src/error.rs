@@ -12,9 +12,12 @@ const FAILED: u8 = 1;
 /// Exit status of wrong usage, as of arguments that cannot be read.
 const USAGE: u8 = 2;
 
+/// Exit status of a subcommand whose command is not installed, as shells have it.
+const NOT_INSTALLED: u8 = 127;
+
 /// Why a command ended before its work was done.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CliError {
+pub enum CliError {
     /// The engine or a model.
     #[error("[{}] {}", .0.code(), one_line(&flags::message(.0)))]
     Setun(setun::Error),
@@ -137,13 +140,35 @@ pub(crate) enum CliError {
     Load(String),
 
     /// A query failed.
-    #[cfg(feature = "sql")]
     #[error("[{code}] {}", one_line(reason))]
     Query {
         /// Its kind.
         code: ErrorCode,
         /// What the query engine says.
         reason: String,
+    },
+
+    /// A subcommand of another command, which is not there.
+    #[error(
+        "[not-found] `setun {subcommand}` needs the command `{program}`, which is neither beside \
+         `setun` nor on the path; this installs it: {install}"
+    )]
+    NotInstalled {
+        /// The subcommand.
+        subcommand: &'static str,
+        /// The other command.
+        program: &'static str,
+        /// What installs it.
+        install: &'static str,
+    },
+
+    /// Another command could not be started.
+    #[error("[{}] cannot start `{}`: {source}", ErrorCode::from(source), program.display())]
+    Start {
+        /// The command.
+        program: PathBuf,
+        /// What the system said.
+        source: io::Error,
     },
 
     /// Standard input could not be read.
@@ -227,6 +252,7 @@ impl CliError {
             Self::ClosedPipe => 0,
             Self::Interrupted { status } => *status,
             Self::Usage(_) => USAGE,
+            Self::NotInstalled { .. } => NOT_INSTALLED,
             _ => FAILED,
         }
     }

@@ -16,7 +16,7 @@ use crate::{error::CliError, output::report};
 const MAX_BYTES: u64 = 1 << 30;
 
 /// Standard input, to its end.
-pub(crate) fn standard_input() -> Result<String, CliError> {
+pub fn standard_input() -> Result<String, CliError> {
     let mut bytes = vec![];
     io::stdin().take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(CliError::Input)?;
     if bytes.len() as u64 > MAX_BYTES {
@@ -42,7 +42,7 @@ pub(crate) fn prompt() -> Result<String, CliError> {
 }
 
 /// A file, or standard input where it is named `-`.
-pub(crate) fn file(path: &Path) -> Result<String, CliError> {
+pub fn file(path: &Path) -> Result<String, CliError> {
     if path == Path::new("-") {
         return standard_input();
     }

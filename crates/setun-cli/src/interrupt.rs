@@ -62,7 +62,8 @@ pub(crate) fn on_hangup(action: impl FnMut() + Send + 'static) {
 }
 
 /// The end of a command after a signal.
-pub(crate) fn interrupted() -> CliError {
+#[must_use]
+pub fn interrupted() -> CliError {
     CliError::Interrupted { status: status() }
 }
 
@@ -72,7 +73,8 @@ fn status() -> u8 {
 }
 
 /// Whether a signal has asked for the end of the process, not of a text alone.
-pub(crate) fn is_terminated() -> bool {
+#[must_use]
+pub fn is_terminated() -> bool {
     SIGNAL.load(Ordering::Relaxed) != SIGINT
 }
 
@@ -107,14 +109,15 @@ pub(crate) fn cancels(handles: Vec<CancelHandle>) -> Guard {
 }
 
 /// The first signal does this, until the guard is dropped.
-#[cfg(any(feature = "serve", feature = "sql"))]
-pub(crate) fn on_signal(action: impl FnOnce() + Send + 'static) -> Guard {
+pub fn on_signal(action: impl FnOnce() + Send + 'static) -> Guard {
     replace(vec![Box::new(action)]);
     Guard
 }
 
-/// See [`cancels`].
-pub(crate) struct Guard;
+/// What is ended by signals, for as long as the value lives.
+#[derive(Debug)]
+#[must_use]
+pub struct Guard;
 
 impl Drop for Guard {
     fn drop(&mut self) {

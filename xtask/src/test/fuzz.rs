@@ -16,7 +16,7 @@ use crate::files::under;
 use crate::machine::{install_packages, may_install};
 use crate::parallel::parallel_map;
 use crate::shell::{cargo, find_program, program, root, run, say, target};
-use crate::toolchain::{host, sysroot};
+use crate::toolchain::{host, with_clippy};
 
 /// A workspace of its own.
 pub(super) const MANIFEST: &str = "fuzz/Cargo.toml";
@@ -82,9 +82,6 @@ const FLAGS: [&str; 5] = [
 /// Shows libFuzzer the numbers that are compared. An input then takes about 1.4 times as long, and
 /// in equal time more edges are reached from seeds.
 const COMPARES: &str = "-Cllvm-args=-sanitizer-coverage-trace-compares";
-
-/// As `cargo clippy -- -D warnings` passes it on.
-const CLIPPY_ARGS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
 
 /// The stage; each target runs for `minutes`, or as long as is usual.
 pub(super) fn stage(long: bool, minutes: Option<f64>) -> Stage {
@@ -160,15 +157,8 @@ fn phases(host: &str, long: bool) -> Result<Vec<Phase>> {
     Ok(phases)
 }
 
-/// Builds the targets. Clippy is the compiler of their package, so that no other is compiled again
-/// to be linted.
+/// Builds the targets, and lints them.
 fn build(folder: &Path, flags: &[&str], host: &str, long: bool) -> Result<Command> {
-    let clippy = sysroot()?.join("bin/clippy-driver");
-    ensure!(
-        clippy.is_file(),
-        "no {}; install it with: rustup component add clippy",
-        clippy.display()
-    );
     let mut command = cargo();
     command
         .args(["build", "--quiet", "--locked", "--release", "--manifest-path", MANIFEST])
@@ -177,9 +167,8 @@ fn build(folder: &Path, flags: &[&str], host: &str, long: bool) -> Result<Comman
         .arg(if long { "--features=hub,text" } else { "--features=hub" })
         .env("CARGO_TARGET_DIR", folder)
         .env("RUSTFLAGS", flags.join(" "))
-        .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .env("RUSTC_WORKSPACE_WRAPPER", clippy)
-        .env("CLIPPY_ARGS", CLIPPY_ARGS);
+        .env_remove("CARGO_ENCODED_RUSTFLAGS");
+    with_clippy(&mut command)?;
     Ok(command)
 }
 

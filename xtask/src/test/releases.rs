@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::stage::Stage;
 use crate::crate_packages;
-use crate::metadata::{is_ours, is_published, metadata, packages};
+use crate::metadata::{BATCH, is_ours, is_published, metadata, packages};
 use crate::reproduce;
 use crate::shell::{cargo, find_program, output, program, run, say};
 
@@ -52,9 +52,11 @@ fn last_release() -> Option<String> {
 fn compare(release: &str) -> Result<()> {
     say(&format!("public interfaces since {release}"));
     let metadata = metadata()?;
+    let semver = ["semver-checks", "--workspace", "--baseline-rev", release];
     let mut command = cargo();
-    command.args(["semver-checks", "--workspace", "--baseline-rev", release]);
+    command.args(semver);
     let hidden = packages(&metadata)?.iter().filter(|it| is_ours(it) && !is_published(it));
     command.args(hidden.flat_map(|it| ["--exclude", it["name"].as_str().unwrap_or_default()]));
-    run(&mut command)
+    run(&mut command)?;
+    run(cargo().args(semver).args(["--manifest-path", BATCH]))
 }

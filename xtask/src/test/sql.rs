@@ -1,46 +1,38 @@
-//! The crate of the query engine and the command with it: lints, documentation, tests.
+//! The workspace of queries and batch jobs: lints, tests, documentation.
 //!
-//! The query engine is compiled here alone.
-
-use std::process::Command;
+//! Its query engine takes longer to compile than all the rest of the project, and is compiled once: clippy is the
+//! compiler of its two packages, and rustdoc reads what the tests have compiled.
 
 use super::stage::{Stage, count};
 use crate::machine::{install_packages, may_install};
-use crate::shell::{QUERY_CRATE, cargo, run};
-
-/// The feature of the command.
-const FEATURE: &str = "cluster";
-
-/// Features that no other stage compiles: that one, and what it asks the crate for.
-pub(super) const FEATURES: [&str; 2] = [FEATURE, "ballista"];
-
-/// The tests of the crate, and the modules of the command's tests.
-const TESTS: &str = "sql";
-const COMMAND_TESTS: [&str; 3] = ["batch::", "cluster::", "sql::"];
+use crate::metadata::BATCH;
+use crate::rustdoc_pages;
+use crate::shell::{cargo, target};
+use crate::toolchain::with_clippy;
 
 /// A Debian package whose library changes the time of day of a process.
 const OTHER_TIME: &str = "libfaketime";
 
+/// What it tests, and what that shares with the other workspace.
+const INPUTS: [&str; 6] = [
+    "batch/",
+    "crates/setun-cli/src/",
+    "crates/setun-cli/tests/cli/support.rs",
+    "crates/setun/src/",
+    "xtask/src/rustdoc_pages.rs",
+    "xtask/src/test/sql.rs",
+];
+
 pub(super) fn stage() -> Stage {
     Stage::new("sql", |totals| {
-        run(both("clippy").args(["--all-targets", "--quiet", "--", "-D", "warnings"]))?;
-        let mut documentation = cargo();
-        documentation.args(["doc", "--locked", "--no-deps", "--quiet", "--package", QUERY_CRATE]);
-        run(documentation.env("RUSTDOCFLAGS", "-D warnings"))?;
-        count(both("test").args(["--no-fail-fast", "--lib", "--test", TESTS]), totals)?;
-        count(both("test").arg("--doc"), totals)?;
         if may_install() {
             install_packages(&[OTHER_TIME])?;
         }
-        let mut command = both("test");
-        command.args(["--no-fail-fast", "--test", "cli", "--"]).args(COMMAND_TESTS);
-        count(&mut command, totals)
+        let mut tests = cargo();
+        tests.args(["test", "--locked", "--no-fail-fast", "--workspace", "--manifest-path", BATCH]);
+        // Beside the builds of the other workspace, of which it shares some.
+        with_clippy(tests.env("CARGO_TARGET_DIR", target()))?;
+        count(rustdoc_pages::beside_tests(&mut tests, &target().join("batch"))?, totals)
     })
-}
-
-fn both(subcommand: &str) -> Command {
-    let mut command = cargo();
-    command.args([subcommand, "--locked", "--package", QUERY_CRATE, "--package", "setun-cli"]);
-    command.args(["--features", &format!("setun-cli/{FEATURE}")]);
-    command
+    .for_changes_of(&INPUTS)
 }

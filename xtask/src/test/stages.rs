@@ -17,7 +17,7 @@ use crate::bindgen;
 use crate::browser;
 use crate::demo;
 use crate::files::{under, write_if_changed};
-use crate::metadata::{is_ours, metadata, packages};
+use crate::metadata::{BATCH, is_ours, metadata, packages};
 use crate::node::{install, node, npm, scripts};
 use crate::package;
 use crate::shell::{
@@ -139,7 +139,8 @@ fn crates(totals: &mut Totals) -> Result<()> {
 
 fn format() -> Result<()> {
     run(cargo().args(["fmt", "--all", "--check"]))?;
-    let manifests = [bindgen::MANIFEST, fuzz::MANIFEST, loom::MANIFEST, clients::rust::MANIFEST];
+    let manifests =
+        [BATCH, bindgen::MANIFEST, fuzz::MANIFEST, loom::MANIFEST, clients::rust::MANIFEST];
     for manifest in manifests {
         let mut command = cargo();
         command.args(["fmt", "--check", "--manifest-path", manifest]);
@@ -198,8 +199,7 @@ const ELSEWHERE: (&str, [&str; 2]) = ("setun-gpu", ["dx12", "metal"]);
 
 /// True for a feature that the package's code mentions. Another is passed on to other packages, where it is looked at.
 fn is_own(package: &str, feature: &str, code: &str) -> bool {
-    let is_elsewhere = package == ELSEWHERE.0 && ELSEWHERE.1.contains(&feature)
-        || sql::FEATURES.contains(&feature);
+    let is_elsewhere = package == ELSEWHERE.0 && ELSEWHERE.1.contains(&feature);
     !is_elsewhere && code.contains(&format!("feature = \"{feature}\""))
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::shell::{QUERY_CRATE, cargo, run, target};
+use crate::shell::{cargo, run, target};
 
 /// Features of the libraries, what tests them on a GPU, and of the command.
 const GPU: &str =
@@ -51,7 +51,7 @@ fn programs() -> PathBuf {
 
 fn with_features(subcommand: &str, features: &[&str]) -> Command {
     let mut command = cargo();
-    command.args([subcommand, "--workspace", "--exclude", QUERY_CRATE, "--locked"]);
+    command.args([subcommand, "--workspace", "--locked"]);
     command.args(["--features", &features.join(",")]);
     // Mesa says on standard error that it finds no screen, unless it does not look for one.
     command.env("NODEVICE_SELECT", "1");

@@ -4,12 +4,12 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::Findings;
-use crate::metadata::{Build, Graph, is_ours, metadata, packages};
+use crate::metadata::{Build, Graph, own_packages};
 use crate::parallel::parallel_map;
 use crate::toolchain::{TARGET, host};
 
 /// The crates, lowest layer first; a crate depends only on crates of lower layers.
-const LAYERS: [&[&str]; 9] = [
+const LAYERS: [&[&str]; 10] = [
     &["setun-clock", "setun-ops", "setun-shaders"],
     &["setun-text", "setun-parity"], // the latter for tests alone
     &["setun-checkpoint", "setun-grammar", "setun-cpu", "setun-gpu"],
@@ -25,6 +25,7 @@ const LAYERS: [&[&str]; 9] = [
         "setun-python",
         "setun-tests",
     ],
+    &["setun-batch"],
     &["xtask"],
 ];
 
@@ -45,13 +46,19 @@ const KEPT_OUT: [&str; 12] = [
 ];
 
 /// Crates that may use the above.
-const FREE: [&str; 7] =
-    ["setun-cli", "setun-hub", "setun-python", "setun-serve", "setun-sql", "setun-tests", "xtask"];
+const FREE: [&str; 8] = [
+    "setun-batch",
+    "setun-cli",
+    "setun-hub",
+    "setun-python",
+    "setun-serve",
+    "setun-sql",
+    "setun-tests",
+    "xtask",
+];
 
 pub(super) fn check() -> Result<Findings> {
-    let metadata = metadata()?;
-    let ours: Vec<&Value> =
-        packages(&metadata)?.iter().filter(|package| is_ours(package)).collect();
+    let ours = own_packages()?;
     let mut findings = Findings::new();
     for package in &ours {
         findings.extend(arrows_up(package));

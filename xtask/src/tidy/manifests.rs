@@ -3,14 +3,13 @@
 use anyhow::Result;
 
 use super::Findings;
-use crate::metadata::{is_ours, metadata, packages};
+use crate::metadata::own_packages;
 
 const FIELDS: [&str; 4] = ["description", "homepage", "license", "repository"];
 
 pub(super) fn check() -> Result<Findings> {
-    let metadata = metadata()?;
     let mut findings = Findings::new();
-    for package in packages(&metadata)?.iter().filter(|package| is_ours(package)) {
+    for package in own_packages()? {
         let missing = FIELDS.into_iter().filter(|field| !package[*field].is_string());
         findings.extend(missing.map(|field| format!("{} has no {field}", package["name"])));
     }

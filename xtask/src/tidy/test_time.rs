@@ -19,20 +19,16 @@ const TIMES: [(&[&str], &[[&str; 2]]); 2] = [
 ];
 
 /// Files, or folders, that may, and why.
-const ALLOWED: [(&str, &str); 29] = [
+const ALLOWED: [(&str, &str); 25] = [
     ("batch/", CLUSTERS),
-    ("crates/setun-cli/tests/cli/batch", CLUSTERS),
-    ("crates/setun-cli/tests/cli/cluster", CLUSTERS),
     ("crates/setun-cli/tests/cli/models/together.rs", KILLS),
     ("crates/setun-cli/tests/cli/processes/kills.rs", KILLS),
     ("crates/setun-cli/tests/cli/serve/ends.rs", "the server's process gives up after two seconds"),
     ("crates/setun-cli/tests/cli/serve/replicas/replay.rs", "sends a trace at its times"),
-    ("crates/setun-cli/tests/cli/sql", CLUSTERS),
     ("crates/setun-cpu/src/team/mod.rs", "a member leaves about when its leader falls asleep"),
     ("crates/setun-cpu/src/team/rendezvous.rs", "turns a hang into a failure"),
     ("crates/setun-engine/src/engine/chat_prompt.rs", "the date that a template reads"),
     ("crates/setun-hub/tests/hub/server.rs", "a server that is slow where a test asks for it"),
-    ("crates/setun-sql/tests", CLUSTERS),
     ("tests/support/wait.rs", "waits for other processes, for minutes"),
     ("tests/tests/soak/main.rs", "as many minutes as it is told"),
     ("npm/browser-tests/shared-tabs.js", "reports how long a test that hangs has hung"),

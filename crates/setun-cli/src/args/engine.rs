@@ -11,7 +11,7 @@ use crate::error::CliError;
 /// An engine: which model, where it runs, and its settings.
 #[derive(Args, Debug)]
 #[command(next_help_heading = None::<&'static str>)] // not that of what comes before
-pub(crate) struct EngineArgs {
+pub struct EngineArgs {
     #[command(flatten)]
     model: ModelArgs,
     #[command(flatten)]
@@ -39,7 +39,7 @@ pub(crate) struct EngineSettings {
 
 impl EngineArgs {
     /// Refuses a device that is not here.
-    pub(crate) fn check(&self) -> Result<(), CliError> {
+    pub fn check(&self) -> Result<(), CliError> {
         self.settings.device.device().map(drop)
     }
 
@@ -49,8 +49,7 @@ impl EngineArgs {
     }
 
     /// Loads the model and starts an engine for as many concurrent texts as the settings say.
-    #[cfg(feature = "sql")]
-    pub(crate) fn default_engine(&self) -> Result<Engine, CliError> {
+    pub fn default_engine(&self) -> Result<Engine, CliError> {
         self.start(None)
     }
 

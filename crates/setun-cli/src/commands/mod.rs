@@ -1,12 +1,11 @@
 //! The commands.
 
-#[cfg(feature = "sql")]
-mod batch;
 mod bench;
 #[cfg(all(test, feature = "serve"))]
 mod capabilities_tests;
 mod chat;
 mod classify;
+mod companion;
 mod convert;
 mod devices;
 mod embed;
@@ -20,16 +19,29 @@ mod score;
 #[cfg(feature = "serve")]
 mod serve;
 mod simulate;
-#[cfg(feature = "sql")]
-mod sql;
 mod synth;
 mod verify;
 
-use std::{env, ffi::OsString, process};
+use std::{env, process::ExitCode};
 
-use clap::{Command as Arguments, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::{error::CliError, logging::LogFormat, output::report, terminal::is_control};
+use crate::{
+    command::{begin, end, from_command_line},
+    error::CliError,
+    logging::LogFormat,
+};
+
+/// The command `setun`: reads the arguments of this process, and does what they request.
+#[must_use]
+pub fn setun() -> ExitCode {
+    if let Some(error) = companion::run(env::args_os()) {
+        return end(Err(error));
+    }
+    let command: Setun = from_command_line(Setun::command().subcommands(companion::subcommands()));
+    begin(command.log_format(), None);
+    end(command.run())
+}
 
 /// The arguments of `setun`.
 #[derive(Debug, Parser)]
@@ -50,10 +62,6 @@ enum Command {
     Chat(chat::Args),
     #[cfg(feature = "serve")]
     Serve(serve::Args),
-    #[cfg(feature = "sql")]
-    Sql(sql::Args),
-    #[cfg(feature = "sql")]
-    Batch(batch::Args),
     Score(score::Args),
     Classify(classify::Args),
     Embed(embed::Args),
@@ -70,17 +78,8 @@ enum Command {
 }
 
 impl Setun {
-    /// Reads the arguments of this process; ends it where they are wrong, or ask for help.
-    pub(crate) fn from_command_line() -> Self {
-        let mut arguments = with_negative_numbers(Self::command());
-        let matches = arguments.try_get_matches_from_mut(env::args_os());
-        matches
-            .and_then(|matches| Self::from_arg_matches(&matches))
-            .unwrap_or_else(|error| exit_with(&error.format(&mut arguments)))
-    }
-
     /// How the log is written.
-    pub(crate) fn log_format(&self) -> LogFormat {
+    fn log_format(&self) -> LogFormat {
         match &self.command {
             #[cfg(feature = "serve")]
             Command::Serve(args) => args.log_format,
@@ -88,26 +87,13 @@ impl Setun {
         }
     }
 
-    /// What the log has where `RUST_LOG` is not set.
-    pub(crate) fn log_filter(&self) -> Option<&'static str> {
-        match &self.command {
-            #[cfg(feature = "sql")]
-            Command::Batch(_) => Some(batch::LOG),
-            _ => None,
-        }
-    }
-
     /// Does what was requested.
-    pub(crate) fn run(self) -> Result<(), CliError> {
+    fn run(self) -> Result<(), CliError> {
         match self.command {
             Command::Run(args) => run::run(&args),
             Command::Chat(args) => chat::run(&args),
             #[cfg(feature = "serve")]
             Command::Serve(args) => serve::run(&args),
-            #[cfg(feature = "sql")]
-            Command::Sql(args) => sql::run(args),
-            #[cfg(feature = "sql")]
-            Command::Batch(args) => batch::run(args),
             Command::Score(args) => score::run(&args),
             Command::Classify(args) => classify::run(&args),
             Command::Embed(args) => embed::run(&args),
@@ -123,25 +109,4 @@ impl Setun {
             Command::Simulate(args) => simulate::run(&args),
         }
     }
-}
-
-/// Ends the process with help or an error. An error quotes arguments, and has no styles where one of
-/// them has control characters: the same characters make the styles.
-fn exit_with(error: &clap::Error) -> ! {
-    let has_control = |argument: OsString| argument.to_string_lossy().contains(is_control);
-    if error.use_stderr() && env::args_os().any(has_control) {
-        report(&error.render().to_string());
-        process::exit(error.exit_code());
-    }
-    error.exit()
-}
-
-/// Has every argument take a negative number as its value, so that one that is out of range is
-/// refused as such.
-fn with_negative_numbers(command: Arguments) -> Arguments {
-    let takes_them = |argument: clap::Arg| {
-        let takes_values = argument.get_action().takes_values();
-        argument.allow_negative_numbers(takes_values)
-    };
-    command.mut_args(takes_them).mut_subcommands(with_negative_numbers)
 }

@@ -18,7 +18,7 @@ const BUFFER: usize = 1 << 20;
 ///
 /// If the file is there and `force` is not given, it cannot be written, or `write` fails: then
 /// nothing of it is left.
-pub(crate) fn export(
+pub fn export(
     path: &Path,
     force: bool,
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), CliError>,
@@ -39,7 +39,11 @@ pub(crate) fn export(
 }
 
 /// Whether an export to this path could begin, before the work of its content.
-pub(crate) fn check_export(path: &Path, force: bool) -> Result<(), CliError> {
+///
+/// # Errors
+///
+/// If it could not.
+pub fn check_export(path: &Path, force: bool) -> Result<(), CliError> {
     if is_stream(path) {
         return Ok(());
     }

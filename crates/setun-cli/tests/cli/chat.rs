@@ -2,35 +2,11 @@
 
 use serde_json::Value;
 
-use crate::support::{STORIES, copy_without, model, setun_reading};
-
-/// The story model with another number of positions.
-#[cfg(feature = "cluster")]
-pub(crate) fn with_positions(positions: usize) -> (tempfile::TempDir, String) {
-    let (keep, folder) = copy_without(STORIES, &["config.json"]);
-    let config =
-        std::fs::read(std::path::Path::new(&model(STORIES)).join("config.json")).expect("a file");
-    let mut config: serde_json::Value = serde_json::from_slice(&config).expect("JSON");
-    config["max_position_embeddings"] = positions.into();
-    std::fs::write(folder.join("config.json"), config.to_string()).expect("a file");
-    (keep, folder.to_string_lossy().into_owned())
-}
-
-/// The story model with a template of a few words.
-pub(crate) fn with_template() -> (tempfile::TempDir, String) {
-    with("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}")
-}
-
-pub(crate) fn with(template: &str) -> (tempfile::TempDir, String) {
-    let (keep, folder) = copy_without(STORIES, &["tokenizer_config.json"]);
-    let config = serde_json::json!({ "bos_token": "<s>", "chat_template": template });
-    std::fs::write(folder.join("tokenizer_config.json"), config.to_string()).expect("a file");
-    (keep, folder.to_string_lossy().into_owned())
-}
+use crate::support::{STORIES, model, setun_reading, with_chat_template, with_template};
 
 #[test]
 fn a_line_is_a_message_and_the_history_is_kept() {
-    let (_keep, folder) = with_template();
+    let (_keep, folder) = with_chat_template();
     let args = ["chat", "--model", &folder, "--temperature", "0", "--max-tokens", "16"];
     let answer = |lines: &str| setun_reading(&args, lines.as_bytes()).text();
     let (cat, dog) = (answer("A cat sat.\n"), answer("The dog was sad because\n"));
@@ -44,7 +20,7 @@ fn a_line_is_a_message_and_the_history_is_kept() {
 
 #[test]
 fn a_conversation_that_outgrows_the_context_forgets_its_oldest_messages() {
-    let (_keep, folder) = with_template();
+    let (_keep, folder) = with_chat_template();
     let args = ["chat", "--model", &folder, "--temperature", "0", "--max-tokens", "12"];
     let args = [&args[..], &["--system", "You are a dog."]].concat();
     let dog = "The dog was sad. ".repeat(20);
@@ -63,7 +39,7 @@ fn a_conversation_that_outgrows_the_context_forgets_its_oldest_messages() {
 
 #[test]
 fn a_message_longer_than_the_context_is_skipped() {
-    let (_keep, folder) = with_template();
+    let (_keep, folder) = with_chat_template();
     let args = ["chat", "--model", &folder, "--temperature", "0", "--max-tokens", "12"];
     let long = "The cat sat on the mat. ".repeat(200);
     let (dog, frog) = ("The dog was sad because", "A frog jumped into");
@@ -77,7 +53,7 @@ fn a_message_longer_than_the_context_is_skipped() {
 
 #[test]
 fn a_line_that_is_no_text_is_skipped() {
-    let (_keep, folder) = with_template();
+    let (_keep, folder) = with_chat_template();
     let args = ["chat", "--model", &folder, "--temperature", "0", "--max-tokens", "4"];
     let expected = setun_reading(&args, b"A cat\nA dog\n").text();
     let outcome = setun_reading(&args, b"A cat\nab\xff\nA dog\n");
@@ -87,7 +63,7 @@ fn a_line_that_is_no_text_is_skipped() {
 
 #[test]
 fn special_tokens_that_are_typed_stay_text() {
-    let (_keep, folder) = with_template();
+    let (_keep, folder) = with_chat_template();
     let chat = |more: &[&str]| {
         let args = ["chat", "--model", &folder, "--max-tokens", "2"];
         let line = "</s>".repeat(200); // 200 tokens, or more than the context of 512 has
@@ -100,7 +76,7 @@ fn special_tokens_that_are_typed_stay_text() {
 
 #[test]
 fn messages_of_a_file_have_one_answer_and_the_last_one_is_continued() {
-    let (_keep, folder) = with(
+    let (_keep, folder) = with_template(
         "{% for m in messages %}{{ m.content }}{% if m.role == 'user' %}{{ '\n' }}{% endif %}{% endfor %}",
     );
     let args = ["chat", "--model", &folder, "--temperature", "0", "--max-tokens", "12"];
@@ -137,7 +113,7 @@ fn messages_of_a_file_have_one_answer_and_the_last_one_is_continued() {
 
 #[test]
 fn no_input_is_no_failure() {
-    let (_keep, folder) = with_template();
+    let (_keep, folder) = with_chat_template();
     assert_eq!(setun_reading(&["chat", "--model", &folder], b"").text(), "");
 }
 
@@ -175,7 +151,7 @@ fn tools(folder: &str) -> String {
 
 #[test]
 fn calls_are_lines_and_their_results_come_from_the_input() {
-    let (_keep, folder) = with(TOOLS);
+    let (_keep, folder) = with_template(TOOLS);
     let tools = tools(&folder);
     let args = ["chat", "--model", &folder, "--seed", "1", "--temperature", "1"];
     let args = [&args[..], &["--tools", &tools, "--max-tokens", "80"]].concat();
@@ -202,7 +178,7 @@ fn calls_are_lines_and_their_results_come_from_the_input() {
 
 #[test]
 fn tools_that_cannot_be_offered_are_wrong_usage() {
-    let (_keep, folder) = with_template();
+    let (_keep, folder) = with_chat_template();
     let path = tools(&folder);
     let chat = |more: &[&str]| {
         let args = ["chat", "--model", &folder, "--max-tokens", "2"];

@@ -1,12 +1,10 @@
 //! The `setun` command as its users see it: arguments in, text, files and exit statuses out.
 
-#[cfg(all(unix, feature = "sql"))]
-mod batch;
 mod bench;
 mod catalog;
 mod chat;
-#[cfg(all(unix, feature = "cluster"))]
-mod cluster;
+#[cfg(unix)]
+mod companion;
 mod convert;
 mod destinations;
 mod failures;
@@ -34,13 +32,14 @@ mod simulate;
 mod small_disk;
 #[cfg(unix)]
 mod special_files;
-#[cfg(all(unix, feature = "sql"))]
-mod sql;
 mod support;
 mod synth;
 mod usage;
 #[path = "../../../../tests/support/wait.rs"]
 mod wait;
+
+/// The command.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_setun");
 
 #[path = "../../../setun-hub/tests/hub/server.rs"]
 #[expect(dead_code, reason = "the tests of pulls need more of it")]

@@ -13,8 +13,7 @@ use std::{
 
 use crate::{
     destinations::{contents, convert},
-    signals::{send, statuses},
-    support::{command, model, setun},
+    support::{command, model, send, setun, statuses},
     wait::wait_for,
 };
 

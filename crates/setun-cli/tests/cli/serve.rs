@@ -18,8 +18,7 @@ use tempfile::TempDir;
 
 use crate::{
     models::{in_store, outcome, with_model},
-    signals::send,
-    support::{PROMPT, STORIES, TINY, model, setun, story},
+    support::{PROMPT, STORIES, TINY, model, send, setun, story},
 };
 
 /// Streams of a crowd, which run at once where a configuration lets them.

@@ -1,6 +1,7 @@
 //! Running the command.
 
 use std::{
+    fs,
     io::Write,
     net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
@@ -80,7 +81,7 @@ pub(crate) fn model(name: &str) -> String {
 
 /// The command, with nothing to read.
 pub(crate) fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_setun"));
+    let mut command = Command::new(crate::PROGRAM);
     command.env_remove("RUST_LOG");
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -112,26 +113,15 @@ pub(crate) fn setun_reading(args: &[&str], input: &[u8]) -> Outcome {
 /// Copies a model's folder without some of its files.
 pub(crate) fn copy_without(name: &str, missing: &[&str]) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
-    for entry in std::fs::read_dir(model(name)).expect("the model") {
+    for entry in fs::read_dir(model(name)).expect("the model") {
         let path = entry.expect("a file").path();
         let file = path.file_name().expect("a name").to_string_lossy().into_owned();
         if !file.starts_with("golden") && !missing.contains(&file.as_str()) {
-            std::fs::copy(&path, folder.path().join(file)).expect("a copy");
+            fs::copy(&path, folder.path().join(file)).expect("a copy");
         }
     }
     let path = folder.path().to_owned();
     (folder, path)
-}
-
-/// A library that gives processes another time of day than the system's, and leaves clocks alone that
-/// measure time: Debian's package `libfaketime`, which the stage `sql` installs.
-#[cfg(all(unix, feature = "sql"))]
-pub(crate) fn other_time() -> Option<String> {
-    let folders = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
-    let libraries = folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"));
-    let found = libraries.into_iter().find(|library| library.exists());
-    assert!(found.is_some() || std::env::var_os("CI").is_none(), "libfaketime is not installed");
-    found?.to_str().map(str::to_owned)
 }
 
 /// A port for another process. Systems give out higher ones, so no other test is given it meanwhile.
@@ -151,4 +141,37 @@ pub(crate) fn free_port() -> u16 {
 pub(crate) fn drawn_share(round: u32) -> f64 {
     let draw = (crate::seed::seed() ^ u64::from(round)).wrapping_mul(0x9E37_79B9) % 1000;
     f64::from(u16::try_from(draw).expect("it is small")) / 1000.0
+}
+
+/// The story model with a chat template of a few words.
+pub(crate) fn with_chat_template() -> (tempfile::TempDir, String) {
+    with_template("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}")
+}
+
+/// The story model with this chat template.
+pub(crate) fn with_template(template: &str) -> (tempfile::TempDir, String) {
+    let (keep, folder) = copy_without(STORIES, &["tokenizer_config.json"]);
+    let config = serde_json::json!({ "bos_token": "<s>", "chat_template": template });
+    fs::write(folder.join("tokenizer_config.json"), config.to_string()).expect("a file");
+    (keep, folder.to_string_lossy().into_owned())
+}
+
+/// Signals that end a process, and the statuses that shells have for them.
+#[cfg(unix)]
+const STATUSES: [(&str, i32); 3] = [("-INT", 130), ("-TERM", 143), ("-HUP", 129)];
+
+/// Those that a child of this process does not ignore: under `nohup` it inherits that of SIGHUP.
+#[cfg(unix)]
+pub(crate) fn statuses() -> Vec<(&'static str, i32)> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    // Bit n of the mask is signal n + 1, and a shell's status 128 more than the signal.
+    STATUSES.into_iter().filter(|(_, status)| mask >> (status - 129) & 1 == 0).collect()
+}
+
+#[cfg(unix)]
+pub(crate) fn send(signal: &str, child: &process::Child) {
+    let kill = Command::new("kill").args([signal, &child.id().to_string()]).status();
+    assert!(kill.expect("kill").success());
 }

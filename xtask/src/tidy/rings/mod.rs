@@ -21,14 +21,13 @@ use serde_json::Value;
 use self::components::components;
 use self::modules::Crate;
 use super::Findings;
-use crate::metadata::{is_ours, metadata, packages};
+use crate::metadata::own_packages;
 use crate::shell::{root, say};
 
-/// Prints the rings of every crate of the workspace, and returns one finding a ring.
+/// Prints the rings of every crate of both workspaces, and returns one finding a ring.
 pub(super) fn check() -> Result<Findings> {
-    let metadata = metadata()?;
     let mut findings = Findings::new();
-    for package in packages(&metadata)?.iter().filter(|package| is_ours(package)) {
+    for package in own_packages()? {
         for target in package["targets"].as_array().into_iter().flatten() {
             let Some(source) = shipped(target) else { continue };
             let name = package["name"].as_str().unwrap_or_default();

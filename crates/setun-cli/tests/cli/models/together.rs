@@ -226,7 +226,7 @@ fn a_pull_that_is_terminated_goes_on() {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let mut child = in_store(&home, &args).spawn().expect("it starts");
     wait_for("a chunk", || !super::noted(&home).is_empty());
-    crate::signals::send("-TERM", &child);
+    crate::support::send("-TERM", &child);
     assert_eq!(child.wait().expect("its end").code(), Some(143));
     let there = super::noted(&home);
     assert!(!there.is_empty());

@@ -8,8 +8,7 @@ use std::{
 
 use super::{STREAMS, Server, events, expected_text, whole_text};
 use crate::{
-    signals::send,
-    support::{STORIES, model},
+    support::{STORIES, model, send},
     wait::wait_for,
 };
 

@@ -11,7 +11,7 @@ use std::{
 use serde_json::Value;
 
 use super::Server;
-use crate::{models::in_store, signals::send};
+use crate::{models::in_store, support::send};
 
 const COMPLETE: &str = r#"{"prompt": "A cat", "max_tokens": 2}"#;
 

@@ -14,7 +14,7 @@ use super::{
     replay::{Answer, Client, Pace, send, served_by},
     trace::{Conversations, Request},
 };
-use crate::signals::send as signal;
+use crate::support::send as signal;
 
 /// Room for all conversations on each server.
 const ROOM: usize = 720 * BLOCK;

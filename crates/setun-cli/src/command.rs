@@ -1,0 +1,85 @@
+//! A command from its arguments to its exit status.
+
+use std::{
+    env,
+    ffi::OsString,
+    process::{self, ExitCode},
+};
+
+use clap::{ArgMatches, Command as Arguments, Parser};
+
+use crate::{
+    error::CliError,
+    interrupt,
+    logging::{self, LogFormat},
+    output::report,
+    terminal::is_control,
+};
+
+/// A command, as its arguments ask for it.
+pub trait Command: Parser {
+    /// What the log has where `RUST_LOG` is not set.
+    fn log_filter(&self) -> Option<&'static str>;
+
+    /// Does what was requested.
+    fn run(self) -> Result<(), CliError>;
+}
+
+/// Reads the arguments of this process, and does what they request. Where they are wrong or ask for help, the process
+/// ends.
+#[must_use]
+pub fn run<C: Command>() -> ExitCode {
+    let command: C = from_command_line(C::command());
+    begin(LogFormat::default(), command.log_filter());
+    end(command.run())
+}
+
+/// Reads the arguments of this process; ends it where they are wrong, or ask for help.
+pub(crate) fn from_command_line<C: Parser>(arguments: Arguments) -> C {
+    let (mut arguments, matches) = matches(arguments);
+    C::from_arg_matches(&matches).unwrap_or_else(|error| exit_with(&error.format(&mut arguments)))
+}
+
+fn matches(arguments: Arguments) -> (Arguments, ArgMatches) {
+    let mut arguments = with_negative_numbers(arguments);
+    match arguments.try_get_matches_from_mut(env::args_os()) {
+        Ok(matches) => (arguments, matches),
+        Err(error) => exit_with(&error.format(&mut arguments)),
+    }
+}
+
+/// What comes before the work of every command.
+pub(crate) fn begin(log: LogFormat, filter: Option<&str>) {
+    logging::install(log, filter);
+    interrupt::install();
+}
+
+/// The exit status of a command; its error is reported.
+pub(crate) fn end(ended: Result<(), CliError>) -> ExitCode {
+    let Err(error) = ended else { return ExitCode::SUCCESS };
+    if !error.is_silent() {
+        report(&format!("setun: {error}\n"));
+    }
+    ExitCode::from(error.status())
+}
+
+/// Ends the process with help or an error. An error quotes arguments, and has no styles where one of
+/// them has control characters: the same characters make the styles.
+fn exit_with(error: &clap::Error) -> ! {
+    let has_control = |argument: OsString| argument.to_string_lossy().contains(is_control);
+    if error.use_stderr() && env::args_os().any(has_control) {
+        report(&error.render().to_string());
+        process::exit(error.exit_code());
+    }
+    error.exit()
+}
+
+/// Has every argument take a negative number as its value, so that one that is out of range is
+/// refused as such.
+fn with_negative_numbers(command: Arguments) -> Arguments {
+    let takes_them = |argument: clap::Arg| {
+        let takes_values = argument.get_action().takes_values();
+        argument.allow_negative_numbers(takes_values)
+    };
+    command.mut_args(takes_them).mut_subcommands(with_negative_numbers)
+}

@@ -1,0 +1,74 @@
+//! Subcommands that another command has: `setun-batch`, with a query engine that takes longer to compile than all of `setun`.
+//!
+//! As with git's commands, it is looked for beside this one and then on the path, and gets all arguments as they are.
+
+use std::{env, ffi::OsString, io, path::PathBuf, process};
+
+use clap::Command as Arguments;
+
+use crate::error::CliError;
+
+/// The other command.
+const PROGRAM: &str = "setun-batch";
+
+/// What installs it, in a checkout.
+const INSTALL: &str = "cargo install --locked --path batch/setun-batch";
+
+/// Its subcommand for queries. Those of jobs are the arguments of `setun batch`.
+const QUERIES: &str = "sql";
+const JOBS: &str = "batch";
+
+/// The subcommands, for the help.
+pub(super) fn subcommands() -> [Arguments; 2] {
+    let subcommand = |name, about: &str| {
+        Arguments::new(name).about(about.to_owned()).long_about(format!(
+            "{about}\n\nThe command `{PROGRAM}` does it: `setun {name} --help` has its help. This installs it:\n\n    \
+             {INSTALL}"
+        ))
+    };
+    [
+        subcommand(QUERIES, "Query files with the functions of a model (docs/sql.md)"),
+        subcommand(JOBS, "Run jobs over tables of prompts, here or on a cluster (docs/batch.md)"),
+    ]
+}
+
+/// Runs the other command if these arguments, which begin with this command's name, are for it. On Unix it takes the place
+/// of this process.
+pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> Option<CliError> {
+    let first = arguments.nth(1)?;
+    let subcommand = [QUERIES, JOBS].into_iter().find(|name| first == *name)?;
+    let name = (subcommand == QUERIES).then(|| QUERIES.into());
+    let program = beside_this().unwrap_or_else(|| PROGRAM.into());
+    let mut command = process::Command::new(&program);
+    command.args(name.into_iter().chain(arguments));
+    let source = become_it(&mut command);
+    Some(if source.kind() == io::ErrorKind::NotFound {
+        CliError::NotInstalled { subcommand, program: PROGRAM, install: INSTALL }
+    } else {
+        CliError::Start { program, source }
+    })
+}
+
+/// The other command in the folder of this one.
+fn beside_this() -> Option<PathBuf> {
+    let this = env::current_exe().ok()?;
+    let program = this.with_file_name(format!("{PROGRAM}{}", env::consts::EXE_SUFFIX));
+    program.is_file().then_some(program)
+}
+
+/// Ends this process with the command; returns why it cannot be started.
+#[cfg(unix)]
+fn become_it(command: &mut process::Command) -> io::Error {
+    std::os::unix::process::CommandExt::exec(command)
+}
+
+/// Ends this process with the status of the command; returns why it cannot be started. What a terminal sends to end them
+/// reaches both: the command decides.
+#[cfg(not(unix))]
+fn become_it(command: &mut process::Command) -> io::Error {
+    let _ = ctrlc::set_handler(|| ());
+    match command.status() {
+        Ok(status) => process::exit(status.code().unwrap_or(1)),
+        Err(error) => error,
+    }
+}
