@@ -105,6 +105,7 @@ async fn identity(job: &BatchJob, workers: &Workers) -> Result<Identity, Error> 
 /// # Errors
 ///
 /// If there is no job, or the store fails.
+#[must_use = "a future does nothing unless it is awaited"]
 pub fn batch_status(output: &str) -> BoxFuture<'_, Result<BatchStatus, Error>> {
     Box::pin(async { Manifest::open(&plain_session()?, output)?.status().await })
 }
@@ -115,6 +116,7 @@ pub fn batch_status(output: &str) -> BoxFuture<'_, Result<BatchStatus, Error>> {
 ///
 /// If the output is no folder. What the store refuses stays, and does no harm.
 #[cfg(feature = "ballista")]
+#[must_use = "a future does nothing unless it is awaited"]
 pub fn end_attempts(output: &str) -> BoxFuture<'_, Result<(), Error>> {
     Box::pin(async {
         Manifest::open(&plain_session()?, output)?.remove_own_attempts().await;

@@ -56,6 +56,7 @@ impl Executor {
     /// # Errors
     ///
     /// Before it takes a task, if the model cannot be loaded, an address be taken or the scheduler be reached.
+    #[must_use = "a future does nothing unless it is awaited"]
     pub fn run(self, model: &ModelHandle) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(self.fetch_tasks(model))
     }
