@@ -1,4 +1,4 @@
-//! Answers to requests as `setun serve` gives them, without a socket.
+//! The model of this process, and its answers to requests as `setun serve` gives them, without a socket.
 
 use std::sync::Arc;
 
@@ -11,12 +11,19 @@ use axum::{
     response::Response,
 };
 use setun::Engine;
+use setun_cli::EngineArgs;
 use setun_serve::{ServeOptions, router};
-use setun_sql::Respond;
+use setun_sql::{Load, MakeRespond, ModelHandle, Respond};
 use tower::ServiceExt;
 
+/// The model of this process, which answers requests as `setun serve` does.
+pub(crate) fn model(engine: EngineArgs) -> ModelHandle {
+    let load: Load = Box::new(move || Ok(engine.default_engine()?));
+    ModelHandle::answering(load, respond as MakeRespond)
+}
+
 /// What answers with this engine.
-pub(super) fn respond(engine: &Engine) -> Respond {
+fn respond(engine: &Engine) -> Respond {
     let router = router(engine.clone(), ServeOptions::default());
     Arc::new(move |path, body| {
         let router = router.clone();

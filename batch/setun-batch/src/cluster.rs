@@ -14,7 +14,7 @@ use setun_sql::{Cluster, Executor, Scheduler, Tls};
 use tokio::sync::oneshot;
 
 use crate::{
-    job::model,
+    answers::model,
     queries::{failed, runtime},
 };
 

@@ -13,15 +13,15 @@ use setun_cli::{
     output::{Output, Progress, counted, report},
 };
 use setun_sql::{
-    BatchJob, BatchStatus, ChunkEntry, Conversation, Load, MakeRespond, ModelHandle, Workers,
-    batch_status, progress_words, run_batch,
+    BatchJob, BatchStatus, ChunkEntry, Conversation, Workers, batch_status, progress_words,
+    run_batch,
 };
 use tokio::{sync::oneshot, time::timeout};
 
 #[cfg(feature = "cluster")]
 use crate::cluster::ClusterArgs;
 use crate::{
-    answers,
+    answers::model,
     queries::{failed, runtime},
     sql::INTERVAL,
 };
@@ -269,12 +269,6 @@ impl RunArgs {
         options.insert("json_schema".to_owned(), schema);
         Ok(Some(Value::Object(options).to_string()))
     }
-}
-
-/// The model of this process, which answers requests as `setun serve` does.
-pub(crate) fn model(engine: EngineArgs) -> ModelHandle {
-    let load: Load = Box::new(move || Ok(engine.default_engine()?));
-    ModelHandle::answering(load, answers::respond as MakeRespond)
 }
 
 /// See [`StatusArgs`].
