@@ -89,9 +89,10 @@ impl RankingModel {
         for ((request, ranked), logits) in requests.into_iter().zip(ranked).zip(rows) {
             let values = DenseValues::F32(logits.to_vec().into());
             let table = DenseMatrix::new(vocabulary, 1, values)?;
-            match is_undecided(logits) {
-                true => ranked.fill(Ranked::PADDING),
-                false => top_logits_row(&table, &[1.0], request, ranked),
+            if is_undecided(logits) {
+                ranked.fill(Ranked::PADDING);
+            } else {
+                top_logits_row(&table, &[1.0], request, ranked);
             }
         }
         Ok(())
