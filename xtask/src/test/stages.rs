@@ -143,7 +143,7 @@ fn format() -> Result<()> {
         [BATCH, bindgen::MANIFEST, fuzz::MANIFEST, loom::MANIFEST, clients::rust::MANIFEST];
     for manifest in manifests {
         let mut command = cargo();
-        command.args(["fmt", "--check", "--manifest-path", manifest]);
+        command.args(["fmt", "--all", "--check", "--manifest-path", manifest]);
         run(command.args(["--", "--config-path", "rustfmt.toml"]))?;
     }
     Ok(())
