@@ -175,7 +175,7 @@ describe("an interrupted download", () => {
     const next = await openTab(profile.context, stage.url);
     await next.evaluate(beginLoad, { source });
     // It waits for its turn, and requests nothing.
-    await next.waitForFunction(lockIsAwaited);
+    await expect.poll(() => next.evaluate(lockIsAwaited)).toBe(true);
     expect(stage.models.starts(PATH)).toEqual([]);
     await page.evaluate(async () => {
       const all = /** @type {any} */ (globalThis);
@@ -277,7 +277,7 @@ describe("models", () => {
       const all = /** @type {any} */ (globalThis);
       all.deletion = all.setun.models.delete(from);
     }, source);
-    await page.waitForFunction(lockIsAwaited);
+    await expect.poll(() => page.evaluate(lockIsAwaited)).toBe(true);
     const outcome = await page.evaluate(async () => {
       const all = /** @type {any} */ (globalThis);
       all.stop();

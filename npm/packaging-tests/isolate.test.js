@@ -135,7 +135,8 @@ describe("Chromium", () => {
       ["document", "isolate-and-credentialless"],
     ]) {
       expect(await open(address({ policy }))).toEqual({ status: "isolated", isIsolated: true });
-      await page.waitForFunction(async () => !(await navigator.serviceWorker.ready).installing);
+      const isInstalled = async () => !(await navigator.serviceWorker.ready).installing;
+      await expect.poll(() => page.evaluate(isInstalled)).toBe(true);
       expect(await headers(), policy).toBe(value);
     }
     // One reload for the first policy; the page stays isolated when it is changed. Each is visited and loaded again.

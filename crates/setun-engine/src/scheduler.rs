@@ -47,7 +47,9 @@ use model_runner::ModelRunner;
 use plan_step::{StepPlan, plan_step};
 use release_memory::PolledMonitor;
 use running::Running;
-use setun_clock::{Clock, Instant};
+#[cfg(not(target_family = "wasm"))]
+use setun_clock::Clock;
+use setun_clock::Instant;
 use setun_model::Model;
 pub(crate) use stats::PublishedMetrics;
 use stats::{Stats, StepTimes};

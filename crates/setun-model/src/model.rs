@@ -108,7 +108,8 @@ pub trait Model: MaybeSend {
     /// Runs the head alone, over all rows of its table, for rows of the last step whose
     /// [`TopLogits`](crate::RequestedOutput::TopLogits) did not suffice: their numbers among the requested rows.
     /// Writes all their logits to `outputs`, `[rows, vocab]`: those that the step would have given.
-    /// A model that gives all logits to whoever wants some need not have it.
+    /// A model that gives all logits to whoever wants some need not have it. One that gives
+    /// [`Row::Ranked`](crate::Row::Ranked) must: an undecided row would end all generations.
     ///
     /// # Errors
     ///

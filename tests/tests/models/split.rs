@@ -120,6 +120,7 @@ fn a_head_has_no_rows_but_those_that_the_last_step_ranked() {
         let sequence = session.cache.create();
         session.step(&[(sequence, &[1], few)]);
         assert!(refuses(&mut session, &[0, 1]));
+        assert!(!refuses(&mut session, &[0]), "a refusal loses no row");
         session.step(&[(sequence, &[2], few)]);
         assert!(!refuses(&mut session, &[0]));
         session.step(&[(sequence, &[3], &RequestedOutput::Logits)]);

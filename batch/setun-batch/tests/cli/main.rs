@@ -11,7 +11,7 @@ mod sql;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_setun-batch");
 
 #[path = "../../../../tests/support/seed.rs"]
-#[expect(dead_code, reason = "the helpers of the other command draw by it")]
+#[allow(dead_code, reason = "helpers draw by it, of which some are not called")]
 mod seed;
 
 #[path = "../../../../crates/setun-cli/tests/cli/support.rs"]

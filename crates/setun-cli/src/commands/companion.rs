@@ -38,11 +38,12 @@ pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> Option<CliEr
     let first = arguments.nth(1)?;
     let subcommand = [QUERIES, JOBS].into_iter().find(|name| first == *name)?;
     let name = (subcommand == QUERIES).then(|| QUERIES.into());
-    let program = beside_this().unwrap_or_else(|| PROGRAM.into());
+    let program = sibling_program().unwrap_or_else(|| PROGRAM.into());
     let mut command = process::Command::new(&program);
     command.args(name.into_iter().chain(arguments));
-    let source = become_it(&mut command);
-    Some(if source.kind() == io::ErrorKind::NotFound {
+    let source = exec(&mut command);
+    // A program that is there and lacks its loader is not found, either.
+    Some(if source.kind() == io::ErrorKind::NotFound && !program.is_absolute() {
         CliError::NotInstalled { subcommand, program: PROGRAM, install: INSTALL }
     } else {
         CliError::Start { program, source }
@@ -50,22 +51,23 @@ pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> Option<CliEr
 }
 
 /// The other command in the folder of this one.
-fn beside_this() -> Option<PathBuf> {
+fn sibling_program() -> Option<PathBuf> {
     let this = env::current_exe().ok()?;
+    let this = this.canonicalize().unwrap_or(this); // macOS names a link to it
     let program = this.with_file_name(format!("{PROGRAM}{}", env::consts::EXE_SUFFIX));
     program.is_file().then_some(program)
 }
 
 /// Ends this process with the command; returns why it cannot be started.
 #[cfg(unix)]
-fn become_it(command: &mut process::Command) -> io::Error {
+fn exec(command: &mut process::Command) -> io::Error {
     std::os::unix::process::CommandExt::exec(command)
 }
 
 /// Ends this process with the status of the command; returns why it cannot be started. What a terminal sends to end them
 /// reaches both: the command decides.
 #[cfg(not(unix))]
-fn become_it(command: &mut process::Command) -> io::Error {
+fn exec(command: &mut process::Command) -> io::Error {
     let _ = ctrlc::set_handler(|| ());
     match command.status() {
         Ok(status) => process::exit(status.code().unwrap_or(1)),

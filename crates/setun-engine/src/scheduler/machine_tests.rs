@@ -163,6 +163,7 @@ struct Machine {
     scheduler: Stepped,
     open: Vec<Open>,
     max_blocks: Arc<AtomicUsize>,
+    clock: Clock,
 }
 
 impl Machine {
@@ -179,14 +180,15 @@ impl Machine {
         let takes = Some((clock.clone(), STEP));
         let target = FakeModel { max_blocks: Arc::clone(&max_blocks), takes, ..model(SEED) };
         let target = RankingModel::new(target);
-        let mut scheduler = Scheduler::new(Box::new(target), info(), limits).with_clock(clock);
+        let mut scheduler =
+            Scheduler::new(Box::new(target), info(), limits).with_clock(clock.clone());
         if let Some((seed, blocks)) = beside.draft() {
             let max_blocks = Arc::new(AtomicUsize::new(blocks));
             let draft = FakeModel { max_blocks, is_counted: false, ..model(seed) };
             let draft = DraftModelRunner::new(Box::new(draft), BLOCKS / 2, prefix_blocks, None);
             scheduler = scheduler.with_draft_runner(draft.unwrap());
         }
-        Self { scheduler: Stepped::new(scheduler), open: vec![], max_blocks }
+        Self { scheduler: Stepped::new(scheduler), open: vec![], max_blocks, clock }
     }
 
     fn submit(&mut self, asked: &Asked) {
@@ -195,6 +197,7 @@ impl Machine {
             (request.sampler, request.seed, request.sample) = (asked.sampler(), asked.seed, sample);
             (request.priority, request.eos_tokens) = (asked.priority, vec![EOS]);
             request.lookahead = asked.lookahead;
+            (request.clock, request.arrival_time) = (self.clock.clone(), self.clock.now());
             request.salt = (asked.salt > 0).then(|| asked.salt.to_string().into());
             request
         };
@@ -296,10 +299,11 @@ impl Machine {
                 break;
             }
         }
-        for open in &self.open {
-            assert!(open.end.is_some(), "{:?} never ended", open.asked);
-            open.check();
+        let unfinished = self.open.iter().find(|open| open.end.is_none());
+        if let Some(open) = unfinished.map(|open| format!("{:?}", open.asked)) {
+            panic!("{open} never ended: {:?}", self.scheduler.metrics());
         }
+        self.open.iter().for_each(Open::check);
         self.scheduler.commands.unbounded_send(Command::ResetPrefixCache).unwrap();
         let metrics = self.scheduler.metrics();
         let left = (metrics.waiting, metrics.running, metrics.used_blocks, metrics.cached_blocks);

@@ -46,12 +46,15 @@ impl<B: Backend> Stage<B> {
         out: &mut [u8],
     ) -> Result<(), ModelError> {
         self.keep_head_rows().await?;
-        let mut head = std::mem::take(&mut self.head);
         let width = self.config.hidden_size;
+        let ranked = self.head.normed.len() / width;
+        if rows.iter().any(|row| *row >= ranked) {
+            return Err(not_ranked(rows.len()));
+        }
+        let mut head = std::mem::take(&mut self.head);
         head.hidden.clear();
-        for &row in rows {
-            let row = head.normed.chunks_exact(width).nth(row);
-            head.hidden.extend_from_slice(row.ok_or_else(|| not_ranked(rows.len()))?);
+        for row in rows {
+            head.hidden.extend_from_slice(&head.normed[row * width..][..width]);
         }
         head.place(rows.len(), self.spec.block_positions);
         let key = self.run(&head.inputs, HeadOutput::Alone, &head.hidden, 1);
