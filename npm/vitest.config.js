@@ -9,6 +9,7 @@ const FULL = ["bundlers", "examples", "extension", "next", "runtimes"].map(
 export default defineConfig({
   test: {
     expect: { poll: { timeout: 60_000 } },
+    teardownTimeout: 240_000,
     projects: [
       { extends: true, test: { name: "unit", include: ["tests/**/*.test.ts"], ...patience(120_000) } },
       slow("packaging", "packaging-tests/*.test.js", {
@@ -29,5 +30,5 @@ function slow(name, include, order) {
 
 /** Longer than anything takes on a busy machine: limits only end what would never end. */
 function patience(milliseconds) {
-  return { testTimeout: milliseconds, hookTimeout: milliseconds, teardownTimeout: milliseconds };
+  return { testTimeout: milliseconds, hookTimeout: milliseconds };
 }

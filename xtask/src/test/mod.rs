@@ -44,8 +44,7 @@ use crate::machine::may_install;
 use crate::shell::{in_ci, say};
 
 /// What is said first.
-const PLAIN: &str =
-    "the plain check takes about 35 minutes on two cores; docs/testing.md lists its stages";
+const PLAIN: &str = "the plain check; docs/testing.md lists its stages and how long checks took";
 const FULL: &str = "the full check takes about 90 minutes on two cores, with --long some hours";
 const INSTALLS: &str = "it installs Debian's packages of browsers, emulators, drivers and proxies, and fetches packages \
                         of npm and PyPI into `target`, their folders and the user's cache folder";
