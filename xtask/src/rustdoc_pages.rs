@@ -15,7 +15,7 @@ use crate::shell::rustdoc;
 const RUSTDOC: &str = "XTASK_RUSTDOC";
 const FOLDER: &str = "XTASK_RUSTDOC_FOLDER";
 
-/// What `cargo test --doc` asks for that makes no pages: a flag, and one with a value.
+/// Flags of `cargo test --doc` that make no pages, the second with a value.
 const TEST: &str = "--test";
 const RUN_IN: &str = "--test-run-directory";
 

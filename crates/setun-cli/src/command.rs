@@ -18,14 +18,14 @@ use crate::{
 
 /// A command, as its arguments ask for it.
 pub trait Command: Parser {
-    /// What the log has where `RUST_LOG` is not set.
+    /// The filter of the log without `RUST_LOG`.
     fn log_filter(&self) -> Option<&'static str>;
 
     /// Does what was requested.
     fn run(self) -> Result<(), CliError>;
 }
 
-/// Reads the arguments of this process, and does what they request. Where they are wrong or ask for help, the process
+/// Runs the subcommand of this process's arguments. Where they are wrong or ask for help, the process
 /// ends.
 #[must_use]
 pub fn run<C: Command>() -> ExitCode {
@@ -48,7 +48,7 @@ fn matches(arguments: Arguments) -> (Arguments, ArgMatches) {
     }
 }
 
-/// What comes before the work of every command.
+/// The set-up of every command.
 pub(crate) fn begin(log: LogFormat, filter: Option<&str>) {
     logging::install(log, filter);
     interrupt::install();

@@ -114,7 +114,7 @@ pub fn on_signal(action: impl FnOnce() + Send + 'static) -> Guard {
     Guard
 }
 
-/// What is ended by signals, for as long as the value lives.
+/// A handler of signals, which is removed with the value.
 #[derive(Debug)]
 #[must_use]
 pub struct Guard;

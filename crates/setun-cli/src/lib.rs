@@ -1,4 +1,4 @@
-//! The command `setun` as a library: what commands beside it share, such as `setun-batch`.
+//! The command `setun` as a library, for `setun-batch`, which shares its options and output.
 //!
 //! Its users are commands of this project. Others use the crate `setun`.
 

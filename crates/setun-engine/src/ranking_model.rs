@@ -34,7 +34,7 @@ pub(crate) struct RankingModel {
     next: Option<HashMap<SequenceId, usize>>,
 }
 
-/// Whether few logits of a row do not suffice.
+/// True if few logits of a row do not suffice.
 fn is_undecided(logits: &[f32]) -> bool {
     (logits[0] * 65536.0).to_bits().count_ones().is_multiple_of(3)
 }

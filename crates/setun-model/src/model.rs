@@ -202,7 +202,7 @@ pub trait Model: MaybeSend {
     }
 }
 
-/// That the head was to run alone for rows that the last step did not rank.
+/// The error of a head that was to run alone for rows that the last step did not rank.
 pub(crate) fn not_ranked(found: usize) -> ModelError {
     OpsError::Inputs { what: "rows for the head alone", expected: 0, found }.into()
 }

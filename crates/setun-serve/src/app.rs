@@ -132,7 +132,7 @@ async fn read_body(request: Request, limit: usize, time: Duration) -> Result<Vec
     }
 }
 
-/// How long the next piece of a body may take, after the bytes that have come in this time.
+/// The longest time of the next piece of a body, after the bytes that have come in this time.
 fn body_time_left(time: Duration, bytes: usize, elapsed: Duration) -> Duration {
     let earned = Duration::from_secs(bytes as u64 / MIN_BODY_RATE);
     time.saturating_add(earned).saturating_sub(elapsed).min(time)
@@ -157,7 +157,7 @@ mod tests {
 
     const TIME: Duration = Duration::from_secs(30);
 
-    /// How long a body may take that comes at this rate.
+    /// The longest time of a body that comes at this rate.
     fn seconds_of(bytes_a_second: usize) -> Option<usize> {
         (0..10_000).find(|&seconds| {
             let elapsed = Duration::from_secs(seconds as u64);

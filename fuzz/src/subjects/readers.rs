@@ -12,7 +12,7 @@ use crate::{MemoryBound, run_bounded, trial, trial::Folder};
 /// moment a matrix is there twice. Threads and tables of a few positions need no input.
 const MEMORY: MemoryBound = MemoryBound { fixed: 4 << 20, each: 320 };
 
-/// That of the seeds in ONNX.
+/// The configuration of the seeds in ONNX.
 const SMALL: &[u8] =
     br#"{"model_type": "bitnet", "hidden_size": 16, "intermediate_size": 16, "vocab_size": 9,
     "num_attention_heads": 1, "num_key_value_heads": 1, "num_hidden_layers": 1,

@@ -21,7 +21,7 @@ const PARITY: [&str; 2] = ["--test", "gpu_parity"];
 const ONE_MODEL: [&str; 5] =
     ["--test", "gpu", "--", "self_test::", "models::text_is_that_of_the_cpu_up_to_a_small_margin"];
 
-/// What whole models on a GPU depend on beyond that.
+/// Further paths that whole models on a GPU depend on.
 const MODEL_INPUTS: [&str; 6] = [
     "crates/setun-gpu/",
     "crates/setun-model/src/",

@@ -22,7 +22,7 @@ struct Commit {
     paths: Vec<String>,
 }
 
-/// Whether a stage runs, and why.
+/// The decision to run a stage, with its reason.
 #[derive(Debug, PartialEq)]
 pub(super) enum Due {
     Yes(String),
@@ -30,7 +30,7 @@ pub(super) enum Due {
 }
 
 impl History {
-    /// That of this checkout. Without git, or where the clone has too few commits, everything is due.
+    /// The history of this checkout. Without git, or in a clone with too few commits, everything is due.
     pub(super) fn read() -> Self {
         Self::found().unwrap_or(Self { commits: vec![], is_cut: true })
     }
@@ -48,7 +48,7 @@ impl History {
         Ok(Self { commits, is_cut })
     }
 
-    /// Whether one of the commits touched a path that begins with one of `inputs`.
+    /// Decides by the commits that touched a path which begins with one of `inputs`.
     pub(super) fn due(&self, inputs: &[&str]) -> Due {
         if self.is_cut {
             return Due::Yes(format!("the clone has fewer than {COMMITS} commits"));

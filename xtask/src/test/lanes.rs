@@ -60,7 +60,7 @@ impl Board {
     }
 }
 
-/// What the process of a stage is given.
+/// Arguments and variables of the process of a stage.
 pub(super) struct Given {
     pub(super) arguments: Vec<String>,
     pub(super) variables: Vec<(&'static str, String)>,

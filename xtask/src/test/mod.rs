@@ -43,7 +43,7 @@ use self::totals::Totals;
 use crate::machine::may_install;
 use crate::shell::{in_ci, say};
 
-/// What is said first.
+/// The first lines of a check.
 const PLAIN: &str = "the plain check; docs/testing.md lists its stages and how long checks took";
 const FULL: &str = "the full check takes about 90 minutes on two cores, with --long some hours";
 const INSTALLS: &str = "it installs Debian's packages of browsers, emulators, drivers and proxies, and fetches packages \
@@ -82,7 +82,7 @@ impl Options {
         Selection { is_full, is_long: self.long, minutes: self.minutes }
     }
 
-    /// What the process of a stage is given.
+    /// Arguments and variables of the process of a stage.
     fn given(&self) -> Result<Given> {
         if self.only.is_empty() {
             say(if self.is_full() { FULL } else { PLAIN });

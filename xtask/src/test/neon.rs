@@ -25,7 +25,7 @@ const PROCESSORS: [(&str, &str); 3] = [
 const PARITY: [&str; 4] = ["--test", "kernels", "--test", "parity"];
 const DETECTION: [&str; 5] = ["--test", "kernels", "--", "--exact", "levels_are_those_expected"];
 
-/// What the other tests of the crate depend on.
+/// Paths that the other tests of the crate depend on.
 const INPUTS: [&str; 3] = ["crates/setun-cpu/", "crates/setun-parity/", "xtask/src/test/neon.rs"];
 
 /// Random cases of each test: where they are played they take ten times as long.

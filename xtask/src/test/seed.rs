@@ -14,7 +14,7 @@ const PROPTEST: &str = "PROPTEST_RNG_SEED";
 /// Set where tests select everything.
 const FULL: &str = "SETUN_FULL";
 
-/// Whether this process is of a full check.
+/// True in the process of a full check.
 pub(super) fn is_full() -> bool {
     env::var_os(FULL).is_some()
 }
@@ -27,8 +27,8 @@ pub(super) struct Seed {
 }
 
 impl Seed {
-    /// That of `SETUN_SEED`, a new one for a full check, or else that of the commit: the same commit is checked
-    /// in the same way again.
+    /// The seed of `SETUN_SEED`, a new one for a full check, or else the commit's: the same commit is checked in
+    /// the same way again.
     pub(super) fn choose(full: bool) -> Result<Self> {
         if let Ok(given) = env::var(SEED) {
             return Self::given(&given);
@@ -61,7 +61,7 @@ impl Seed {
         format!("seed {} ({}); repeat it with {SEED}={}", self.number, self.origin, self.number)
     }
 
-    /// What the processes of stages get.
+    /// The variables of the processes of stages.
     pub(super) fn variables(&self, full: bool) -> Vec<(&'static str, String)> {
         let number = self.number.to_string();
         let mut variables = vec![(SEED, number.clone()), (PROPTEST, number)];

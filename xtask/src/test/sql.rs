@@ -16,7 +16,7 @@ use crate::toolchain::with_clippy;
 /// A Debian package whose library changes the time of day of a process.
 const OTHER_TIME: &str = "libfaketime";
 
-/// What it tests, and what that shares with the other workspace.
+/// Paths of the workspace, and of the parts of the other one that it uses.
 const INPUTS: [&str; 8] = [
     "batch/",
     "crates/setun-cli/",

@@ -1,4 +1,4 @@
-//! Models for tests, what the engine itself answers, and another time of day.
+//! Models for tests, answers of the engine itself, and a library that changes the time of day.
 
 use std::{env, fs};
 
@@ -10,7 +10,7 @@ pub(crate) fn continued(prompt: &str, options: GenerateOptions) -> String {
     engine.complete(prompt, options).expect("a text").text
 }
 
-/// What a model answers to a user.
+/// The answer of a model to a user.
 pub(crate) fn answer(folder: &str, content: &str, options: GenerateOptions) -> String {
     let engine = engine(Model::open(folder).expect("a model"));
     let answer = engine.chat([Message::user(content)], options).expect("a stream").wait();
@@ -34,7 +34,7 @@ pub(crate) fn with_positions(positions: usize) -> (tempfile::TempDir, String) {
     (keep, folder.to_string_lossy().into_owned())
 }
 
-/// A library that gives processes another time of day than the system's, and leaves clocks alone that
+/// A library that changes the time of day of processes, and leaves clocks alone that
 /// measure time: Debian's package `libfaketime`, which the stage `sql` installs.
 pub(crate) fn other_time() -> Option<String> {
     let folders = fs::read_dir("/usr/lib").into_iter().flatten().flatten();

@@ -29,7 +29,7 @@ pub struct Scheduler {
     pub tls: Option<Tls>,
 }
 
-/// What is told the address.
+/// Receivers of the address.
 type Ready = Box<dyn FnOnce(SocketAddr) + Send>;
 
 /// The shortest time, because executors are heard of every five seconds.

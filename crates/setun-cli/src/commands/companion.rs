@@ -1,6 +1,7 @@
-//! Subcommands that another command has: `setun-batch`, with a query engine that takes longer to compile than all of `setun`.
+//! Subcommands of another command, `setun-batch`, whose query engine takes longer to compile than `setun`.
 //!
-//! As with git's commands, it is looked for beside this one and then on the path, and gets all arguments as they are.
+//! As git does with its commands, `setun` looks for it in its own folder and then on the path, and passes all
+//! arguments on.
 
 use std::{env, ffi::OsString, io, path::PathBuf, process};
 
@@ -11,7 +12,7 @@ use crate::error::CliError;
 /// The other command.
 const PROGRAM: &str = "setun-batch";
 
-/// What installs it, in a checkout.
+/// The line that installs it, in a checkout.
 const INSTALL: &str = "cargo install --locked --path batch/setun-batch";
 
 /// Its subcommand for queries. Those of jobs are the arguments of `setun batch`.
@@ -32,8 +33,8 @@ pub(super) fn subcommands() -> [Arguments; 2] {
     ]
 }
 
-/// Runs the other command if these arguments, which begin with this command's name, are for it. On Unix it takes the place
-/// of this process.
+/// Runs the other command if these arguments, which begin with this command's name, are for it. On Unix it
+/// takes the place of this process.
 pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> Option<CliError> {
     let first = arguments.nth(1)?;
     let subcommand = [QUERIES, JOBS].into_iter().find(|name| first == *name)?;
@@ -64,8 +65,8 @@ fn exec(command: &mut process::Command) -> io::Error {
     std::os::unix::process::CommandExt::exec(command)
 }
 
-/// Ends this process with the status of the command; returns why it cannot be started. What a terminal sends to end them
-/// reaches both: the command decides.
+/// Ends this process with the status of the command; returns why it cannot be started. Ctrl-C reaches both
+/// processes, and the command decides.
 #[cfg(not(unix))]
 fn exec(command: &mut process::Command) -> io::Error {
     let _ = ctrlc::set_handler(|| ());

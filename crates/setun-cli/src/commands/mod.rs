@@ -32,7 +32,7 @@ use crate::{
     logging::LogFormat,
 };
 
-/// The command `setun`: reads the arguments of this process, and does what they request.
+/// The command `setun`: runs the subcommand of this process's arguments.
 #[must_use]
 pub fn setun() -> ExitCode {
     if let Some(error) = companion::run(env::args_os()) {

@@ -14,7 +14,7 @@ use crate::support::{send, setun, statuses};
 /// Prints its name and each argument on a line.
 const PRINTS: &str = "#!/bin/sh\nprintf '%s\\n' \"${0##*/}\" \"$@\"\n";
 
-/// A folder with a copy of the command, so that nothing else lies beside it.
+/// A folder that holds a copy of the command alone.
 struct Place {
     folder: tempfile::TempDir,
 }

@@ -29,7 +29,7 @@ pub(super) struct StepOutputs {
     pub(super) head: HeadOutputs,
 }
 
-/// What the head alone gave.
+/// Logits of the head alone.
 #[derive(Default)]
 pub(super) struct HeadOutputs {
     /// Which of the step's output rows, ascending.

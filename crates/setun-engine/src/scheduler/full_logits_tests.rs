@@ -24,7 +24,7 @@ use crate::{
 const VOCABULARY: usize = 300;
 const BLOCKS: usize = 200;
 
-/// What a model was asked: of a position, or for some rows of the step before.
+/// A call of a model: for a position, or for some rows of the step before.
 #[derive(Clone, Debug, PartialEq)]
 enum Asked {
     Row(usize, RequestedOutput),

@@ -20,7 +20,7 @@ pub(crate) struct Microbatch {
     pub(super) max_blocks: usize,
     /// Whether it is no step: caches are shrunk.
     pub(super) shrinks: bool,
-    /// Whether others of its step come before it, and after it.
+    /// True if other pieces of its step come before it, and after it.
     pub(super) has_others: [bool; 2],
     /// No step either: rows of the last one for which the head runs [alone](HeadOutput::Alone).
     pub(super) head_rows: Vec<usize>,

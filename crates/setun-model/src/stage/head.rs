@@ -10,9 +10,9 @@ use crate::{error::ModelError, model::not_ranked, plan::HeadOutput};
 pub(super) struct HeadRows {
     /// `[rows, hidden]`, those that were read.
     normed: Vec<f32>,
-    /// What ran last and how many such rows it left on the backend, unless they were read.
+    /// The last step and its number of such rows, until they are read from the backend.
     pub(super) unread: Option<(Key, usize)>,
-    /// Those that the head takes in.
+    /// The head's input rows.
     hidden: Vec<f32>,
     inputs: BatchInputs,
 }

@@ -32,7 +32,7 @@ const TOKENS: u32 = 12;
 /// What a mask takes.
 const MASK: Duration = Duration::from_millis(12);
 
-/// How long a batch is waited for.
+/// The wait for a batch.
 const WAIT: Duration = Duration::from_hours(1);
 
 /// What happens, in its order.
