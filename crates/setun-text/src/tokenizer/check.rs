@@ -4,8 +4,13 @@
 //! first, and the crate is given the very value that was checked: what two readers of JSON could
 //! see differently, such as a key that stands twice, is decided before.
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokenizers::{AddedToken, Encoding, PostProcessor as _, Token};
+use tokenizers::{
+    AddedToken, DecoderWrapper, Encoding, ModelWrapper, NormalizerWrapper, PostProcessor as _,
+    PostProcessorWrapper, PreTokenizerWrapper, Token,
+    models::{bpe::BPE, unigram::Unigram, wordlevel::WordLevel, wordpiece::WordPiece},
+};
 
 use super::{
     encode,
@@ -55,8 +60,7 @@ pub(super) fn build(
     tokenizer: Value,
     added_tokens: &[AddedToken],
 ) -> Result<tokenizers::Tokenizer, TextError> {
-    let mut tokenizer: tokenizers::Tokenizer =
-        serde_json::from_value(tokenizer).map_err(|error| unreadable(&error))?;
+    let mut tokenizer = without_added(tokenizer)?;
     for (index, token) in added_tokens.iter().enumerate().filter(|(_, token)| token.normalized) {
         let normalised = encode::normalised_length(&tokenizer, &token.content);
         if !token.content.is_empty() && !matches!(normalised, Ok(1..=MAX_ADDED_BYTES)) {
@@ -67,6 +71,42 @@ pub(super) fn build(
     }
     tokenizer.add_tokens(added_tokens);
     Ok(tokenizer)
+}
+
+/// Builds all but the added tokens. The type of the model is known here: the crate's own reader copies the
+/// whole vocabulary twice to find it.
+fn without_added(mut file: Value) -> Result<tokenizers::Tokenizer, TextError> {
+    let mut part = |name: &str| file.get_mut(name).map(Value::take).unwrap_or_default();
+    match part("version") {
+        Value::Null => {}
+        version if version == "1.0" => {}
+        other => return Err(refused("version", "1.0", kind(&other))),
+    }
+    let mut tokenizer = tokenizers::Tokenizer::new(model(part("model"))?);
+    tokenizer.with_normalizer(read::<Option<NormalizerWrapper>>(part("normalizer"))?);
+    tokenizer.with_pre_tokenizer(read::<Option<PreTokenizerWrapper>>(part("pre_tokenizer"))?);
+    tokenizer.with_post_processor(read::<Option<PostProcessorWrapper>>(part("post_processor"))?);
+    tokenizer.with_decoder(read::<Option<DecoderWrapper>>(part("decoder"))?);
+    Ok(tokenizer)
+}
+
+/// Builds a model, whose type is named since it was checked. The crate reads the other fields.
+fn model(mut model: Value) -> Result<ModelWrapper, TextError> {
+    let name = model.as_object_mut().and_then(|fields| fields.remove("type")).unwrap_or_default();
+    Ok(match name.as_str() {
+        Some("BPE") => read::<BPE>(model)?.into(),
+        Some("WordPiece") => read::<WordPiece>(model)?.into(),
+        Some("WordLevel") => read::<WordLevel>(model)?.into(),
+        Some("Unigram") => read::<Unigram>(model)?.into(),
+        _ => {
+            let expected = "BPE, WordPiece, WordLevel or Unigram";
+            return Err(refused("model.type", expected, kind(&name)));
+        }
+    })
+}
+
+fn read<T: DeserializeOwned>(part: Value) -> Result<T, TextError> {
+    serde_json::from_value(part).map_err(|error| unreadable(&error))
 }
 
 /// The ids that the post-processor puts before and behind a prompt.
