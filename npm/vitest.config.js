@@ -1,5 +1,8 @@
 import { defineConfig } from "vitest/config";
+import { PATIENCE_MS } from "./test-support/patience.js";
 import { IS_FULL } from "./test-support/selection.js";
+
+const PATIENCE = { testTimeout: PATIENCE_MS, hookTimeout: PATIENCE_MS };
 
 /** Files that only a full check runs: hosts and tools beside those that most users have. */
 const FULL = ["bundlers", "examples", "extension", "next", "runtimes"].map(
@@ -8,10 +11,10 @@ const FULL = ["bundlers", "examples", "extension", "next", "runtimes"].map(
 
 export default defineConfig({
   test: {
-    expect: { poll: { timeout: 60_000 } },
-    teardownTimeout: 240_000,
+    expect: { poll: { timeout: PATIENCE_MS / 2 } },
+    teardownTimeout: PATIENCE_MS,
     projects: [
-      { extends: true, test: { name: "unit", include: ["tests/**/*.test.ts"], ...patience(120_000) } },
+      { extends: true, test: { name: "unit", include: ["tests/**/*.test.ts"], ...PATIENCE } },
       slow("packaging", "packaging-tests/*.test.js", {
         exclude: IS_FULL ? [] : FULL,
         maxWorkers: 1,
@@ -25,10 +28,5 @@ export default defineConfig({
 
 /** Tests of the packed package in servers and browsers: few files at a time, one project after the other. */
 function slow(name, include, order) {
-  return { extends: true, test: { name, include: [include], ...order, ...patience(240_000) } };
-}
-
-/** Longer than anything takes on a busy machine: limits only end what would never end. */
-function patience(milliseconds) {
-  return { testTimeout: milliseconds, hookTimeout: milliseconds };
+  return { extends: true, test: { name, include: [include], ...order, ...PATIENCE } };
 }

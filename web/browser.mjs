@@ -14,7 +14,7 @@ const BROWSERS = [
 ];
 
 /** Milliseconds after which a step counts as one that never ends. */
-const PATIENCE = 120_000;
+const PATIENCE = 900_000;
 
 /** Starts `$CHROME`, or the first browser found; headless. @param {string[]} more arguments */
 export async function launch(more = []) {

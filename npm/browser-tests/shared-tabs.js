@@ -1,5 +1,7 @@
 /** Tabs with a shared model for the tests. A step that never ends fails with what each tab does at that moment. */
 
+import { PATIENCE_MS } from "../test-support/patience.js";
+
 /** The model's path on the test's server. */
 export const MODEL = "/node_modules/setun/model/stories.safetensors";
 export const PROMPT = "Once upon a time";
@@ -10,8 +12,8 @@ export const OPTIONS = { maxTokens: 150, minTokens: 150, temperature: 0.9, topK:
 /** One thread, so that a model is one worker. */
 export const LOAD = { shared: true, resume: true, threads: 1 };
 
-/** Milliseconds after which a step counts as one that never ends. Most take seconds on a busy machine. */
-const PATIENCE = 90_000;
+/** Milliseconds after which a step counts as one that never ends: before its test does. */
+const PATIENCE = PATIENCE_MS / 2;
 
 /** Milliseconds in which a page answers that is not blocked. */
 const ANSWER = 5_000;

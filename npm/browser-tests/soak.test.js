@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { launchChromium, openPage } from "../test-support/browsers.js";
 import { INDEX_HTML, PLAIN_MAIN } from "../test-support/page.js";
+import { PATIENCE_MS } from "../test-support/patience.js";
 import { makeProject } from "../test-support/project.js";
 import { makeRandomRequests } from "../test-support/random-requests.js";
 import { IS_FULL, REPEAT, SEED } from "../test-support/selection.js";
@@ -114,5 +115,5 @@ it(
     }
     expect(errors).toEqual([]);
   },
-  240_000 + 60_000 * MINUTES,
+  PATIENCE_MS + 60_000 * MINUTES,
 );

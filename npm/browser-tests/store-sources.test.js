@@ -16,9 +16,6 @@ import { beginWorkersWith, CHUNK, makeStage, openTab, SHORT, sha256 } from "../t
 
 const PATH = "/models/large.safetensors";
 
-/** Some seconds each. */
-const PATIENCE = { timeout: 120_000 };
-
 /** @type {Awaited<ReturnType<typeof makeStage>>} */
 let stage;
 /** @type {import("playwright-core").Browser} */
@@ -50,7 +47,7 @@ const list = () => page.evaluate(() => /** @type {any} */ (globalThis).setun.mod
 const fixture = (name) =>
   readFileSync(fileURLToPath(new URL(`../../tests/fixtures/${name}`, import.meta.url)));
 
-describe("a model of a hub", PATIENCE, () => {
+describe("a model of a hub", () => {
   const NAME = "hf:maker/stories";
   const WEIGHTS = "model.safetensors";
   /** @type {{ endpoint: string }} */
@@ -120,7 +117,7 @@ describe("a model of a hub", PATIENCE, () => {
   });
 });
 
-describe("a file by itself", PATIENCE, () => {
+describe("a file by itself", () => {
   it.each([
     ["i2_s.gguf"],
     ["split-00001-of-00003.gguf", "split-00002-of-00003.gguf", "split-00003-of-00003.gguf"],
@@ -155,7 +152,7 @@ describe("a file by itself", PATIENCE, () => {
   });
 });
 
-describe("files of a user", PATIENCE, () => {
+describe("files of a user", () => {
   /** @type {string} */
   let folder;
 
@@ -244,7 +241,7 @@ describe("files of a user", PATIENCE, () => {
   });
 });
 
-describe("without any storage", PATIENCE, () => {
+describe("without any storage", () => {
   it("a model runs and is not kept, with a warning", async () => {
     await beginWorkersWith(
       page,
@@ -263,7 +260,7 @@ describe("without any storage", PATIENCE, () => {
   });
 });
 
-describe("without a writable private file system, the Cache API", PATIENCE, () => {
+describe("without a writable private file system, the Cache API", () => {
   beforeEach(() => beginWorkersWith(page, "delete FileSystemFileHandle.prototype.createSyncAccessHandle;"));
 
   it("keeps a model", async () => {
@@ -295,7 +292,7 @@ describe("without a writable private file system, the Cache API", PATIENCE, () =
   });
 });
 
-describe("Firefox", PATIENCE, () => {
+describe("Firefox", () => {
   /** @type {import("puppeteer-core").Browser} */
   let firefox;
   /** @type {import("puppeteer-core").Page} */

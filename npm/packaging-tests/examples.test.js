@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchChromium } from "../test-support/browsers.js";
 import { embeddedModel } from "../test-support/checkpoint.js";
 import { buildWithVite, exampleDependencies, exampleFiles } from "../test-support/examples.js";
+import { PATIENCE_MS } from "../test-support/patience.js";
 import { makeProject, npm, writeFiles } from "../test-support/project.js";
 import { writeReactPage } from "../test-support/react-page.js";
 import { startServer } from "../test-support/server.js";
@@ -39,7 +40,7 @@ function run(name, ...args) {
 /** Opens the page of an example. @param {string} path */
 async function open(path) {
   const page = await browser.newPage();
-  page.setDefaultTimeout(120_000);
+  page.setDefaultTimeout(PATIENCE_MS);
   errors = [];
   page.on("pageerror", ({ message }) => errors.push(message));
   await page.goto(`${server.url}/${path}`);
@@ -261,7 +262,7 @@ describe.each(["18.3.1", "19.3.1"])("the hooks of React %s in Strict Mode", (ver
     await show(`/${late}`);
     await page.waitForFunction(() => /** @type {any} */ (globalThis).seen.loads === 4);
     await show(null);
-    await expect.poll(() => page.workers(), { timeout: 120_000 }).toEqual([]);
+    await expect.poll(() => page.workers()).toEqual([]);
     expect(errors).toEqual([]);
     await page.close();
   });

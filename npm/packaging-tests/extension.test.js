@@ -7,6 +7,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchWithExtension } from "../test-support/browsers.js";
 import { exampleFiles } from "../test-support/examples.js";
+import { PATIENCE_MS } from "../test-support/patience.js";
 import { makeProject } from "../test-support/project.js";
 
 const IDLE_SECONDS = [process.env.SETUN_IDLE_SECONDS ?? []].flat().map(Number);
@@ -18,8 +19,6 @@ beforeAll(async () => {
   project = await makeProject(exampleFiles("extension"));
 });
 afterAll(() => project?.remove());
-
-const PATIENCE = { timeout: 240_000 };
 
 describe("the example of an extension", () => {
   /** Tells a story in the popup, and gives the last line of its status. @param {import("puppeteer-core").Page} popup */
@@ -36,10 +35,9 @@ describe("the example of an extension", () => {
     "keeps its model when its service worker ends, idle for %i s",
     async (idle) => {
       const browser = await launchWithExtension(project.folder);
-      const background = await browser.waitForTarget(
-        (target) => target.type() === "service_worker",
-        PATIENCE,
-      );
+      const isWorker = (/** @type {import("puppeteer-core").Target} */ target) =>
+        target.type() === "service_worker";
+      const background = await browser.waitForTarget(isWorker, { timeout: PATIENCE_MS });
       // A service worker that is debugged is never idle.
       const worker = idle === 0 ? await background.worker() : undefined;
       const popup = await browser.newPage();

@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
 import puppeteer from "puppeteer-core";
+import { PATIENCE_MS } from "./patience.js";
 
 const CHROMES = [
   "/usr/bin/chromium",
@@ -28,14 +29,11 @@ const QUIET = ["--disable-quic", "--no-first-run", "--disable-background-network
 /** Without a GPU, headless Chromium has WebGPU in software, behind this switch. */
 const WEBGPU = "--enable-unsafe-webgpu";
 
-/** Milliseconds after which a step of a browser counts as one that never ends: as long as a test may take. */
-const PATIENCE = 240_000;
-
 /** Starts Chromium, or a relative of it. */
 export async function launchChromium({ webgpu = false } = {}) {
   const args = webgpu ? [...QUIET, WEBGPU] : QUIET;
   const executablePath = find("Chromium", "CHROME", CHROMES);
-  const browser = await chromium.launch({ executablePath, args, timeout: PATIENCE });
+  const browser = await chromium.launch({ executablePath, args, timeout: PATIENCE_MS });
   const newContext = browser.newContext.bind(browser);
   // Its pages come from a context, too.
   browser.newContext = async (options) => patient(await newContext(options));
@@ -45,13 +43,13 @@ export async function launchChromium({ webgpu = false } = {}) {
 /** Opens Chromium with what it keeps in `folder`: without one all windows are private. @param {string} folder */
 export async function openChromiumProfile(folder) {
   const executablePath = find("Chromium", "CHROME", CHROMES);
-  const options = { executablePath, args: QUIET, timeout: PATIENCE };
+  const options = { executablePath, args: QUIET, timeout: PATIENCE_MS };
   return patient(await chromium.launchPersistentContext(folder, options));
 }
 
 /** @template {import("playwright-core").BrowserContext | import("puppeteer-core").Page} Opened @param {Opened} opened */
 function patient(opened) {
-  opened.setDefaultTimeout(PATIENCE);
+  opened.setDefaultTimeout(PATIENCE_MS);
   return opened;
 }
 
@@ -82,7 +80,7 @@ export function launchFirefox({ isPrivate = false } = {}) {
 
 /** @param {import("puppeteer-core").LaunchOptions} options */
 async function launchPuppeteer(options) {
-  const browser = await puppeteer.launch({ ...options, timeout: PATIENCE, protocolTimeout: PATIENCE });
+  const browser = await puppeteer.launch({ ...options, timeout: PATIENCE_MS, protocolTimeout: PATIENCE_MS });
   const newPage = browser.newPage.bind(browser);
   browser.newPage = async (given) => patient(await newPage(given));
   return browser;

@@ -2,13 +2,11 @@
 
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
+import { PATIENCE_MS } from "./patience.js";
 import { freePort } from "./project.js";
 
 /** Of Debian's package `webkit2gtk-driver`. */
 const DRIVER = process.env.WEBKIT_DRIVER || "/usr/bin/WebKitWebDriver";
-
-/** How long a script in the page may take. */
-const PATIENCE_MS = 240_000;
 
 /** Whether it is here: its packages have 70 MB, and only Linux has them. */
 export const hasWebKit = existsSync(DRIVER);

@@ -41,9 +41,7 @@ it("parity ends with a verdict, and every CPU build shows the hash of the page's
   await page.click('nav a[href="#parity"]');
   await page.click("#parity-run");
   // Its last row is WebGPU, which takes a minute in software on an idle machine.
-  await page.waitForSelector('#parity-status:is([data-state="done"], [data-state="failed"])', {
-    timeout: 4 * PATIENCE.timeout,
-  });
+  await page.waitForSelector('#parity-status:is([data-state="done"], [data-state="failed"])', PATIENCE);
   assert.equal(
     await textOf("#parity-status"),
     "Every backend of the CPU gives the bits of the reference implementation.",

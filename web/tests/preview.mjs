@@ -9,8 +9,8 @@ import { fileURLToPath } from "node:url";
 /** The folder of the page. */
 export const WEB = fileURLToPath(new URL("..", import.meta.url));
 
-/** How long a slow machine may take. */
-export const PATIENCE = { timeout: 120_000 };
+/** After which a step counts as one that never ends: many times what the longest takes on a busy machine. */
+export const PATIENCE = { timeout: 900_000 };
 
 /** @param {Record<string, string>} environment */
 export async function startPreview(environment) {

@@ -216,14 +216,14 @@ fn a_model_that_cannot_go_back_has_the_same_texts() {
     }
     let (alone_heads, rows) = (heads.load(Ordering::Relaxed), TOKENS * options.len());
     assert!((rows / 100..rows / 2).contains(&alone_heads), "{alone_heads} of {rows}");
-    let (together, heads) = forward_only(EMBEDDED, HeadType::Screened);
+    // Which of them meet in a step, and so which rows are undecided, is another each time.
+    let (together, _) = forward_only(EMBEDDED, HeadType::Screened);
     let stream = |options| together.generate(Prompt::Tokens(prompt.to_vec()), options);
     let streams: Result<Vec<_>, _> = options.into_iter().map(stream).collect();
     for (stream, expected) in streams.expect("streams").into_iter().zip(expected) {
         let found = stream.wait().map(|done| done.tokens).map_err(|error| error.to_string());
         assert_eq!(Some(found), expected);
     }
-    assert!(heads.load(Ordering::Relaxed) > 0, "some are undecided beside others, too");
 }
 
 /// Filters that compare with the sum of all weights seldom need them.
