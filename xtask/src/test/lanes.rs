@@ -32,12 +32,17 @@ const LANES: [&[&str]; 3] = [
         "kernels",
         "cuda",
     ],
-    &["page", "npm test:equality", "web check", "web test"],
+    &["clients", "deploy", "shaders", "page", "npm test:equality", "web check", "web test"],
 ];
 
-/// Stages that wait for stages of other lanes: both take the tarball, and compare it with the command.
-const NEEDS: [(&str, [&str; 2]); 2] =
-    [("page", ["package", "crates"]), ("npm test:equality", ["package", "crates"])];
+/// Stages that wait for stages of other lanes: they take the command or an example, two also the tarball.
+const NEEDS: [(&str, &[&str]); 5] = [
+    ("clients", &["crates"]),
+    ("deploy", &["crates"]),
+    ("shaders", &["crates"]),
+    ("page", &["package", "crates"]),
+    ("npm test:equality", &["package", "crates"]),
+];
 
 /// How stages of other lanes are waited for.
 #[derive(Default)]
@@ -99,7 +104,7 @@ fn run_lane(lane: Vec<&str>, all: &[String], given: &Given, board: &Board) -> Ve
     let mut finished = vec![];
     for name in lane {
         let needs = NEEDS.iter().filter(|(stage, _)| *stage == name).flat_map(|(_, needs)| *needs);
-        let needs: Vec<&str> = needs.filter(|need| all.iter().any(|name| name == need)).collect();
+        let needs: Vec<&str> = needs.copied().filter(|need| all.iter().any(|name| name == need)).collect();
         if !given.is_shown {
             board.wait_for(&needs);
         }
@@ -184,7 +189,7 @@ mod tests {
         assert_eq!(sorted, expected);
         // Another processor runs the kernels of the stage `neon` itself.
         let exists = |name: &&str| *name == "neon" || names.iter().any(|known| known == name);
-        let named = LANES.concat().into_iter().chain(NEEDS.iter().flat_map(|(_, needs)| *needs));
+        let named = LANES.concat().into_iter().chain(NEEDS.iter().flat_map(|(_, needs)| needs.iter().copied()));
         assert_eq!(named.filter(|name| !exists(name)).collect::<Vec<_>>(), [""; 0]);
         let lane = |name: &str| lanes.iter().position(|lane| lane.contains(&name)).unwrap();
         for (name, needs) in NEEDS {
