@@ -104,7 +104,8 @@ fn run_lane(lane: Vec<&str>, all: &[String], given: &Given, board: &Board) -> Ve
     let mut finished = vec![];
     for name in lane {
         let needs = NEEDS.iter().filter(|(stage, _)| *stage == name).flat_map(|(_, needs)| *needs);
-        let needs: Vec<&str> = needs.copied().filter(|need| all.iter().any(|name| name == need)).collect();
+        let is_run = |need: &&&str| all.iter().any(|name| name == *need);
+        let needs: Vec<&str> = needs.filter(is_run).copied().collect();
         if !given.is_shown {
             board.wait_for(&needs);
         }
@@ -189,7 +190,8 @@ mod tests {
         assert_eq!(sorted, expected);
         // Another processor runs the kernels of the stage `neon` itself.
         let exists = |name: &&str| *name == "neon" || names.iter().any(|known| known == name);
-        let named = LANES.concat().into_iter().chain(NEEDS.iter().flat_map(|(_, needs)| needs.iter().copied()));
+        let needed = NEEDS.iter().flat_map(|(_, needs)| needs.iter().copied());
+        let named = LANES.concat().into_iter().chain(needed);
         assert_eq!(named.filter(|name| !exists(name)).collect::<Vec<_>>(), [""; 0]);
         let lane = |name: &str| lanes.iter().position(|lane| lane.contains(&name)).unwrap();
         for (name, needs) in NEEDS {
