@@ -13,8 +13,8 @@ const BROWSERS = [
   "C:\\Program Files (x86)\\Microsoft\\Edge\\Application\\msedge.exe",
 ];
 
-/** Milliseconds after which a step counts as one that never ends. */
-const PATIENCE = 900_000;
+/** Milliseconds after which a step counts as one that never ends: many times what the longest takes on a busy machine. */
+export const PATIENCE_MS = 900_000;
 
 /** Starts `$CHROME`, or the first browser found; headless. @param {string[]} more arguments */
 export async function launch(more = []) {
@@ -26,12 +26,12 @@ export async function launch(more = []) {
   // Without a GPU, headless Chromium has WebGPU in software, behind this switch.
   const webgpu = "--enable-unsafe-webgpu";
   const args = [...quiet, "--disable-component-update", webgpu, ...sandbox, ...more];
-  const browser = await chromium.launch({ executablePath, args, timeout: PATIENCE });
+  const browser = await chromium.launch({ executablePath, args, timeout: PATIENCE_MS });
   const newContext = browser.newContext.bind(browser);
   // Its pages come from a context, too.
   browser.newContext = async (options) => {
     const context = await newContext(options);
-    context.setDefaultTimeout(PATIENCE);
+    context.setDefaultTimeout(PATIENCE_MS);
     return context;
   };
   return browser;

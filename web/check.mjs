@@ -7,10 +7,7 @@
  */
 
 import { parseArgs } from "node:util";
-import { launch } from "./browser.mjs";
-
-/** A generation on a slow machine, with a slow backend, takes minutes. */
-const PATIENCE_MS = 9 * 60_000;
+import { launch, PATIENCE_MS } from "./browser.mjs";
 
 /** Options that are controls of the page, by the control's name. */
 const FIELDS = { prompt: "#prompt", temperature: "#temperature", seed: "#seed", "max-tokens": "#max-tokens" };

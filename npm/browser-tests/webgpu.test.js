@@ -1,6 +1,6 @@
 /**
- * WebGPU in Chromium, on a software adapter where a token takes seconds, and to open a device half a minute or more:
- * the plain check opens fewer of them.
+ * WebGPU in Chromium, on a software adapter where a token takes seconds, and a device from ten seconds to minutes to
+ * open: the plain check opens fewer of them.
  */
 
 import { describe, expect, it } from "vitest";

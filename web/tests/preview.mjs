@@ -5,12 +5,13 @@ import { spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { PATIENCE_MS } from "../browser.mjs";
 
 /** The folder of the page. */
 export const WEB = fileURLToPath(new URL("..", import.meta.url));
 
-/** After which a step counts as one that never ends: many times what the longest takes on a busy machine. */
-export const PATIENCE = { timeout: 900_000 };
+/** As an option of a wait. */
+export const PATIENCE = { timeout: PATIENCE_MS };
 
 /** @param {Record<string, string>} environment */
 export async function startPreview(environment) {
