@@ -20,6 +20,10 @@ const TOKENS: usize = 40;
 const WARM_UP: usize = 3;
 
 fn main() {
+    // Loading shares matrices among a pool, whose threads would allocate when they begin: amid the
+    // steps on a busy machine.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread();
+    pool.build_global().expect("no pool before");
     for model in ["../../crates/setun/embedded/stories.safetensors", "golden/real-tinystories-1m"] {
         for (head, sequences, threads) in [
             (HeadType::Screened, 1, 1),
