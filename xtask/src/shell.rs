@@ -40,10 +40,17 @@ pub(crate) fn say(what: &str) {
     eprintln!("xtask: {what}");
 }
 
-/// A program to run in the repository's root, without standard input.
+/// A program to run in the repository's root, without standard input. What cargo says of this tool's package
+/// is not passed on: build scripts that look at it would run again, and what needs them be compiled again.
 pub(crate) fn program(name: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(name);
     command.current_dir(root()).stdin(Stdio::null());
+    for (variable, _) in std::env::vars_os() {
+        let bytes = variable.as_encoded_bytes();
+        if bytes.starts_with(b"CARGO_MANIFEST_") || bytes.starts_with(b"CARGO_PKG_") {
+            command.env_remove(variable);
+        }
+    }
     command
 }
 
