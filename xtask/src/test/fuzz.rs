@@ -70,18 +70,17 @@ const LONG_TARGETS: [Target; 8] = [
     Target { name: "regex", fixtures: None },
 ];
 
-/// Flags of the compiler: to count which edges of the control flow an input takes.
-const FLAGS: [&str; 5] = [
+/// Flags of the compiler, to count which edges of the control flow an input takes.
+const FLAGS: [&str; 6] = [
     "--cfg=fuzzing",
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=3",
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
     "-Cllvm-args=-sanitizer-coverage-pc-table",
+    // The numbers that are compared. An input then takes about 1.4 times as long, and in equal time more edges are
+    // reached from seeds.
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
-
-/// Shows libFuzzer the numbers that are compared. An input then takes about 1.4 times as long, and
-/// in equal time more edges are reached from seeds.
-const COMPARES: &str = "-Cllvm-args=-sanitizer-coverage-trace-compares";
 
 /// The stage; each target runs for `minutes`, or as long as is usual.
 pub(super) fn stage(long: bool, minutes: Option<f64>) -> Stage {
@@ -101,12 +100,13 @@ fn test(long: bool, time: Duration, totals: &mut Totals) -> Result<()> {
         install_packages(&DEBIAN_PACKAGES)?;
     }
     let host = host()?;
-    let phases = phases(&host, long)?;
+    run(&mut build(&host, long)?)?;
+    let programs = folder().join(&host).join("release");
     let more: &[Target] = if long { &LONG_TARGETS } else { &[] };
     let targets: Vec<_> = TARGETS.iter().chain(more).collect();
     say(&format!("{} targets for {} s each", targets.len(), time.as_secs()));
     let ran = parallel_map(&targets, |target| {
-        let outcome = target.run(&phases, time).with_context(|| target.name)?;
+        let outcome = target.run(&programs, time).with_context(|| target.name)?;
         Ok((target.name, outcome))
     })?;
     for (name, outcome) in &ran {
@@ -131,7 +131,6 @@ fn folder() -> PathBuf {
 
 /// A part of each target's run.
 struct Phase {
-    programs: PathBuf,
     /// Longest input.
     bytes: u64,
     /// After the names of its folders.
@@ -140,33 +139,21 @@ struct Phase {
     parts: u32,
 }
 
-/// Builds the targets. A long run is half of the time without compared numbers, on what was found
-/// with them.
-fn phases(host: &str, long: bool) -> Result<Vec<Phase>> {
-    let built = |folder: PathBuf, flags: &[&str]| -> Result<PathBuf> {
-        run(&mut build(&folder, flags, host, long)?)?;
-        Ok(folder.join(host).join("release"))
-    };
-    let programs = built(folder(), &[&FLAGS[..], &[COMPARES]].concat())?;
-    let short = |programs, parts| Phase { programs, bytes: SHORT_BYTES, suffix: "", parts };
-    let mut phases = vec![short(programs.clone(), if long { 1 } else { 3 })];
-    if long {
-        phases.push(short(built(folder().join("plain"), &FLAGS)?, 2));
-    }
-    phases.push(Phase { programs, bytes: LONG_BYTES, suffix: "-long", parts: 1 });
-    Ok(phases)
-}
+const PHASES: [Phase; 2] = [
+    Phase { bytes: SHORT_BYTES, suffix: "", parts: 3 },
+    Phase { bytes: LONG_BYTES, suffix: "-long", parts: 1 },
+];
 
 /// Builds the targets, and lints them.
-fn build(folder: &Path, flags: &[&str], host: &str, long: bool) -> Result<Command> {
+fn build(host: &str, long: bool) -> Result<Command> {
     let mut command = cargo();
     command
         .args(["build", "--quiet", "--locked", "--release", "--manifest-path", MANIFEST])
         // With a target named, build scripts and macros are compiled without the flags.
         .args(["--target", host])
         .arg(if long { "--features=hub,text" } else { "--features=hub" })
-        .env("CARGO_TARGET_DIR", folder)
-        .env("RUSTFLAGS", flags.join(" "))
+        .env("CARGO_TARGET_DIR", folder())
+        .env("RUSTFLAGS", FLAGS.join(" "))
         .env_remove("CARGO_ENCODED_RUSTFLAGS");
     with_clippy(&mut command)?;
     Ok(command)
@@ -194,10 +181,10 @@ impl Run {
 }
 
 impl Target {
-    fn run(&self, phases: &[Phase], time: Duration) -> Result<Outcome> {
+    fn run(&self, programs: &Path, time: Duration) -> Result<Outcome> {
         let mut all = Run::default();
-        for phase in phases {
-            match self.run_phase(phase, time * phase.parts / PARTS)? {
+        for phase in &PHASES {
+            match self.run_phase(programs, phase, time * phase.parts / PARTS)? {
                 Ok(run) => all = Run { executions: all.executions + run.executions, ..run },
                 Err(why) => return Ok(Err(why)),
             }
@@ -208,8 +195,8 @@ impl Target {
     /// New inputs that reach further go to a corpus in the target folder, where the next run finds
     /// them; those in the repository are only read. Longer ones have a corpus of their own: cut
     /// short they would say little.
-    fn run_phase(&self, phase: &Phase, time: Duration) -> Result<Outcome> {
-        let Phase { programs, bytes, suffix, .. } = phase;
+    fn run_phase(&self, programs: &Path, phase: &Phase, time: Duration) -> Result<Outcome> {
+        let Phase { bytes, suffix, .. } = phase;
         let made = |kind: &str, suffix: &str| -> Result<PathBuf> {
             let folder = folder().join(kind).join(format!("{}{suffix}", self.name));
             fs::create_dir_all(&folder)?;
