@@ -57,10 +57,7 @@ const ARGUMENTS: [(&str, &str); 2] = [("SETUN_DRAWS", "--draws"), ("SETUN_CALLS"
 
 /// The stage.
 pub(super) fn stage() -> Stage {
-    if !wheels::can_be_fetched() {
-        return Stage::absent("clients", wheels::NO_PYTHON);
-    }
-    Stage::new("clients", test)
+    wheels::stage("clients", test)
 }
 
 fn test(totals: &mut Totals) -> Result<()> {

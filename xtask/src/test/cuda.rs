@@ -45,13 +45,10 @@ pub(super) fn stage() -> Stage {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return Stage::absent("cuda", NOT_LINUX);
     }
-    if !wheels::can_be_fetched() {
-        return Stage::absent("cuda", wheels::NO_PYTHON);
-    }
     if find_program("c++").is_none() {
         return Stage::absent("cuda", NO_COMPILER);
     }
-    Stage::new("cuda", test).for_changes_of(&INPUTS)
+    wheels::stage("cuda", test).for_changes_of(&INPUTS)
 }
 
 fn test(totals: &mut Totals) -> Result<()> {

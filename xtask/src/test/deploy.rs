@@ -35,10 +35,7 @@ pub(super) fn stage() -> Stage {
     if PROXIES.iter().any(|name| find_program(name).is_none()) && !may_install() {
         return Stage::absent("deploy", NO_PROXIES);
     }
-    if !wheels::can_be_fetched() {
-        return Stage::absent("deploy", wheels::NO_PYTHON);
-    }
-    Stage::new("deploy", test).for_changes_of(&INPUTS)
+    wheels::stage("deploy", test).for_changes_of(&INPUTS)
 }
 
 fn test(totals: &mut Totals) -> Result<()> {

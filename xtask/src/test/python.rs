@@ -25,10 +25,7 @@ const INPUTS: [&str; 5] = [
 
 /// The stage.
 pub(super) fn stage() -> Stage {
-    if !wheels::can_be_fetched() {
-        return Stage::absent("python", wheels::NO_PYTHON);
-    }
-    Stage::new("python", test).for_changes_of(&INPUTS)
+    wheels::stage("python", test).for_changes_of(&INPUTS)
 }
 
 fn test(totals: &mut Totals) -> Result<()> {

@@ -18,10 +18,10 @@ use crate::browser;
 use crate::demo;
 use crate::files::{under, write_if_changed};
 use crate::metadata::{BATCH, is_ours, metadata, packages};
-use crate::node::{install, node, npm, scripts};
+use crate::node::{install, node, npm};
 use crate::package;
 use crate::shell::{
-    WORKSPACE_TESTS, built_with_tests, cargo, in_ci, output, program, root, run, target, typed,
+    WORKSPACE_TESTS, built_with_tests, cargo, in_ci, output, program, run, target, typed,
 };
 use crate::tidy;
 use crate::wasm;
@@ -81,7 +81,7 @@ pub(super) fn all(selection: &Selection) -> Result<Vec<Stage>> {
     if selection.is_full {
         stages.push(fuzz::stage(selection.is_long, selection.minutes));
     }
-    stages.extend(npm_stages("npm", &NPM_CHECKS)?);
+    stages.extend(npm_stages("npm", &NPM_CHECKS));
     stages.push(kernels());
     stages.extend(neon::stages());
     stages.extend(gpu::stages());
@@ -90,12 +90,13 @@ pub(super) fn all(selection: &Selection) -> Result<Vec<Stage>> {
     stages.push(Stage::new("features", |_| features()));
     stages.push(Stage::new("documentation", |_| documentation()));
     stages.push(Stage::new("package", |_| package::build().map(|table| println!("{table}"))));
-    stages.extend(npm_stages("npm", &NPM_PACKED_TESTS)?);
+    stages.extend(npm_stages("npm", &NPM_PACKED_TESTS));
     stages.push(cuda::stage());
     stages.push(shaders());
-    stages.push(page());
-    stages.extend(npm_stages("npm", &[NPM_EQUALITY])?);
-    stages.extend(npm_stages("web", &WEB_TESTS)?);
+    // The page itself, built on the tarball, tells the stories that the command tells.
+    stages.push(Stage::new("page", |_| demo::equals_the_command()));
+    stages.extend(npm_stages("npm", &[NPM_EQUALITY]));
+    stages.extend(npm_stages("web", &WEB_TESTS));
     Ok(stages)
 }
 
@@ -229,20 +230,11 @@ fn documentation() -> Result<()> {
     run(command.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// A stage for each script of a folder's package.json.
-fn npm_stages(folder: &'static str, expected: &[&'static str]) -> Result<Vec<Stage>> {
-    if !root().join(folder).join("package.json").is_file() {
-        return Ok(vec![Stage::absent(folder, format!("no {folder}/package.json"))]);
-    }
-    let there = scripts(folder)?;
-    let stage = |script: &'static str| {
-        let name = format!("{folder} {script}");
-        if !there.iter().any(|found| found == script) {
-            return Stage::absent(name, format!("no script `{script}`"));
-        }
-        Stage::new(name, move |totals| npm_script(folder, script, totals))
-    };
-    Ok(expected.iter().map(|script| stage(script)).collect())
+/// A stage for each of these scripts of a folder's package.json.
+fn npm_stages(folder: &'static str, scripts: &[&'static str]) -> impl Iterator<Item = Stage> {
+    scripts.iter().map(move |&script| {
+        Stage::new(format!("{folder} {script}"), move |totals| npm_script(folder, script, totals))
+    })
 }
 
 fn npm_script(folder: &str, script: &str, totals: &mut Totals) -> Result<()> {
@@ -263,10 +255,6 @@ fn npm_script(folder: &str, script: &str, totals: &mut Totals) -> Result<()> {
 
 /// The kernels' checks as WebAssembly, in Node and Chromium.
 fn kernels() -> Stage {
-    const CHECKS: &str = "crates/setun-cpu/examples/wasm_tests.rs";
-    if !root().join(CHECKS).is_file() {
-        return Stage::absent("kernels", format!("no {CHECKS}"));
-    }
     Stage::new("kernels", |totals| {
         install("npm")?;
         let modules = wasm::build_checks(in_ci())?;
@@ -289,12 +277,4 @@ fn shaders() -> Stage {
         command.env("CHROME", browser::chrome()?).arg("xtask/shader-tests.mjs").arg(list);
         count(&mut command, totals)
     })
-}
-
-/// The page itself, built on the tarball, tells the stories that the command tells.
-fn page() -> Stage {
-    if !root().join("web/package.json").is_file() {
-        return Stage::absent("page", "no web/package.json");
-    }
-    Stage::new("page", |_| demo::equals_the_command())
 }

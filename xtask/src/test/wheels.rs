@@ -6,18 +6,25 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use super::stage::Stage;
+use super::totals::Totals;
 use crate::cache;
 use crate::shell::{output, program, say, succeeds};
 
 /// Ends without an error where there is an interpreter that the wheels are for, with pip.
 const PROBE: &str = "import pip, sys; sys.exit(sys.version_info < (3, 11))";
 
-pub(super) const NO_PYTHON: &str = "needs Python 3.11 or newer with pip, which fetches packages; on \
+const NO_PYTHON: &str = "needs Python 3.11 or newer with pip, which fetches packages; on \
                                     Debian, as root: apt-get install python3-pip";
 
 /// Whether there is a Python that can fetch them.
 pub(super) fn can_be_fetched() -> bool {
     succeeds(program("python3").args(["-c", PROBE]))
+}
+
+/// A stage that needs them.
+pub(super) fn stage(name: &str, work: impl FnOnce(&mut Totals) -> Result<()> + 'static) -> Stage {
+    if can_be_fetched() { Stage::new(name, work) } else { Stage::absent(name, NO_PYTHON) }
 }
 
 /// The folder of the wheels of a file with their hashes, which is made once for each such file; none
