@@ -45,7 +45,7 @@ use crate::shell::{in_ci, say};
 
 /// The first lines of a check.
 const PLAIN: &str = "the plain check; docs/testing.md lists its stages and how long checks took";
-const FULL: &str = "the full check takes about 90 minutes on two cores, with --long some hours";
+const FULL: &str = "the full check takes about an hour on two cores, with --long some hours";
 const INSTALLS: &str = "it installs Debian's packages of browsers, emulators, drivers and proxies, and fetches packages \
                         of npm and PyPI into `target`, their folders and the user's cache folder";
 const INSTALLS_NOTHING: &str = "it fetches packages of npm and PyPI into `target`, their folders and the user's cache \
