@@ -124,3 +124,16 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
         .map(|folder| folder.join(format!("{name}{suffix}")))
         .find(|path| path.is_file())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_do_not_see_what_cargo_says_of_this_package() {
+        let command = program("x");
+        let removed = |name: &str| command.get_envs().any(|it| it == (OsStr::new(name), None));
+        assert!(removed("CARGO_MANIFEST_DIR") && removed("CARGO_PKG_NAME"), "{command:?}");
+        assert!(!removed("PATH"));
+    }
+}

@@ -139,6 +139,7 @@ struct Phase {
     parts: u32,
 }
 
+/// Most of the time for short inputs, the rest for long ones.
 const PHASES: [Phase; 2] = [
     Phase { bytes: SHORT_BYTES, suffix: "", parts: 3 },
     Phase { bytes: LONG_BYTES, suffix: "-long", parts: 1 },

@@ -15,14 +15,14 @@ use crate::shell::{output, program, say, succeeds};
 const PROBE: &str = "import pip, sys; sys.exit(sys.version_info < (3, 11))";
 
 const NO_PYTHON: &str = "needs Python 3.11 or newer with pip, which fetches packages; on \
-                                    Debian, as root: apt-get install python3-pip";
+                         Debian, as root: apt-get install python3-pip";
 
 /// Whether there is a Python that can fetch them.
 pub(super) fn can_be_fetched() -> bool {
     succeeds(program("python3").args(["-c", PROBE]))
 }
 
-/// A stage that needs them.
+/// A stage that needs such packages.
 pub(super) fn stage(name: &str, work: impl FnOnce(&mut Totals) -> Result<()> + 'static) -> Stage {
     if can_be_fetched() { Stage::new(name, work) } else { Stage::absent(name, NO_PYTHON) }
 }
