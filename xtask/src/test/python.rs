@@ -6,10 +6,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::stage::{Stage, count};
+use super::stage::{Stage, count, skip};
 use super::totals::Totals;
 use super::wheels::{self, python};
-use crate::shell::{built_with_tests, program, root, run, say, target};
+use crate::shell::{built_with_tests, program, root, run, target};
 
 /// A model with a chat template, as the stage `clients` makes it.
 const MAKE_MODEL: [&str; 2] =
@@ -32,9 +32,8 @@ fn test(totals: &mut Totals) -> Result<()> {
     let command = built_with_tests()?.join("setun");
     let Some(packages) = wheels::fetched("python", &root().join("python/tests/requirements.txt"))?
     else {
-        say("what tests the Python package cannot be had from PyPI: its tests are skipped");
-        totals.skipped += 2; // the types and the tests
-        return Ok(());
+        // The types and the tests.
+        return skip(2, "what tests the Python package cannot be had from PyPI", totals);
     };
     let folder = target().join("python");
     let site = install(&build(&packages, &folder)?, &folder)?;

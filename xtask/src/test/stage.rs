@@ -4,12 +4,12 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::cpu_time::cpu_time;
 use super::totals::Totals;
-use crate::shell::{say, typed};
+use crate::shell::{in_ci, say, typed};
 
 /// What a stage does; it counts tests in its argument.
 pub(super) type Work = Box<dyn FnOnce(&mut Totals) -> Result<()>>;
@@ -98,6 +98,14 @@ impl Stage {
         let (name, time) = (self.name, begun.elapsed());
         Finished { name, outcome, totals, time, cpu_time, reason: None }
     }
+}
+
+/// Tests whose tools are not there are skipped, where not everything must be there.
+pub(super) fn skip(tests: usize, why: &str, totals: &mut Totals) -> Result<()> {
+    ensure!(!in_ci(), "{why}");
+    say(&format!("{why}: {tests} tests are skipped"));
+    totals.skipped += tests as u64;
+    Ok(())
 }
 
 /// Runs a test runner: shows what it prints, and counts its tests.

@@ -6,8 +6,8 @@ use anyhow::Result;
 
 use super::{Server, script};
 use crate::machine::{install_packages, may_install};
-use crate::shell::{find_program, program, say};
-use crate::test::stage::count;
+use crate::shell::{find_program, program};
+use crate::test::stage::{count, skip};
 use crate::test::totals::Totals;
 
 const TOOL: &str = "promtool";
@@ -24,9 +24,7 @@ pub(super) fn test(command: &Path, totals: &mut Totals) -> Result<()> {
         install_packages(&[PACKAGE])?;
     }
     let Some(tool) = find_program(TOOL) else {
-        say("there is no promtool: its test of the metrics is skipped");
-        totals.skipped += NAMES.len() as u64;
-        return Ok(());
+        return skip(NAMES.len(), "there is no promtool to judge metrics", totals);
     };
     for names in NAMES {
         let server = Server::start(command, None, &["--metrics-compat", names])?;

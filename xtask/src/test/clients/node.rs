@@ -6,8 +6,8 @@ use anyhow::Result;
 
 use super::Server;
 use crate::node::{install, node};
-use crate::shell::{find_program, say};
-use crate::test::stage::count;
+use crate::shell::find_program;
+use crate::test::stage::{count, skip};
 use crate::test::totals::Totals;
 
 const FOLDER: &str = "crates/setun-serve/tests/clients/node";
@@ -22,9 +22,7 @@ pub(super) fn test(
     totals: &mut Totals,
 ) -> Result<()> {
     if find_program("node").is_none() {
-        say("there is no Node: the tests of its clients are skipped");
-        totals.skipped += SCRIPTS.len() as u64;
-        return Ok(());
+        return skip(SCRIPTS.len(), "there is no Node for its clients", totals);
     }
     install(FOLDER)?;
     for name in SCRIPTS {
