@@ -45,13 +45,16 @@ pub(crate) fn say(what: &str) {
 pub(crate) fn program(name: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(name);
     command.current_dir(root()).stdin(Stdio::null());
-    for (variable, _) in std::env::vars_os() {
-        let bytes = variable.as_encoded_bytes();
-        if bytes.starts_with(b"CARGO_MANIFEST_") || bytes.starts_with(b"CARGO_PKG_") {
-            command.env_remove(variable);
-        }
+    for (variable, _) in std::env::vars_os().filter(|(variable, _)| is_of_package(variable)) {
+        command.env_remove(variable);
     }
     command
+}
+
+/// Whether cargo sets a variable to say something of the package whose program it runs.
+fn is_of_package(variable: &OsStr) -> bool {
+    let bytes = variable.as_encoded_bytes();
+    bytes.starts_with(b"CARGO_MANIFEST_") || bytes.starts_with(b"CARGO_PKG_")
 }
 
 /// The cargo that runs this tool.
@@ -131,9 +134,16 @@ mod tests {
 
     #[test]
     fn programs_do_not_see_what_cargo_says_of_this_package() {
+        for variable in ["CARGO_MANIFEST_DIR", "CARGO_MANIFEST_LINKS", "CARGO_PKG_NAME"] {
+            assert!(is_of_package(OsStr::new(variable)), "{variable}");
+        }
+        for variable in ["CARGO", "CARGO_TARGET_DIR", "CARGO_PROFILE_DEV_DEBUG", "PATH"] {
+            assert!(!is_of_package(OsStr::new(variable)), "{variable}");
+        }
+        // Every runner of these tests sets it.
+        let variable = "CARGO_MANIFEST_DIR";
         let command = program("x");
-        let removed = |name: &str| command.get_envs().any(|it| it == (OsStr::new(name), None));
-        assert!(removed("CARGO_MANIFEST_DIR") && removed("CARGO_PKG_NAME"), "{command:?}");
-        assert!(!removed("PATH"));
+        let is_removed = command.get_envs().any(|it| it == (OsStr::new(variable), None));
+        assert_eq!(is_removed, std::env::var_os(variable).is_some(), "{command:?}");
     }
 }
