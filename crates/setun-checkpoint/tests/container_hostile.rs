@@ -321,7 +321,7 @@ mod fixture {
 
     #[test]
     #[ignore = "writes the fixture anew"]
-    fn write() {
+    fn rewrite_fixture() {
         std::fs::write(path("v1.setun"), whole()).unwrap();
     }
 

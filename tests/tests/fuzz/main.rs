@@ -115,7 +115,7 @@ fn sessions() {
 
 #[test]
 #[ignore = "writes the seeds of sessions anew"]
-fn write_sessions() {
+fn rewrite_fixture_of_sessions() {
     let engine = subjects::session::engine();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus/session");
     for (name, tokens) in [("blocks", 70), ("no_blocks", 5), ("nothing", 0)] {

@@ -77,7 +77,7 @@ fn refusals_are_the_same_everywhere() {
 
 #[test]
 #[ignore = "writes the fixture anew"]
-fn write() {
+fn rewrite_fixture() {
     let json = serde_json::to_string_pretty(&refusals()).expect("JSON") + "\n";
     std::fs::write(file(), json).expect("written");
 }

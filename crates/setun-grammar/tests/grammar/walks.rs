@@ -119,7 +119,7 @@ fn masks_are_the_same_everywhere() {
 
 #[test]
 #[ignore = "writes the fixture anew"]
-fn write() {
+fn rewrite_fixture() {
     let json = serde_json::to_string_pretty(&walks()).expect("JSON") + "\n";
     std::fs::write(file("tests/fixtures/grammar/walks.json"), json).expect("written");
 }
