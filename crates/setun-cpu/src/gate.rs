@@ -41,20 +41,19 @@ impl<D: TernaryDot> Walk<'_, D> {
             let run = self.run_of_outputs(gate.matrix).next_multiple_of(LANES).min(RUN);
             let width = out.width;
             let out = Grid::new(&mut out.values[..rows * width], width).tiles(rows.max(1), run);
-            self.each(out, |_, _, mut tile| {
+            self.each(out, |scratch, _, mut tile| {
+                let groups = &mut scratch.groups;
                 let columns = tile.columns();
                 let mut opened = [false; RUN];
                 for first_row in (0..rows).step_by(TILE_ROWS) {
                     let tile_rows = first_row..rows.min(first_row + TILE_ROWS);
-                    let g = gate.run(self.isa, columns.clone(), tile_rows.clone());
-                    let u = match activation {
-                        Activation::ReluSquared => {
-                            self.open(&up, &g, columns.clone(), tile_rows.clone(), &mut opened)
-                        }
-                        Activation::Silu => {
-                            opened.fill(true);
-                            up.run(self.isa, columns.clone(), tile_rows.clone())
-                        }
+                    let g = gate.run(self.isa, groups, columns.clone(), tile_rows.clone());
+                    let u = if activation == Activation::Silu || up.has_groups() {
+                        opened.fill(true);
+                        up.run(self.isa, groups, columns.clone(), tile_rows.clone())
+                    } else {
+                        let (columns, tile_rows) = (columns.clone(), tile_rows.clone());
+                        self.open(&up, &g, columns, tile_rows, &mut opened)
                     };
                     for (row, (g, u)) in tile_rows.zip(g.iter().zip(&u)) {
                         let y = tile.row(row);
@@ -96,7 +95,7 @@ impl<D: TernaryDot> Walk<'_, D> {
         }
         if count * MAX_OPEN.1 > outputs.len() * MAX_OPEN.0 {
             opened.fill(true);
-            return up.run(self.isa, outputs, rows);
+            return up.whole(self.isa, outputs, rows);
         }
         up.picked(self.isa, outputs.start, &open[..count], rows)
     }

@@ -4,8 +4,8 @@ use fearless_simd::{f32x16, i32x16, prelude::*, u32x16};
 use setun_ops::{
     exp::ROUND,
     op::{BufferId, Norm},
-    quantize::{MAX_CODE, MIN_ABSMAX, RowScale},
-    ternary::padded_columns,
+    quantize::{MAX_CODE, MIN_ABSMAX, RowScale, scales_of_row},
+    ternary::{PLANE_COLUMNS, padded_columns},
 };
 
 use crate::{
@@ -28,11 +28,15 @@ impl<D: TernaryDot> Walk<'_, D> {
         let (simd, rows) = (self.isa.lanes(), self.rows(out));
         buffers.write_quantized(out, |buffers, out| {
             let (x, padded) = (buffers.floats(x), padded_columns(out.width).max(1));
-            let Quantized { codes, scales, sums, .. } = out;
+            let (planes, groups) = (padded / PLANE_COLUMNS, scales_of_row(out.width, out.group));
+            let Quantized { group, codes, scales, sums, plane_sums, has_plane_sums, .. } = out;
             let codes = Grid::new(&mut codes[..rows * padded], padded).tiles(1, padded);
-            let scales = Grid::new(&mut scales[..rows], 1).tiles(1, 1);
+            let scales = Grid::new(&mut scales[..rows * groups], groups).tiles(1, groups);
             let sums = Grid::new(&mut sums[..rows], 1).tiles(1, 1);
-            self.each((codes, scales, sums), |scratch, row, (mut codes, mut scale, mut sum)| {
+            let plane_sums =
+                Grid::new(&mut plane_sums[..rows * planes], planes).tiles(1, planes.max(1));
+            let parts = (codes, scales, sums, plane_sums);
+            self.each(parts, |scratch, row, (mut codes, mut scales, mut sum, mut planes)| {
                 let mut values = x.row(row);
                 if let Some(norm) = norm {
                     let normed = &mut scratch.row[..values.len()];
@@ -40,14 +44,35 @@ impl<D: TernaryDot> Walk<'_, D> {
                     rms_norm_row(simd, values, gain, norm.eps, normed);
                     values = normed;
                 }
-                let found = quantize_row(simd, values, codes.row(0));
-                scale.row(0)[0] = found.scale;
-                sum.row(0)[0] = found.sum;
+                let (codes_row, scales) = (codes.row(0), scales.row(0));
+                codes_row[values.len()..].fill(0);
+                let width = group.unwrap_or(values.len()).max(1);
+                let groups = values.chunks(width).zip(codes_row.chunks_mut(width)).zip(scales);
+                sum.row(0)[0] = groups.fold(0, |sum, ((values, codes), scale)| {
+                    let found = quantize_row(simd, values, &mut codes[..values.len()]);
+                    *scale = found.scale;
+                    sum + found.sum
+                });
+                if *has_plane_sums {
+                    add_planes(simd, codes.row(0), planes.row(0));
+                }
                 // Padding is zero.
                 self.record_nonzero(|| codes.row(0).iter().filter(|&&code| code != 0).count());
             });
         });
     }
+}
+
+/// Sums of 32 codes each.
+fn add_planes<S: Simd>(simd: S, codes: &[i8], sums: &mut [i32]) {
+    simd.vectorize(
+        #[inline(always)]
+        || {
+            for (codes, sum) in codes.as_chunks::<PLANE_COLUMNS>().0.iter().zip(sums) {
+                *sum = codes.iter().map(|&code| i32::from(code)).sum();
+            }
+        },
+    );
 }
 
 /// Lane version of [`setun_ops::quantize::quantize_row`].

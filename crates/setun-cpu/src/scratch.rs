@@ -6,13 +6,18 @@ use setun_ops::{
     attention::SPAN,
     dense::DenseValues,
     op::{HeadShape, Linear, Op},
-    ternary::BLOCK_COLUMNS,
+    plan::{BufferKind, BufferSpec},
+    ternary::{BLOCK_COLUMNS, padded_columns},
+    ternary_matmul::common_group,
 };
 
 use crate::{
     memory::zeroed,
     step::Weights,
-    ternary_panel::{BLOCK_QUADS, FEWEST_PANEL_ROWS, MAX_BLOCKS, MAX_ROWS, PanelSums, Quad},
+    ternary_dot::CodeDots,
+    ternary_panel::{
+        BLOCK_QUADS, FEWEST_PANEL_ROWS, MAX_BLOCKS, MAX_ROWS, PanelOutputs, PanelSums, Quad,
+    },
 };
 
 /// Most queries that meet a key together.
@@ -40,6 +45,18 @@ pub(crate) struct Scratch {
     /// Sums of a span's values: `[TILE_QUERIES, head_dim]`.
     pub(crate) span_sums: Aligned<f32>,
     pub(crate) panel: PanelScratch,
+    pub(crate) groups: GroupScratch,
+}
+
+/// What a product by groups of columns works in: of each run of columns.
+#[derive(Debug, Default)]
+pub(crate) struct GroupScratch {
+    /// Activation scales, as many as the row in work has.
+    pub(crate) t: Vec<f32>,
+    /// Sums of activations.
+    pub(crate) sums: Vec<i32>,
+    /// Sums over codes of a tile.
+    pub(crate) dots: Vec<CodeDots>,
 }
 
 /// A panel of unpacked weights and what it adds up to.
@@ -49,6 +66,10 @@ pub(crate) struct PanelScratch {
     pub(crate) quads: Aligned<Quad>,
     /// `[rows]`
     pub(crate) sums: Aligned<PanelSums>,
+    /// Outputs by groups of columns, `[rows]`.
+    pub(crate) outputs: Aligned<PanelOutputs>,
+    /// Weight scales of the runs of a panel, `[runs]`.
+    pub(crate) scales: Aligned<PanelOutputs>,
 }
 
 /// How much scratch memory a plan needs.
@@ -60,6 +81,8 @@ pub(crate) struct ScratchSize {
     span_sums: usize,
     quads: usize,
     panel_rows: usize,
+    group_rows: usize,
+    runs: usize,
 }
 
 impl ScratchSize {
@@ -86,28 +109,33 @@ impl ScratchSize {
                         size.scores = size.scores.max(scores(*shape, positions));
                     }
                 }
-                Op::TernaryMatmul { linear, .. } if weights.columns(linear.weight).is_none() => {
-                    size.add_panel(plan, linear);
-                }
-                Op::Gate { gate, up, .. } => {
-                    size.add_panel(plan, gate);
-                    size.add_panel(plan, up);
-                }
                 _ => {}
+            }
+            for linear in op.linears().filter(|it| weights.columns(it.weight).is_none()) {
+                size.add_panel(plan, weights, linear);
             }
         }
         size
     }
 
     /// What a layer needs by panels.
-    fn add_panel(&mut self, plan: &Plan, linear: &Linear) {
+    fn add_panel(&mut self, plan: &Plan, weights: &Weights, linear: &Linear) {
+        let BufferSpec { kind, width, .. } = plan.buffer(linear.x);
+        let x = if let BufferKind::Quantized { group } = kind { group } else { None };
+        let run = common_group(x, weights.ternary(linear.weight).scales());
+        if let Some(run) = run {
+            self.runs = self.runs.max(padded_columns(width) / run);
+        }
         // Fewer are served by tiles, whatever the instruction set.
         if plan.rows() < FEWEST_PANEL_ROWS {
             return;
         }
-        let blocks = plan.buffer(linear.x).width.div_ceil(BLOCK_COLUMNS);
+        let blocks = width.div_ceil(BLOCK_COLUMNS);
         self.quads = self.quads.max(blocks.min(MAX_BLOCKS) * BLOCK_QUADS);
         self.panel_rows = plan.rows().min(MAX_ROWS);
+        if run.is_some() {
+            self.group_rows = self.panel_rows;
+        }
     }
 }
 
@@ -128,7 +156,14 @@ impl Scratch {
                 *memory = zeroed(size, "scratch memory")?;
             }
         }
-        let PanelScratch { quads, sums } = &mut self.panel;
+        self.groups.reserve(size.runs)?;
+        let PanelScratch { quads, sums, outputs, scales } = &mut self.panel;
+        if outputs.len() < size.group_rows {
+            *outputs = zeroed(size.group_rows, "scratch memory")?;
+        }
+        if scales.len() < size.runs && size.group_rows > 0 {
+            *scales = zeroed(size.runs, "scratch memory")?;
+        }
         if quads.len() < size.quads {
             *quads = zeroed(size.quads, "scratch memory")?;
         }
@@ -150,6 +185,26 @@ impl Scratch {
             self.scores = zeroed(size.next_power_of_two(), "scratch memory")?;
         }
         Ok(())
+    }
+}
+
+impl GroupScratch {
+    fn reserve(&mut self, runs: usize) -> Result<(), OpsError> {
+        let runs = runs.next_multiple_of(4);
+        let no_memory = |_| OpsError::OutOfMemory { what: "scratch memory", bytes: 24 * runs };
+        self.t.clear();
+        self.t.try_reserve_exact(runs).map_err(no_memory)?;
+        self.sums.clear();
+        self.sums.try_reserve_exact(runs).map_err(no_memory)?;
+        self.dots.clear();
+        self.dots.try_reserve_exact(runs).map_err(no_memory)
+    }
+
+    /// As many runs as a row has, within what `prepare` has reserved.
+    pub(crate) fn take(&mut self, runs: usize) {
+        self.t.resize(runs, 0.0);
+        self.sums.resize(runs, 0);
+        self.dots.resize(runs, CodeDots::default());
     }
 }
 

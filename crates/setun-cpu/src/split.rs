@@ -199,6 +199,7 @@ macro_rules! parts_of_tuples {
 
 parts_of_tuples!(A 0, B 1);
 parts_of_tuples!(A 0, B 1, C 2);
+parts_of_tuples!(A 0, B 1, C 2, D 3);
 parts_of_tuples!(A 0, B 1, C 2, D 3, E 4);
 
 /// Parts of one of three kinds.

@@ -12,8 +12,10 @@ use setun_ops::{
     backend::{check_read, check_weights, check_write},
     op::{BufferId, WeightId},
     plan::{BufferKind, BufferSpec},
+    quantize::scales_of_row,
     rope_append::RopeTable,
-    ternary::padded_columns,
+    ternary::{PLANE_COLUMNS, padded_columns},
+    ternary_matmul::common_group,
     top_logits::Ranked,
     weight::{WeightData, WeightSpec},
 };
@@ -69,15 +71,21 @@ impl CpuStep {
                 BufferKind::F32 => Buffer::Floats(Rows::zeroed(rows, width)?),
                 BufferKind::Ranked => Buffer::Ranked(Rows::zeroed(rows, width)?),
                 BufferKind::Tokens => Buffer::Tokens(Rows::zeroed(rows, width)?),
-                BufferKind::Quantized => Buffer::Quantized(Quantized {
-                    width,
-                    codes: zeroed(rows * padded_columns(width), "a buffer")?,
-                    scales: zeroed(rows, "a buffer")?,
-                    sums: zeroed(rows, "a buffer")?,
-                }),
+                BufferKind::Quantized { group } => {
+                    Buffer::Quantized(Quantized::zeroed(rows, width, group)?)
+                }
             })
         });
-        let buffers = Buffers(buffers.collect::<Result<_, OpsError>>()?);
+        let mut buffers = Buffers(buffers.collect::<Result<_, OpsError>>()?);
+        for linear in plan.ops().iter().flat_map(Op::linears) {
+            let x = buffers.quantized_mut(linear.x);
+            if weights.columns(linear.weight).is_none() {
+                let scales = weights.ternary(linear.weight).scales();
+                x.has_plane_sums |= common_group(x.group, scales).is_some();
+            } else if x.group.is_some() {
+                return Err(sparse_input(linear.weight));
+            }
+        }
         Ok(Self { plan: plan.clone(), weights, buffers, times: None })
     }
 
@@ -204,9 +212,7 @@ impl Weights {
             let Op::Gate { gate, up, .. } = op else { continue };
             for id in [gate.weight, up.weight] {
                 if self.columns(id).is_some() {
-                    let expected = "a matrix of general usage".to_owned();
-                    let found = "one for sparse inputs".to_owned();
-                    return Err(OpsError::Weight { id, expected, found });
+                    return Err(sparse_input(id));
                 }
             }
         }
@@ -258,6 +264,12 @@ impl Weights {
     }
 }
 
+/// A gate opens rows, and columns add up with one scale a row.
+fn sparse_input(id: WeightId) -> OpsError {
+    let expected = "a matrix of general usage".to_owned();
+    OpsError::Weight { id, expected, found: "one for sparse inputs".to_owned() }
+}
+
 /// The buffers of a plan. Plans are checked when they are built, so access by kind cannot fail.
 #[derive(Debug)]
 pub(crate) struct Buffers(Vec<Buffer>);
@@ -283,18 +295,30 @@ pub(crate) type TokenRows = Rows<u32>;
 pub(crate) struct Quantized {
     /// Without padding.
     pub(crate) width: usize,
+    /// Columns that share a scale; none where all of a row do.
+    pub(crate) group: Option<usize>,
     /// `[rows, padded_columns(width)]`
     pub(crate) codes: Aligned<i8>,
-    /// `[rows]`
+    /// `[rows, scales_of_row]`
     pub(crate) scales: Aligned<f32>,
     /// Sums of the codes, `[rows]`.
     pub(crate) sums: Aligned<i32>,
+    /// Those of 32 columns each, `[rows, planes]`, if a product by groups needs them.
+    pub(crate) plane_sums: Aligned<i32>,
+    pub(crate) has_plane_sums: bool,
 }
 
 impl Buffers {
     pub(crate) fn floats(&self, id: BufferId) -> &Floats {
         match &self.0[id.0 as usize] {
             Buffer::Floats(floats) => floats,
+            _ => unreachable!("checked with the plan"),
+        }
+    }
+
+    fn quantized_mut(&mut self, id: BufferId) -> &mut Quantized {
+        match &mut self.0[id.0 as usize] {
+            Buffer::Quantized(quantized) => quantized,
             _ => unreachable!("checked with the plan"),
         }
     }
@@ -354,6 +378,31 @@ impl Floats {
 }
 
 impl Quantized {
+    fn zeroed(rows: usize, width: usize, group: Option<usize>) -> Result<Self, OpsError> {
+        let padded = padded_columns(width);
+        Ok(Self {
+            width,
+            group,
+            codes: zeroed(rows * padded, "a buffer")?,
+            scales: zeroed(rows * scales_of_row(width, group), "a buffer")?,
+            sums: zeroed(rows, "a buffer")?,
+            plane_sums: zeroed(rows * padded / PLANE_COLUMNS, "a buffer")?,
+            has_plane_sums: false,
+        })
+    }
+
+    /// The scale of a column of a row.
+    pub(crate) fn scale(&self, row: usize, column: usize) -> f32 {
+        let groups = scales_of_row(self.width, self.group);
+        self.scales[row * groups + self.group.map_or(0, |group| column / group)]
+    }
+
+    /// The sum of a run of whole planes of a row.
+    pub(crate) fn run_sum(&self, row: usize, planes: Range<usize>) -> i32 {
+        let of_row = padded_columns(self.width) / PLANE_COLUMNS;
+        self.plane_sums[row * of_row..][planes].iter().sum()
+    }
+
     /// The codes of a row, padding included.
     pub(crate) fn row(&self, row: usize) -> &[i8] {
         let padded = padded_columns(self.width);

@@ -7,6 +7,7 @@
 
 mod columns;
 mod grouped;
+mod panel_groups;
 mod panels;
 mod scaling;
 
@@ -16,13 +17,15 @@ use setun_ops::{
     TernaryMatrix,
     op::{BufferId, Linear},
     ternary::{Scales, row_bytes},
+    ternary_matmul::common_group,
 };
 
 use self::scaling::Scaling;
 use crate::{
+    scratch::GroupScratch,
     split::Grid,
     step::{Buffers, Floats},
-    ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot},
+    ternary_dot::{CodeRows, TILE_OUTPUTS, TILE_ROWS, TernaryDot},
     walk::Walk,
 };
 
@@ -39,6 +42,15 @@ pub(crate) type Run = [[f32; RUN]; TILE_ROWS];
 pub(crate) struct LinearView<'a> {
     pub(crate) matrix: &'a TernaryMatrix,
     scaling: Scaling<'a>,
+    /// Columns that have one scale of weights and one of activations; none where all have.
+    run: Option<usize>,
+}
+
+/// Four rows of weights, a quarter of some places apart.
+struct Tile<'a> {
+    at: [usize; TILE_OUTPUTS],
+    weights: CodeRows<'a>,
+    ahead: CodeRows<'a>,
 }
 
 /// What is added to the products of a layer.
@@ -73,12 +85,19 @@ impl<D: TernaryDot> Walk<'_, D> {
             let out = Grid::new(&mut out.values[..rows * width], width)
                 .columns(out_column..out_column + outputs)
                 .tiles(rows.max(1), self.run_of_outputs(linear.matrix));
-            self.each(out, |_, _, mut tile| {
+            self.each(out, |scratch, _, mut tile| {
                 let columns = tile.columns();
-                linear.outputs(self.isa, columns.clone(), 0..rows, |row, outputs, products| {
-                    let within = outputs.start - columns.start..outputs.end - columns.start;
-                    residual.store(row, outputs, products, &mut tile.row(row)[within]);
-                });
+                let groups = &mut scratch.groups;
+                linear.outputs(
+                    self.isa,
+                    groups,
+                    columns.clone(),
+                    0..rows,
+                    |row, outputs, products| {
+                        let within = outputs.start - columns.start..outputs.end - columns.start;
+                        residual.store(row, outputs, products, &mut tile.row(row)[within]);
+                    },
+                );
             });
         });
     }
@@ -86,7 +105,9 @@ impl<D: TernaryDot> Walk<'_, D> {
     /// A layer with its operands.
     pub(crate) fn linear<'a>(&'a self, buffers: &'a Buffers, linear: &Linear) -> LinearView<'a> {
         let matrix = self.weights.ternary(linear.weight);
-        LinearView { matrix, scaling: self.scaling(buffers, linear, matrix.scales()) }
+        let scaling = self.scaling(buffers, linear, matrix.scales());
+        let run = common_group(scaling.x.group, matrix.scales());
+        LinearView { matrix, scaling, run }
     }
 
     fn scaling<'a>(
@@ -142,6 +163,7 @@ impl LinearView<'_> {
     fn outputs<D: TernaryDot>(
         &self,
         isa: D,
+        scratch: &mut GroupScratch,
         outputs: Range<usize>,
         rows: Range<usize>,
         mut store: impl FnMut(usize, Range<usize>, &[f32]),
@@ -150,7 +172,7 @@ impl LinearView<'_> {
             let tile_rows = first_row..rows.end.min(first_row + TILE_ROWS);
             for first in outputs.clone().step_by(RUN) {
                 let run = first..outputs.end.min(first + RUN);
-                let y = self.run(isa, run.clone(), tile_rows.clone());
+                let y = self.run(isa, scratch, run.clone(), tile_rows.clone());
                 for (row, y) in tile_rows.clone().zip(&y) {
                     store(row, run.clone(), &y[..run.len()]);
                 }
@@ -162,6 +184,25 @@ impl LinearView<'_> {
     pub(crate) fn run<D: TernaryDot>(
         &self,
         isa: D,
+        scratch: &mut GroupScratch,
+        outputs: Range<usize>,
+        rows: Range<usize>,
+    ) -> Run {
+        if let Some(run) = self.run {
+            return self.by_groups(isa, scratch, run, outputs, rows);
+        }
+        self.whole(isa, outputs, rows)
+    }
+
+    /// Whether products are by groups of columns.
+    pub(crate) fn has_groups(&self) -> bool {
+        self.run.is_some()
+    }
+
+    /// [`run`](Self::run) without groups.
+    pub(crate) fn whole<D: TernaryDot>(
+        &self,
+        isa: D,
         outputs: Range<usize>,
         rows: Range<usize>,
     ) -> Run {
@@ -170,7 +211,7 @@ impl LinearView<'_> {
     }
 
     /// Those of [`run`](Self::run) at some places, which count from output `first`; anything
-    /// elsewhere. Places ascend.
+    /// elsewhere. Places ascend. Not by groups.
     pub(crate) fn picked<D: TernaryDot>(
         &self,
         isa: D,
@@ -180,14 +221,6 @@ impl LinearView<'_> {
     ) -> Run {
         let mut y = [[0.0; RUN]; TILE_ROWS];
         let Some(last) = places.last() else { return y };
-        if let Scales::ColumnGroups { columns, .. } = self.matrix.scales() {
-            for (row, y) in rows.zip(&mut y) {
-                for &place in places {
-                    y[place] = self.grouped(isa, *columns, first + place, row);
-                }
-            }
-            return y;
-        }
         let dots = self.dots(isa, first, places, rows.clone());
         for (row, (dots, y)) in rows.zip(dots.iter().zip(&mut y)) {
             self.scaling.run(isa.lanes(), dots, first..first + last + 1, row, y);
@@ -196,9 +229,6 @@ impl LinearView<'_> {
     }
 
     /// The sums over codes of some places; zero elsewhere.
-    ///
-    /// The four outputs of a tile are a quarter of the places apart: a processor reads ahead in
-    /// each of four pages, and so four times as far as in one.
     fn dots<D: TernaryDot>(
         &self,
         isa: D,
@@ -207,19 +237,8 @@ impl LinearView<'_> {
         rows: Range<usize>,
     ) -> [[i32; RUN]; TILE_ROWS] {
         let mut dots = [[0; RUN]; TILE_ROWS];
-        let (steps, end) = (places.len().div_ceil(TILE_OUTPUTS), places.len() - 1);
-        let far = isa.tiles_ahead();
-        for step in 0..steps {
-            let mut at = [0; TILE_OUTPUTS];
-            let [mut weights, mut ahead]: [[&[u8]; TILE_OUTPUTS]; 2] = [[&[]; TILE_OUTPUTS]; 2];
-            // Not by `map`, whose closures would be called.
-            for part in 0..TILE_OUTPUTS {
-                // Beyond the last place it is repeated.
-                let index = part * steps + step;
-                at[part] = places[index.min(end)];
-                weights[part] = self.matrix.row(first + at[part]);
-                ahead[part] = self.matrix.row(first + places[(index + far).min(end)]);
-            }
+        for step in 0..places.len().div_ceil(TILE_OUTPUTS) {
+            let Tile { at, weights, ahead } = self.tile(isa, first, places, step);
             // Three rows cost as much alone as four together.
             if rows.len() > 2 {
                 // Beyond the last row it is repeated.
@@ -237,10 +256,28 @@ impl LinearView<'_> {
         }
         dots
     }
+
+    /// The tile of a step through some places. Its four outputs are a quarter of the places apart: a
+    /// processor reads ahead in each of four pages, and so four times as far as in one.
+    #[inline(always)]
+    fn tile<D: TernaryDot>(&self, isa: D, first: usize, places: &[usize], step: usize) -> Tile<'_> {
+        let (steps, end) = (places.len().div_ceil(TILE_OUTPUTS), places.len() - 1);
+        let mut at = [0; TILE_OUTPUTS];
+        let [mut weights, mut ahead]: [CodeRows<'_>; 2] = [[&[]; TILE_OUTPUTS]; 2];
+        // Not by `map`, whose closures would be called.
+        for part in 0..TILE_OUTPUTS {
+            // Beyond the last place it is repeated.
+            let index = part * steps + step;
+            at[part] = places[index.min(end)];
+            weights[part] = self.matrix.row(first + at[part]);
+            ahead[part] = self.matrix.row(first + places[(index + isa.tiles_ahead()).min(end)]);
+        }
+        Tile { at, weights, ahead }
+    }
 }
 
 /// Puts the sums of a tile in their places.
-fn set(dots: &mut [i32; RUN], at: [usize; TILE_OUTPUTS], tile: [i32; TILE_OUTPUTS]) {
+fn set<T: Copy>(dots: &mut [T; RUN], at: [usize; TILE_OUTPUTS], tile: [T; TILE_OUTPUTS]) {
     for part in 0..TILE_OUTPUTS {
         dots[at[part]] = tile[part];
     }

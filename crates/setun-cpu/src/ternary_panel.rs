@@ -44,6 +44,11 @@ pub(crate) type Four = [i8; 4];
 #[repr(align(64))]
 pub(crate) struct PanelSums(pub(crate) [i32; PANEL_OUTPUTS]);
 
+/// A float of each output of a panel.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(crate) struct PanelOutputs(pub(crate) [f32; PANEL_OUTPUTS]);
+
 /// Sums by panels of an instruction set.
 pub(crate) trait TernaryPanel: Copy + Send + Sync + 'static {
     /// Fewest rows of a step for which a panel pays with this many columns, at least
@@ -118,6 +123,12 @@ fn planes(packed: u32) -> [u32; 4] {
 impl Default for Quad {
     fn default() -> Self {
         Self([0; 4 * PANEL_OUTPUTS])
+    }
+}
+
+impl Default for PanelOutputs {
+    fn default() -> Self {
+        Self([0.0; PANEL_OUTPUTS])
     }
 }
 

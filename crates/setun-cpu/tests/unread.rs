@@ -39,7 +39,7 @@ fn counted(set: usize, rows: u32) -> Option<Counted> {
     let specs = weights.iter().map(WeightData::spec).collect();
     let mut plan = PlanBuilder::new(rows as usize, 1, specs, cache);
     let x = plan.buffer(BufferKind::F32, COLUMNS, RowSet::Batch);
-    let codes = plan.buffer(BufferKind::Quantized, COLUMNS, RowSet::Batch);
+    let codes = plan.buffer(BufferKind::Quantized { group: None }, COLUMNS, RowSet::Batch);
     let out = plan.buffer(BufferKind::F32, OUTPUTS, RowSet::Batch);
     let linear = |id| Linear { x: codes, weight: WeightId(id), bias: None };
     plan.push(Op::Embed { table: WeightId(0), out: x });

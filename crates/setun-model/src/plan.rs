@@ -269,7 +269,7 @@ impl Steps<'_> {
 
     fn quantize(&mut self, x: BufferId, norm: Option<Norm>, layers: &[LinearLayout]) -> BufferId {
         let columns = self.columns(&layers[0]);
-        let out = self.plan.buffer(BufferKind::Quantized, columns, RowSet::Batch);
+        let out = self.plan.buffer(BufferKind::Quantized { group: None }, columns, RowSet::Batch);
         self.plan.push(Op::Quantize { x, norm, out });
         let names = layers.iter().flat_map(|layer| &layer.names);
         self.taps.codes.extend(names.map(|name| (name.clone(), out)));

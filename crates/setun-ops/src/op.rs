@@ -238,6 +238,16 @@ impl Op {
         }
     }
 
+    /// The linear layers of the operation.
+    pub fn linears(&self) -> impl Iterator<Item = &Linear> {
+        let (first, second) = match self {
+            Self::TernaryMatmul { linear, .. } => (Some(linear), None),
+            Self::Gate { gate, up, .. } => (Some(gate), Some(up)),
+            _ => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+
     /// The buffers that the operation reads, and the one that it writes. What works in place
     /// reads and writes the same one.
     #[must_use]

@@ -23,8 +23,12 @@ use crate::{
 pub enum BufferKind {
     /// `f32`
     F32,
-    /// int8 codes, padded with zeros to whole blocks, and a scale and a sum for each row.
-    Quantized,
+    /// int8 codes, padded with zeros to whole blocks, and a scale and a sum for each row, or for
+    /// each group of its columns.
+    Quantized {
+        /// Columns that share a scale, a multiple of 32; none where all of a row do.
+        group: Option<usize>,
+    },
     /// [`Ranked`] tokens with their logits.
     Ranked,
     /// Tokens.
@@ -37,7 +41,7 @@ impl BufferKind {
     pub fn element_bytes(self) -> usize {
         match self {
             Self::F32 => size_of::<f32>(),
-            Self::Quantized => size_of::<i8>(),
+            Self::Quantized { .. } => size_of::<i8>(),
             Self::Ranked => size_of::<Ranked>(),
             Self::Tokens => size_of::<u32>(),
         }

@@ -8,8 +8,10 @@
 //! The scale is applied as `x · (127 / a)`, in this order, which decides ties (transformers'
 //! `ActQuant`). A row with a NaN or an infinity has codes 0 and scale NaN, so that the logits
 //! show it. Where a gain is given, `x` is first normed as [`rms_norm`](crate::rms_norm) says.
+//!
+//! A row may have a scale for each group of columns instead: each group is then quantized as a row.
 
-use crate::op::Agreement;
+use crate::{op::Agreement, ternary::PLANE_COLUMNS};
 
 /// A GPU may differ by one code where `x · s` lies within 1e-3 of a tie.
 pub const AGREEMENT: Agreement = Agreement::ExactOnCpu { gpu_ulp: 4 };
@@ -53,6 +55,32 @@ pub fn quantize_row(x: &[f32], codes: &mut [i8]) -> RowScale {
     RowScale { scale: a / MAX_CODE, sum }
 }
 
+/// Quantizes each group of a row: [`quantize_row`] of every `group` columns. `scales` are those of the
+/// groups. Codes beyond `x` are padding and become 0.
+///
+/// # Panics
+///
+/// If `group` is zero, or `codes` or `scales` are shorter than needed.
+pub fn quantize_groups(x: &[f32], group: usize, codes: &mut [i8], scales: &mut [f32]) {
+    let (codes, padding) = codes.split_at_mut(x.len());
+    padding.fill(0);
+    for ((x, codes), scale) in x.chunks(group).zip(codes.chunks_mut(group)).zip(scales) {
+        *scale = quantize_row(x, codes).scale;
+    }
+}
+
+/// Whether so many columns of activations can share a scale: a whole number of planes.
+#[must_use]
+pub fn is_group(columns: usize) -> bool {
+    columns > 0 && columns.is_multiple_of(PLANE_COLUMNS)
+}
+
+/// Scales of a row of this width.
+#[must_use]
+pub fn scales_of_row(width: usize, group: Option<usize>) -> usize {
+    group.map_or(1, |group| width.div_ceil(group.max(1)))
+}
+
 /// The largest magnitude, by bits, so that a NaN counts as larger than everything. +0 if empty.
 #[must_use]
 pub fn absmax(x: &[f32]) -> f32 {
@@ -87,6 +115,15 @@ mod tests {
         assert_eq!(quantized(&[1e-7, -1e-7]).0, [1, -1]);
         let (codes, scale) = quantized(&[0.0, -0.0]);
         assert_eq!((codes, scale.scale.to_bits()), (vec![0, 0], (1e-5f32 / 127.0).to_bits()));
+    }
+
+    #[test]
+    fn groups_are_rows_of_their_own() {
+        let x: Vec<f32> = (0..70u8).map(|i| if i < 32 { f32::from(i) } else { 0.25 }).collect();
+        let (mut codes, mut scales) = (vec![99; 128], vec![0.0; 3]);
+        quantize_groups(&x, 32, &mut codes, &mut scales);
+        assert_eq!(scales, [31.0 / 127.0, 0.25 / 127.0, 0.25 / 127.0]);
+        assert_eq!((codes[31], codes[32], codes[69], codes[70]), (127, 127, 127, 0));
     }
 
     #[test]

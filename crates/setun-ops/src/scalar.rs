@@ -22,7 +22,7 @@ use crate::{
     host_cache::HostCache,
     op::{BufferId, HeadShape, Linear, Norm, Op, WeightId},
     plan::{BufferKind, BufferSpec, Plan},
-    quantize::quantize_row,
+    quantize::{quantize_groups, quantize_row, scales_of_row},
     rms_norm::rms_norm_row,
     rope_append::rotate_head,
     ternary::padded_columns,
@@ -45,7 +45,7 @@ pub struct ScalarStep {
 
 #[derive(Debug, Default)]
 struct Buffer {
-    floats: Vec<f32>,    // [rows, width], or [rows] scales of a quantized buffer
+    floats: Vec<f32>,    // [rows, width], or [rows, groups] scales of a quantized buffer
     codes: Vec<i8>,      // [rows, padded_columns(width)], of a quantized buffer
     ranked: Vec<Ranked>, // [rows, width], of a ranked buffer
     tokens: Vec<u32>,    // [rows, width], of a buffer of tokens
@@ -68,8 +68,8 @@ impl Backend for ScalarBackend {
                 BufferKind::F32 => buffer.floats = zeroed(rows * width)?,
                 BufferKind::Ranked => buffer.ranked = zeroed(rows * width)?,
                 BufferKind::Tokens => buffer.tokens = zeroed(rows * width)?,
-                BufferKind::Quantized => {
-                    buffer.floats = zeroed(rows)?;
+                BufferKind::Quantized { group } => {
+                    buffer.floats = zeroed(rows * scales_of_row(width, group))?;
                     buffer.codes = zeroed(rows * padded_columns(width))?;
                 }
             }
@@ -136,7 +136,7 @@ impl Buffer {
             BufferKind::F32 => Some(bytemuck::cast_slice(&self.floats)),
             BufferKind::Ranked => Some(bytemuck::cast_slice(&self.ranked)),
             BufferKind::Tokens => Some(bytemuck::cast_slice(&self.tokens)),
-            BufferKind::Quantized => None,
+            BufferKind::Quantized { .. } => None,
         }
     }
 }
@@ -231,6 +231,7 @@ impl ScalarStep {
 
     fn quantize(&mut self, x: BufferId, norm: Option<Norm>, out: BufferId, inputs: &BatchInputs) {
         let padded = padded_columns(self.width(x));
+        let (group, groups) = self.groups(out);
         for row in 0..self.rows(out, inputs) {
             let mut values = self.row(x, row).to_vec();
             if let Some(norm) = norm {
@@ -238,17 +239,30 @@ impl ScalarStep {
             }
             let buffer = &mut self.buffers[out.0 as usize];
             let codes = &mut buffer.codes[row * padded..][..padded];
-            buffer.floats[row] = quantize_row(&values, codes).scale;
+            let scales = &mut buffer.floats[row * groups..][..groups];
+            match group {
+                None => scales[0] = quantize_row(&values, codes).scale,
+                Some(group) => quantize_groups(&values, group, codes, scales),
+            }
         }
+    }
+
+    /// Columns of a group of a quantized buffer, and the scales of a row.
+    fn groups(&self, id: BufferId) -> (Option<usize>, usize) {
+        let BufferSpec { kind, width, .. } = self.plan.buffer(id);
+        let group = if let BufferKind::Quantized { group } = kind { group } else { None };
+        (group, scales_of_row(width, group))
     }
 
     fn linear_row(&self, linear: &Linear, row: usize) -> Vec<f32> {
         let matrix = self.ternary(linear.weight);
         let buffer = &self.buffers[linear.x.0 as usize];
         let padded = padded_columns(matrix.columns());
+        let (group, groups) = self.groups(linear.x);
         let x = QuantizedRow {
             codes: &buffer.codes[row * padded..][..padded],
-            scale: buffer.floats[row],
+            scales: &buffer.floats[row * groups..][..groups],
+            group,
         };
         let bias = linear.bias.map(|bias| (self.vector(bias.weight), bias.before_scale));
         let output = |output| {

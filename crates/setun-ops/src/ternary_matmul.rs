@@ -8,15 +8,16 @@
 //! y = ((dot as f32) × t + bias) × w       where the bias enters before the scale
 //! ```
 //!
-//! With a scale for each group of columns, groups ascending:
+//! Where weights or activations have a scale for each group of columns, with `g` the runs of
+//! [`common_group`] columns, ascending, and `t_g` and `w_g` the scales of the groups that hold a run:
 //!
 //! ```text
-//! acc = +0;  acc += (dot_g as f32) × w_g;  y = acc × t
+//! acc = +0;  acc += (dot_g as f32) × (t_g × w_g);  y = acc
 //! ```
 
 use crate::{
     op::Agreement,
-    ternary::{Scales, TernaryMatrix},
+    ternary::{BLOCK_COLUMNS, PLANE_COLUMNS, Scales, TernaryMatrix},
     ternary_dot::{ternary_dot, ternary_dot_range},
 };
 
@@ -28,8 +29,10 @@ pub const AGREEMENT: Agreement = Agreement::ExactOnCpu { gpu_ulp: 2 };
 pub struct QuantizedRow<'a> {
     /// `[padded_columns]`
     pub codes: &'a [i8],
-    /// `t`
-    pub scale: f32,
+    /// `t`, or `t_g` of each group.
+    pub scales: &'a [f32],
+    /// Columns of a group; none where the row has one scale.
+    pub group: Option<usize>,
 }
 
 /// A bias of one output.
@@ -39,6 +42,19 @@ pub struct OutputBias {
     pub value: f32,
     /// Whether it enters before the weight scale.
     pub before_scale: bool,
+}
+
+/// Columns of a product's runs, 32, 64 or 128: the most that never lie in two groups, of weights or of
+/// activations. None where both have one scale.
+#[must_use]
+pub fn common_group(x: Option<usize>, scales: &Scales) -> Option<usize> {
+    let w = match scales {
+        Scales::ColumnGroups { columns, .. } => Some(*columns),
+        Scales::Tensor(_) | Scales::Rows(_) => None,
+    };
+    let fits = |run: usize| [x, w].into_iter().flatten().all(|group| group.is_multiple_of(run));
+    let runs = [BLOCK_COLUMNS, 2 * PLANE_COLUMNS, PLANE_COLUMNS];
+    x.or(w).and_then(|_| runs.into_iter().find(|&run| fits(run)))
 }
 
 /// One output of the layer, without residual.
@@ -54,28 +70,23 @@ pub fn ternary_matmul_output(
     x: QuantizedRow<'_>,
     bias: Option<OutputBias>,
 ) -> f32 {
-    let scaled = |weight_scale: f32| {
+    let y = if let Some(run) = common_group(x.group, matrix.scales()) {
+        let before = bias.is_some_and(|bias| bias.before_scale);
+        assert!(!before, "a bias before the scale needs one scale an output");
+        let mut acc = 0.0;
+        for start in (0..matrix.columns()).step_by(run) {
+            let columns = start..matrix.columns().min(start + run);
+            let dot = ternary_dot_range(matrix.row(row), x.codes, columns);
+            let t = x.scales[x.group.map_or(0, |group| start / group)];
+            acc += to_f32(dot) * (t * matrix.scale(row, start));
+        }
+        acc
+    } else {
+        let (t, w) = (x.scales[0], matrix.scale(row, 0));
         let dot = to_f32(ternary_dot(matrix.row(row), x.codes));
         match bias {
-            Some(OutputBias { value, before_scale: true }) => {
-                (dot * x.scale + value) * weight_scale
-            }
-            _ => dot * (x.scale * weight_scale),
-        }
-    };
-    let y = match matrix.scales() {
-        Scales::Tensor(scale) => scaled(*scale),
-        Scales::Rows(scales) => scaled(scales[row]),
-        Scales::ColumnGroups { columns, .. } => {
-            let before = bias.is_some_and(|bias| bias.before_scale);
-            assert!(!before, "a bias before the scale needs one scale an output");
-            let mut acc = 0.0;
-            for start in (0..matrix.columns()).step_by(*columns) {
-                let group = start..matrix.columns().min(start + columns);
-                let dot = ternary_dot_range(matrix.row(row), x.codes, group);
-                acc += to_f32(dot) * matrix.scale(row, start);
-            }
-            acc * x.scale
+            Some(OutputBias { value, before_scale: true }) => (dot * t + value) * w,
+            _ => dot * (t * w),
         }
     };
     match bias {

@@ -95,7 +95,7 @@ impl Digest {
                     self.float(x);
                 }
             }
-            BufferKind::Quantized => self.bytes(bytes),
+            BufferKind::Quantized { .. } => self.bytes(bytes),
             BufferKind::Tokens => {
                 for token in pod_collect_to_vec::<u8, u32>(bytes) {
                     self.bytes(&token.to_le_bytes());

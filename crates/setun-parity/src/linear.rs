@@ -26,7 +26,7 @@ pub(crate) fn ternary_matmul(random: &mut Random) -> Case {
     let x = quantized(&mut draft, random, columns);
     let matrix = random.ternary(outputs, columns);
     let linear = linear(&mut draft, random, x, matrix);
-    draft.maybe_sparse(random, linear.weight);
+    draft.maybe_sparse(random, &linear);
 
     let (before, after) = (random.below(5), random.below(5));
     let out = draft.embedded(random, before + outputs + after);
@@ -74,7 +74,7 @@ fn embedded_with_zeros(draft: &mut Draft, random: &mut Random, width: usize) -> 
 /// A quantized buffer with random codes.
 fn quantized(draft: &mut Draft, random: &mut Random, width: usize) -> BufferId {
     let x = embedded_with_zeros(draft, random, width);
-    let out = draft.buffer(BufferKind::Quantized, width, RowSet::Batch);
+    let out = draft.quantized(random, width, RowSet::Batch);
     draft.push(Op::Quantize { x, norm: None, out });
     out
 }
@@ -86,7 +86,7 @@ pub(crate) fn linear(
     x: BufferId,
     matrix: TernaryMatrix,
 ) -> Linear {
-    let grouped = matches!(matrix.scales(), Scales::ColumnGroups { .. });
+    let grouped = matches!(matrix.scales(), Scales::ColumnGroups { .. }) || draft.is_grouped(x);
     let values = random.floats(matrix.rows());
     let weight = draft.weight(WeightData::Ternary(matrix));
     let bias = random.chance(0.5).then(|| Bias {

@@ -80,7 +80,7 @@ pub(crate) fn model(random: &mut Random) -> Case {
 /// Codes of `x`, mostly normed before.
 fn quantize(draft: &mut Draft, random: &mut Random, x: BufferId, width: usize) -> BufferId {
     let norm = random.chance(0.7).then(|| draft.norm(random, width));
-    let out = draft.buffer(BufferKind::Quantized, width, RowSet::Batch);
+    let out = draft.quantized(random, width, RowSet::Batch);
     draft.push(Op::Quantize { x, norm, out });
     out
 }
@@ -97,7 +97,7 @@ fn project(
     let outputs = draft.width(out);
     let matrix = random.ternary(outputs, columns);
     let linear = linear(draft, random, x, matrix);
-    draft.maybe_sparse(random, linear.weight);
+    draft.maybe_sparse(random, &linear);
     draft.push(Op::TernaryMatmul { linear, residual, out, out_column: 0 });
 }
 

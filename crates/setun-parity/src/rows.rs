@@ -4,12 +4,15 @@ use crate::{Case, Random, steps};
 use setun_ops::{
     CacheSpec, DenseMatrix, Op, Usage, WeightData, WeightId, WeightSpec,
     dense::DenseValues,
-    op::{BufferId, Norm},
+    op::{BufferId, Linear, Norm},
     plan::{BufferKind, PlanBuilder, RowSet},
 };
 
 /// Widths around those of lanes and blocks.
 pub(crate) const WIDTHS: [usize; 12] = [1, 7, 15, 16, 17, 64, 96, 100, 127, 128, 320, 515];
+
+/// Columns of activations that share a scale.
+const GROUPS: [usize; 5] = [32, 64, 96, 128, 256];
 
 /// Tokens of the table that fills the first buffer.
 pub(crate) const TOKENS: usize = 12;
@@ -33,10 +36,26 @@ impl Draft {
         WeightId(crate::to_u32(self.weights.len() - 1))
     }
 
+    /// A buffer of codes with a scale a row, or for each group of its columns.
+    pub(crate) fn quantized(
+        &mut self,
+        random: &mut Random,
+        width: usize,
+        rows: RowSet,
+    ) -> BufferId {
+        let group = random.chance(0.5).then(|| random.pick(&GROUPS));
+        self.buffer(BufferKind::Quantized { group }, width, rows)
+    }
+
+    /// Whether activations have a scale for each group of columns.
+    pub(crate) fn is_grouped(&self, x: BufferId) -> bool {
+        matches!(self.buffers[x.0 as usize].0, BufferKind::Quantized { group: Some(_) })
+    }
+
     /// Says of some matrices that their activations are mostly zero, whether it is so or not.
-    pub(crate) fn maybe_sparse(&mut self, random: &mut Random, weight: WeightId) {
-        if random.chance(0.6) {
-            self.usages[weight.0 as usize] = Usage::SparseInput;
+    pub(crate) fn maybe_sparse(&mut self, random: &mut Random, linear: &Linear) {
+        if random.chance(0.6) && !self.is_grouped(linear.x) {
+            self.usages[linear.weight.0 as usize] = Usage::SparseInput;
         }
     }
 
@@ -133,11 +152,11 @@ pub(crate) fn quantize(random: &mut Random) -> Case {
     let x = draft.embedded(random, width);
     let norm = draft.norm(random, width);
     for norm in [None, Some(norm)] {
-        let out = draft.buffer(BufferKind::Quantized, width, RowSet::Batch);
+        let out = draft.quantized(random, width, RowSet::Batch);
         draft.push(Op::Quantize { x, norm, out });
     }
     let x = draft.wanted(random, x, width);
-    let out = draft.buffer(BufferKind::Quantized, width, RowSet::Wanted);
+    let out = draft.quantized(random, width, RowSet::Wanted);
     draft.push(Op::Quantize { x, norm: None, out });
     draft.finish(random)
 }

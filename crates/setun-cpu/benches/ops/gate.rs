@@ -33,7 +33,7 @@ fn bench(bencher: Bencher, case: Case, activation: Activation) {
     let gates = draft.matrices(PAIRS, ffn, hidden);
     let ups = draft.matrices(PAIRS, ffn, hidden);
     let mut step = draft.step(case, hidden, |plan, input| {
-        let x = plan.buffer(BufferKind::Quantized, hidden, RowSet::Batch);
+        let x = plan.buffer(BufferKind::Quantized { group: None }, hidden, RowSet::Batch);
         plan.push(Op::Quantize { x: input, norm: None, out: x });
         let out = plan.buffer(BufferKind::F32, ffn, RowSet::Batch);
         for (gate, up) in gates.into_iter().zip(ups) {

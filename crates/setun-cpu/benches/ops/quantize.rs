@@ -24,7 +24,7 @@ fn bench(bencher: Bencher, case: Case, normed: bool) {
     let mut draft = Draft::new(case);
     let norm = normed.then(|| draft.norm(width));
     let mut step = draft.step(case, width, |plan, x| {
-        let out = plan.buffer(BufferKind::Quantized, width, RowSet::Batch);
+        let out = plan.buffer(BufferKind::Quantized { group: None }, width, RowSet::Batch);
         (0..REPEATS).for_each(|_| plan.push(Op::Quantize { x, norm, out }));
     });
     let bytes = BytesCount::new(REPEATS * case.rows * width * 5);

@@ -30,8 +30,8 @@ impl<D: TernaryDot> Walk<'_, D> {
                 // The output holds the gate until it is combined.
                 gate.add_up(self.isa, panel, first, rows.clone(), (&up, first));
                 for (index, row) in rows.clone().enumerate() {
-                    let (sums, y) = (&panel.sums[index], tile.row(index));
-                    gate.store(self.isa, sums, outputs.clone(), row, &Residual::None, y);
+                    let y = tile.row(index);
+                    gate.store(self.isa, panel, index, outputs.clone(), row, &Residual::None, y);
                 }
                 let next = (&gate, first + self.panels_apart());
                 up.add_up(self.isa, panel, first, rows.clone(), next);
@@ -40,8 +40,8 @@ impl<D: TernaryDot> Walk<'_, D> {
                     let y = tile.row(index);
                     g[..y.len()].copy_from_slice(y);
                     self.record_open(activation, y);
-                    let (sums, u_row) = (&panel.sums[index], &mut u[..y.len()]);
-                    up.store(self.isa, sums, outputs.clone(), row, &Residual::None, u_row);
+                    let u_row = &mut u[..y.len()];
+                    up.store(self.isa, panel, index, outputs.clone(), row, &Residual::None, u_row);
                     gate_row(self.isa.lanes(), activation, &g, &u, y);
                 }
             });

@@ -7,10 +7,10 @@ use fearless_simd::{f32x16, prelude::*};
 use setun_ops::{
     TernaryMatrix,
     op::{BufferId, Linear},
-    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, Scales, padded_columns, row_bytes},
+    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, padded_columns, row_bytes},
 };
 
-use super::{LinearView, Residual};
+use super::{LinearView, Residual, panel_groups::PanelRuns};
 use crate::{
     column_sums::ColumnSums,
     lanes::{LANES, padded},
@@ -28,14 +28,11 @@ use crate::{
 const MAX_ACTIVATIONS: usize = 1 << 20;
 
 impl<D: TernaryDot> Walk<'_, D> {
-    /// Whether panels pay for a step of this many rows, and can serve these layers: sums by column
-    /// groups are apart from each other.
+    /// Whether panels pay for a step of this many rows.
     pub(crate) fn has_panels<const N: usize>(&self, rows: usize, layers: [&Linear; N]) -> bool {
-        layers.into_iter().all(|layer| {
-            let matrix = self.weights.ternary(layer.weight);
-            let is_grouped = matches!(matrix.scales(), Scales::ColumnGroups { .. });
-            rows >= D::fewest_rows(matrix.columns()) && !is_grouped
-        })
+        layers
+            .into_iter()
+            .all(|layer| rows >= D::fewest_rows(self.weights.ternary(layer.weight).columns()))
     }
 
     pub(super) fn by_panels(
@@ -60,8 +57,8 @@ impl<D: TernaryDot> Walk<'_, D> {
                 let next = (&linear, outputs.start + self.panels_apart());
                 linear.add_up(self.isa, panel, outputs.start, rows.clone(), next);
                 for (index, row) in rows.enumerate() {
-                    let (sums, y) = (&panel.sums[index], tile.row(index));
-                    linear.store(self.isa, sums, outputs.clone(), row, &residual, y);
+                    let y = tile.row(index);
+                    linear.store(self.isa, panel, index, outputs.clone(), row, &residual, y);
                 }
             });
         });
@@ -94,7 +91,11 @@ impl LinearView<'_> {
         rows: Range<usize>,
         next: (&LinearView<'_>, usize),
     ) {
-        let sums = &mut scratch.sums[..rows.len()];
+        if let Some(run) = self.run {
+            self.enter_panel(scratch, run, first, rows.len());
+        }
+        let PanelScratch { quads: memory, sums, outputs, scales } = scratch;
+        let sums = &mut sums[..rows.len()];
         sums.fill(PanelSums::default());
         let blocks = self.matrix.columns().div_ceil(BLOCK_COLUMNS);
         // Panels of about the same length, and this many times a few rows.
@@ -107,13 +108,13 @@ impl LinearView<'_> {
             asked += 1;
         };
         for index in 0..panels {
-            let run = blocks * index / panels..blocks * (index + 1) / panels;
-            let panel = &mut scratch.quads[..run.len() * BLOCK_QUADS];
+            let part = blocks * index / panels..blocks * (index + 1) / panels;
+            let panel = &mut memory[..part.len() * BLOCK_QUADS];
             for within in (0..PANEL_OUTPUTS).step_by(UNPACKED_ROWS) {
                 ask();
-                self.unpack(isa, first, within, run.clone(), panel);
+                self.unpack(isa, first, within, part.clone(), panel);
             }
-            let quads = run.start * BLOCK_QUADS..run.end * BLOCK_QUADS;
+            let quads = part.start * BLOCK_QUADS..part.end * BLOCK_QUADS;
             for tile in 0..tiles {
                 ask();
                 let within = rows.len() * tile / tiles..rows.len() * (tile + 1) / tiles;
@@ -121,7 +122,16 @@ impl LinearView<'_> {
                     let row = rows.start + within.start + at.min(within.len() - 1);
                     &fours(self.scaling.x, row)[quads.clone()]
                 });
-                isa.add_rows(panel, &x[..within.len()], &mut sums[within]);
+                let x = &x[..within.len()];
+                let Some(run) = self.run else {
+                    isa.add_rows(panel, x, &mut sums[within]);
+                    continue;
+                };
+                let of_rows = rows.start + within.start..rows.start + within.end;
+                let first = part.start * BLOCK_COLUMNS / run;
+                let part = PanelRuns { run, first, panel, x, rows: of_rows };
+                let outputs = &mut outputs[within.clone()];
+                self.add_runs(isa, &part, &mut sums[within], scales, outputs);
             }
         }
     }
@@ -155,11 +165,13 @@ impl LinearView<'_> {
         }
     }
 
-    /// Outputs of a row from its sums.
+    /// Outputs of a row, which is at an index of what has been added up.
+    #[expect(clippy::too_many_arguments, reason = "a place in the panel and one in the output")]
     pub(crate) fn store<D: TernaryDot>(
         &self,
         isa: D,
-        sums: &PanelSums,
+        panel: &PanelScratch,
+        index: usize,
         outputs: Range<usize>,
         row: usize,
         residual: &Residual<'_>,
@@ -169,10 +181,16 @@ impl LinearView<'_> {
         simd.vectorize(
             #[inline(always)]
             || {
-                let chunks = sums.0.as_chunks().0.iter().zip(y.chunks_mut(LANES));
-                for (first, (sums, y)) in outputs.step_by(LANES).zip(chunks) {
+                for (at, y) in y.chunks_mut(LANES).enumerate() {
+                    let first = outputs.start + at * LANES;
                     let run = first..first + y.len();
-                    let mut out = self.scaling.outputs(simd, sums, run.clone(), row);
+                    let mut out = if self.run.is_some() {
+                        let sums = &panel.outputs[index].0.as_chunks().0[at];
+                        self.scaling.with_bias(simd, sums, run.clone())
+                    } else {
+                        let sums = &panel.sums[index].0.as_chunks().0[at];
+                        self.scaling.outputs(simd, sums, run.clone(), row)
+                    };
                     match residual {
                         Residual::None => {}
                         Residual::InPlace => out += f32x16::from_slice(simd, &padded(y)),

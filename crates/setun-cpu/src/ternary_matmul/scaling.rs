@@ -58,6 +58,21 @@ impl Scaling<'_> {
         }
     }
 
+    /// Up to sixteen neighbouring outputs by groups, with their bias. Beyond the last is anything.
+    #[inline(always)]
+    pub(super) fn with_bias<S: Simd>(
+        &self,
+        simd: S,
+        sums: &[f32; LANES],
+        outputs: Range<usize>,
+    ) -> f32x16<S> {
+        let sums = f32x16::from_slice(simd, sums);
+        match self.bias {
+            Some((bias, _)) => sums + f32x16::from_slice(simd, &padded(&bias[outputs])),
+            None => sums,
+        }
+    }
+
     /// [`output`](Self::output) of up to sixteen neighbouring outputs. Beyond the last is anything.
     #[inline(always)]
     pub(super) fn outputs<S: Simd>(

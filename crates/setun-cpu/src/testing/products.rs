@@ -87,7 +87,7 @@ fn step(
     specs.extend((0..matrices).map(|_| matrix.spec()));
     let mut builder = PlanBuilder::new(rows, 1, specs, cache);
     let floats = builder.buffer(BufferKind::F32, columns, RowSet::Batch);
-    let x = builder.buffer(BufferKind::Quantized, columns, RowSet::Batch);
+    let x = builder.buffer(BufferKind::Quantized { group: None }, columns, RowSet::Batch);
     let out = builder.buffer(BufferKind::F32, outputs, RowSet::Batch);
     builder.push(Op::Embed { table: WeightId(0), out: floats });
     builder.push(Op::Quantize { x: floats, norm: None, out: x });

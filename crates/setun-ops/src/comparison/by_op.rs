@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Backend, BatchInputs, BufferId, OpsError, ScalarBackend, host_cache::HostCache, op::Op,
-    plan::BufferKind, scalar::ScalarStep,
+    plan::BufferKind, quantize::scales_of_row, scalar::ScalarStep,
 };
 
 /// A backend whose operations can be run one by one.
@@ -33,10 +33,10 @@ pub trait OpByOp: Backend {
     ) -> Result<(), OpsError>;
 
     /// Overwrites a buffer with what [`Backend::read`] gives of all its rows; `scales` are those
-    /// of a quantized one, `[rows]`.
+    /// of a quantized one, `[rows]` or `[rows, groups]`.
     fn set(&mut self, step: &mut Self::Prepared, buffer: BufferId, values: &[u8], scales: &[f32]);
 
-    /// The scales of a quantized buffer, `[rows]`.
+    /// The scales of a quantized buffer, `[rows]` or `[rows, groups]`.
     fn read_scales(
         &mut self,
         step: &Self::Prepared,
@@ -148,12 +148,14 @@ impl Case {
         let at = tolerance::At { op, place, magnitudes };
         match spec.kind {
             BufferKind::F32 => tolerance::compare_floats(&at, &expected.values, &found.values),
-            BufferKind::Quantized => {
+            BufferKind::Quantized { group } => {
                 tolerance::compare_scales(&at, &expected.scales, &found.scales)?;
-                let rows = inputs.rows().min(expected.scales.len());
+                let groups = scales_of_row(spec.width, group);
+                let rows = inputs.rows().min(expected.scales.len() / groups);
                 tolerance::compare_codes(
                     self,
                     &at,
+                    group,
                     before.values,
                     rows,
                     &expected.values,
@@ -179,7 +181,7 @@ impl<B: OpByOp> Running<'_, B> {
     async fn memory(&mut self, case: &Case, id: BufferId) -> Result<Memory, OpsError> {
         let values = self.buffer(case, id).await?;
         let scales = match case.plan.buffer(id).kind {
-            BufferKind::Quantized => self.backend.read_scales(&self.step, id).await?,
+            BufferKind::Quantized { .. } => self.backend.read_scales(&self.step, id).await?,
             _ => vec![],
         };
         Ok(Memory { values, scales })

@@ -129,7 +129,7 @@ impl Case {
         let BufferSpec { kind, width, .. } = self.plan.buffer(buffer);
         let place = Place { step, buffer, width };
         match kind {
-            BufferKind::Quantized => place.compare(codes(expected), codes(found), i8::eq),
+            BufferKind::Quantized { .. } => place.compare(codes(expected), codes(found), i8::eq),
             BufferKind::Ranked => place.compare(ranked(expected), ranked(found), |a, b| {
                 let is_bound = a.token == Ranked::SUM && b.logit >= a.logit;
                 a.token == b.token && (is_bound || same(&a.logit, &b.logit))
@@ -172,7 +172,7 @@ impl Case {
                     RowSet::Batch => inputs.rows(),
                     RowSet::Wanted => inputs.wanted.len(),
                 };
-                if spec.kind != BufferKind::Quantized {
+                if !matches!(spec.kind, BufferKind::Quantized { .. }) {
                     let mut bytes = vec![0; rows * spec.width * spec.kind.element_bytes()];
                     running.backend.read(&running.step, buffer, 0..rows, &mut bytes).await?;
                     outputs.push(Output { step, buffer, bytes });

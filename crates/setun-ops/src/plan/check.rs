@@ -3,6 +3,7 @@
 use super::{BufferKind, BufferSpec, Plan, RowSet};
 use crate::{
     op::{Bias, BufferId, HeadShape, Linear, Norm, Op, WeightId},
+    quantize::is_group,
     weight::WeightSpec,
 };
 
@@ -28,7 +29,7 @@ pub(super) fn check(plan: &Plan, op: &Op) -> Check {
         Op::Quantize { x, norm, out } => {
             let x_spec = spec(plan, *x)?;
             float(plan, *x, x_spec.width, x_spec.rows)?;
-            buffer(plan, *out, BufferKind::Quantized, x_spec.width, x_spec.rows)?;
+            quantized(plan, *out, x_spec.width, x_spec.rows)?;
             norm.map_or(Ok(()), |norm| check_norm(plan, norm, x_spec.width))
         }
         Op::TernaryMatmul { linear, residual, out, out_column } => {
@@ -132,13 +133,13 @@ fn check_linear(plan: &Plan, linear: &Linear) -> Check<(usize, RowSet)> {
         return Err(format!("weight {} is not ternary", linear.weight.0));
     };
     let rows = spec(plan, linear.x)?.rows;
-    buffer(plan, linear.x, BufferKind::Quantized, columns, rows)?;
+    let group = quantized(plan, linear.x, columns, rows)?;
     if let Some(Bias { weight, before_scale }) = linear.bias {
         let len = vector(plan, weight)?;
         if len != outputs {
             return Err(format!("a bias of {len} for {outputs} outputs"));
         }
-        if before_scale && grouped {
+        if before_scale && (grouped || group.is_some()) {
             return Err("a bias before the scale needs one scale an output".into());
         }
     }
@@ -200,6 +201,20 @@ fn spec(plan: &Plan, id: BufferId) -> Check<BufferSpec> {
 
 fn float(plan: &Plan, id: BufferId, width: usize, rows: RowSet) -> Check {
     buffer(plan, id, BufferKind::F32, width, rows)
+}
+
+/// The columns of a group of a quantized buffer.
+fn quantized(plan: &Plan, id: BufferId, width: usize, rows: RowSet) -> Check<Option<usize>> {
+    let BufferKind::Quantized { group } = spec(plan, id)?.kind else {
+        return Err(format!("buffer {} is not quantized", id.0));
+    };
+    buffer(plan, id, BufferKind::Quantized { group }, width, rows)?;
+    match group {
+        Some(columns) if !is_group(columns) => {
+            Err(format!("groups of {columns} columns, expected a multiple of 32"))
+        }
+        group => Ok(group),
+    }
 }
 
 fn buffer(plan: &Plan, id: BufferId, kind: BufferKind, width: usize, rows: RowSet) -> Check {

@@ -31,7 +31,7 @@ impl ScalarStep {
             BufferKind::Tokens => {
                 bytemuck::cast_slice_mut(&mut buffer.tokens).copy_from_slice(values);
             }
-            BufferKind::Quantized => {
+            BufferKind::Quantized { .. } => {
                 buffer.floats.copy_from_slice(scales);
                 let rows = buffer.codes.chunks_exact_mut(padded_columns(width));
                 for (row, values) in rows.zip(values.chunks_exact(width)) {

@@ -63,7 +63,7 @@ fn buffers(plan: &Plan) -> Vec<BufferReport> {
     let report = |(id, spec): (u32, &setun::ops::plan::BufferSpec)| BufferReport {
         kind: match spec.kind {
             BufferKind::F32 => "f32",
-            BufferKind::Quantized => "int8",
+            BufferKind::Quantized { .. } => "int8",
             BufferKind::Ranked => "ranked",
             BufferKind::Tokens => "tokens",
         },

@@ -143,6 +143,7 @@ pub(super) fn compare_scales(
 pub(super) fn compare_codes(
     case: &Case,
     at: &At<'_>,
+    group: Option<usize>,
     input: &[u8],
     rows: usize,
     expected: &[u8],
@@ -151,7 +152,7 @@ pub(super) fn compare_codes(
     let x: Vec<f32> = floats(input).collect();
     let width = at.place.width;
     for row in 0..rows {
-        let scaled = scaled_row(case, at.op, &x[row * width..][..width]);
+        let scaled = scaled_row(case, at.op, group, &x[row * width..][..width]);
         for (column, scaled) in scaled.iter().enumerate() {
             let element = row * width + column;
             let (a, b) = (expected[element].cast_signed(), found[element].cast_signed());
@@ -165,15 +166,18 @@ pub(super) fn compare_codes(
 }
 
 /// A row as it is before it is rounded to codes.
-fn scaled_row(case: &Case, op: &Op, x: &[f32]) -> Vec<f32> {
+fn scaled_row(case: &Case, op: &Op, group: Option<usize>, x: &[f32]) -> Vec<f32> {
     let mut values = x.to_vec();
     if let Op::Quantize { norm: Some(norm), .. } = op
         && let WeightData::Vector(gain) = &case.weights[norm.gain.0 as usize]
     {
         rms_norm_row(x, gain, norm.eps, &mut values);
     }
-    let factor = MAX_CODE / absmax(&values).max(MIN_ABSMAX);
-    values.iter().map(|value| value * factor).collect()
+    for values in values.chunks_mut(group.unwrap_or(x.len()).max(1)) {
+        let factor = MAX_CODE / absmax(values).max(MIN_ABSMAX);
+        values.iter_mut().for_each(|value| *value *= factor);
+    }
+    values
 }
 
 /// Each place may hold another token whose logit is as good within the bound.
