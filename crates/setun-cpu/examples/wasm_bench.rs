@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use setun_cpu::{
     CpuOptions, Level,
-    testing::{Products, Shape},
+    testing::{Groups, Products, Shape},
 };
 use setun_ops::Usage;
 
@@ -28,7 +28,12 @@ pub extern "C" fn prepare(
     let Ok(mut kept) = PRODUCTS.lock() else { return 0.0 };
     // Before there is memory for others.
     *kept = None;
-    *kept = Products::new(options, Shape { outputs, columns, usage, matrices }, rows).ok();
+    *kept = Products::new(
+        options,
+        Shape { outputs, columns, usage, matrices, groups: Groups::default() },
+        rows,
+    )
+    .ok();
     kept.as_ref().map_or(0.0, |products| products.multiply_adds)
 }
 

@@ -5,7 +5,7 @@ mod panels;
 mod products;
 
 pub use kernels::{KERNELS, check_kernel};
-pub use products::{Products, Shape};
+pub use products::{Groups, Products, Shape};
 
 use setun_ops::{
     random::Random,

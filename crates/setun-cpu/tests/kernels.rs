@@ -42,6 +42,7 @@ macro_rules! tests {
 
 tests!(
     ternary_dot,
+    run_dots,
     ternary_panel,
     column_sums,
     screen_dot,

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use setun_cpu::{
     CpuOptions, Level,
-    testing::{Products, Shape},
+    testing::{Groups, Products, Shape},
 };
 use setun_ops::Usage;
 
@@ -76,7 +76,7 @@ fn speeds(
     (outputs, columns, usage): (usize, usize, Usage),
     rows: usize,
 ) -> Speeds {
-    let shape = Shape { outputs, columns, usage, matrices: MATRICES };
+    let shape = Shape { outputs, columns, usage, matrices: MATRICES, groups: Groups::default() };
     let mut step = Products::new(options, shape, rows).expect("the level is available");
     let threads = options.threads.unwrap_or(1) as f64;
     let products = step.multiply_adds;

@@ -11,7 +11,7 @@ use setun_ops::{
     random::Random,
     screen_dot::{SCREEN_COLUMNS, screen_dot},
     ternary::BLOCK_COLUMNS,
-    ternary_dot::ternary_dot,
+    ternary_dot::{ternary_dot, ternary_dot_range},
 };
 
 use super::{activations, packed_row, panels::check_ternary_panel};
@@ -27,8 +27,9 @@ use crate::{
 };
 
 /// The kernels that [`check_kernel`] knows.
-pub const KERNELS: [&str; 10] = [
+pub const KERNELS: [&str; 11] = [
     "ternary_dot",
+    "run_dots",
     "ternary_panel",
     "column_sums",
     "screen_dot",
@@ -60,6 +61,7 @@ pub fn check_kernel(level: Level, kernel: &str, seed: u64) -> Result<(), String>
 fn check<D: ScreenDot>(isa: D, kernel: &str, random: &mut Random) -> Result<(), String> {
     match kernel {
         "ternary_dot" => check_ternary_dot(isa, random),
+        "run_dots" => check_run_dots(isa, random),
         "ternary_panel" => check_ternary_panel(isa, random),
         "column_sums" => check_column_sums(isa.columns(), random),
         "screen_dot" => check_screen_dot(isa, random),
@@ -92,6 +94,32 @@ fn check_ternary_dot<D: TernaryDot>(isa: D, random: &mut Random) -> Result<(), S
             if found != [expected; 2] {
                 return Err(format!("{columns} columns: expected {expected}, found {found:?}"));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Of runs of all lengths. Nothing beyond the last is written.
+fn check_run_dots<D: TernaryDot>(isa: D, random: &mut Random) -> Result<(), String> {
+    let columns = random.pick(&COLUMNS);
+    let weights: [Vec<u8>; 4] = std::array::from_fn(|_| packed_row(random, columns));
+    let rows = weights.each_ref().map(Vec::as_slice);
+    let x = activations(random, columns);
+    for run in [32, 64, 128] {
+        let mut dots = vec![[i32::MAX; 4]; x.len() / run + 1];
+        let (found, beyond) = dots.split_at_mut(x.len() / run);
+        isa.run_dots(rows, rows, &x, run, found);
+        for (index, (dots, x_run)) in found.iter().zip(x.chunks(run)).enumerate() {
+            let sum: i32 = x_run.iter().map(|&x| i32::from(x)).sum();
+            let of_run = index * run..(index + 1) * run;
+            let expected = rows.map(|row| ternary_dot_range(row, &x, of_run.clone()) + sum);
+            if *dots != expected {
+                let what = format!("run {index} of {run} in {columns} columns");
+                return Err(format!("{what}: expected {expected:?}, found {dots:?}"));
+            }
+        }
+        if beyond != [[i32::MAX; 4]] {
+            return Err(format!("{beyond:?} beyond the last run"));
         }
     }
     Ok(())

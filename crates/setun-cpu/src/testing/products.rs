@@ -24,6 +24,17 @@ pub struct Shape {
     pub usage: Usage,
     /// How many.
     pub matrices: usize,
+    /// Columns that share scales.
+    pub groups: Groups,
+}
+
+/// Columns that share a scale; none where a matrix or a row has one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Groups {
+    /// Of weights.
+    pub weights: Option<usize>,
+    /// Of activations.
+    pub activations: Option<usize>,
 }
 
 /// The products of all matrices with some rows of activations.
@@ -79,15 +90,20 @@ fn step(
     rows: usize,
     cache: CacheSpec,
 ) -> Result<CpuStep, OpsError> {
-    let Shape { outputs, columns, usage, matrices } = shape;
+    let Shape { outputs, columns, usage, matrices, groups } = shape;
     let mut random = Random::new(1);
     let table = DenseMatrix::new(1, columns, DenseValues::F32(random.floats(columns).into()))?;
-    let matrix = WeightData::Ternary(random.ternary_with(outputs, columns, Scales::Tensor(0.02)));
+    let scales = groups.weights.map_or(Scales::Tensor(0.02), |group| Scales::ColumnGroups {
+        columns: group,
+        values: vec![0.02; outputs * columns.div_ceil(group)],
+    });
+    let matrix = WeightData::Ternary(random.ternary_with(outputs, columns, scales));
     let mut specs = vec![WeightData::Dense(table.clone()).spec()];
     specs.extend((0..matrices).map(|_| matrix.spec()));
     let mut builder = PlanBuilder::new(rows, 1, specs, cache);
     let floats = builder.buffer(BufferKind::F32, columns, RowSet::Batch);
-    let x = builder.buffer(BufferKind::Quantized { group: None }, columns, RowSet::Batch);
+    let x =
+        builder.buffer(BufferKind::Quantized { group: groups.activations }, columns, RowSet::Batch);
     let out = builder.buffer(BufferKind::F32, outputs, RowSet::Batch);
     builder.push(Op::Embed { table: WeightId(0), out: floats });
     builder.push(Op::Quantize { x: floats, norm: None, out: x });

@@ -17,6 +17,7 @@ use std::arch::x86_64::{
 use fearless_simd::{i8x32, i32x4, prelude::*, u8x32, x86::Avx2};
 use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
 
+use super::run_dots::run_dots;
 use crate::{
     ternary_dot::{
         ActivationBlock, CodeBlock, CodeDots, CodeRows, TernaryDot, WideDots, WideRows,
@@ -47,6 +48,17 @@ impl TernaryDot for Avx2 {
 
     fn code_dots(self, weights: CodeRows<'_>, ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {
         four_rows(self, weights, ahead, x)
+    }
+
+    fn run_dots(
+        self,
+        weights: CodeRows<'_>,
+        ahead: CodeRows<'_>,
+        x: &[i8],
+        run: usize,
+        dots: &mut [CodeDots],
+    ) {
+        run_dots(self, weights, ahead, x, run, dots);
     }
 
     fn code_dots_wide(

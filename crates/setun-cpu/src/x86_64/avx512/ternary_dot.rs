@@ -18,6 +18,7 @@ use std::arch::x86_64::{
 use fearless_simd::{i8x32, i8x64, i32x4, prelude::*, u8x32, u8x64, x86::Avx512};
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
+use super::run_dots::run_dots;
 use crate::{
     ternary_dot::{ActivationBlock, CodeBlock, CodeDots, CodeRows, TernaryDot, WideDots, WideRows},
     x86_64::{prefetch::tiles_ahead, prefetch_blocks},
@@ -44,6 +45,17 @@ impl TernaryDot for Avx512 {
 
     fn code_dots(self, weights: CodeRows<'_>, ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {
         four_rows(self, weights, ahead, x)
+    }
+
+    fn run_dots(
+        self,
+        weights: CodeRows<'_>,
+        ahead: CodeRows<'_>,
+        x: &[i8],
+        run: usize,
+        dots: &mut [CodeDots],
+    ) {
+        run_dots(self, weights, ahead, x, run, dots);
     }
 
     fn code_dots_wide(
@@ -124,7 +136,7 @@ fearless_simd::kernel!(
 fearless_simd::kernel!(
     /// The activations of all planes.
     #[inline]
-    fn planes(avx512: Avx512, x: &[i8]) -> [__m512i; 4] {
+    pub(super) fn planes(avx512: Avx512, x: &[i8]) -> [__m512i; 4] {
         [
             activations(avx512, x, 0),
             activations(avx512, x, 1),
@@ -137,7 +149,7 @@ fearless_simd::kernel!(
 fearless_simd::kernel!(
     /// The codes of a pair of blocks of a row; zeros for a second block that is not there.
     #[inline]
-    fn codes(avx512: Avx512, row: &[u8], pair: usize) -> __m512i {
+    pub(super) fn codes(avx512: Avx512, row: &[u8], pair: usize) -> __m512i {
         let row = &row[pair * PAIR_BYTES..];
         if let Some(pair) = row.get(..PAIR_BYTES) {
             return u8x64::from_slice(avx512, pair).into();

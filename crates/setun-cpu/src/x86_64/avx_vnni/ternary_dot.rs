@@ -17,7 +17,7 @@ use std::arch::x86_64::{
 use fearless_simd::{i8x32, prelude::*, u8x32, x86::Avx2};
 use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
 
-use super::AvxVnni;
+use super::{AvxVnni, run_dots::run_dots};
 use crate::ternary_dot::{
     ActivationBlock, CodeBlock, CodeDots, CodeRows, TernaryDot, WideDots, WideRows,
     activation_blocks, code_blocks,
@@ -43,6 +43,17 @@ impl TernaryDot for AvxVnni {
     fn code_dots(self, weights: CodeRows<'_>, ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {
         // SAFETY: `self` exists only where the feature was detected.
         unsafe { four_rows(self.0, weights, ahead, x) }
+    }
+
+    fn run_dots(
+        self,
+        weights: CodeRows<'_>,
+        ahead: CodeRows<'_>,
+        x: &[i8],
+        run: usize,
+        dots: &mut [CodeDots],
+    ) {
+        run_dots(self, weights, ahead, x, run, dots);
     }
 
     fn code_dots_wide(
@@ -80,7 +91,7 @@ fn four_rows(avx2: Avx2, weights: [&[u8]; 4], ahead: [&[u8]; 4], x: &[i8]) -> [i
 /// Adds the products of a block of a row to its sums, which are 1 and 16 times too large.
 #[target_feature(enable = "avxvnni")]
 #[inline]
-fn add_planes(sums: [__m256i; 2], packed: __m256i, x: [__m256i; 4]) -> [__m256i; 2] {
+pub(super) fn add_planes(sums: [__m256i; 2], packed: __m256i, x: [__m256i; 4]) -> [__m256i; 2] {
     let [by_1, by_16] = sums;
     let masks = [_mm256_set1_epi8(0x03), _mm256_set1_epi8(0x30)];
     let shifted = _mm256_srli_epi16::<2>(packed);
@@ -130,12 +141,12 @@ fn add_columns(sums: [__m256i; 4], codes: __m256i, x: [__m256i; 4]) -> [__m256i;
 }
 
 #[inline(always)]
-fn codes(avx2: Avx2, block: &CodeBlock) -> __m256i {
+pub(super) fn codes(avx2: Avx2, block: &CodeBlock) -> __m256i {
     u8x32::from_slice(avx2, block).into()
 }
 
 /// The activations of a plane.
 #[inline(always)]
-fn activations(avx2: Avx2, block: &ActivationBlock, plane: usize) -> __m256i {
+pub(super) fn activations(avx2: Avx2, block: &ActivationBlock, plane: usize) -> __m256i {
     i8x32::from_slice(avx2, &block.as_chunks::<PLANE_COLUMNS>().0[plane]).into()
 }
