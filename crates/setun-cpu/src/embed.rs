@@ -1,11 +1,15 @@
 //! `embed`: a lookup, as [`setun_ops::embed`] defines it.
 
 use setun_ops::{
+    dense::DenseValues,
     embed::embed_row,
     op::{BufferId, WeightId},
 };
 
-use crate::{split::Grid, step::Buffers, ternary_dot::TernaryDot, walk::Walk};
+use crate::{
+    split::Grid, step::Buffers, ternary_dot::TernaryDot, ternary_rows::widen_ternary_row,
+    walk::Walk,
+};
 
 impl<D: TernaryDot> Walk<'_, D> {
     pub(crate) fn embed(&self, buffers: &mut Buffers, table: WeightId, out: BufferId) {
@@ -13,8 +17,11 @@ impl<D: TernaryDot> Walk<'_, D> {
         buffers.write_floats(out, |_, out| {
             let width = out.width;
             let out = Grid::new(&mut out.values[..tokens.len() * width], width);
-            self.each(out.tiles(1, width.max(1)), |_, row, mut out| {
-                embed_row(table, tokens[row], out.row(0));
+            self.each(out.tiles(1, width.max(1)), |_, row, mut out| match table.values() {
+                DenseValues::Ternary(matrix) => {
+                    widen_ternary_row(self.isa.lanes(), matrix, tokens[row] as usize, out.row(0));
+                }
+                _ => embed_row(table, tokens[row], out.row(0)),
             });
         });
     }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use fearless_simd::prelude::*;
 use setun_ops::{
-    DenseMatrix,
+    DenseMatrix, TernaryMatrix,
     dense::DenseValues,
     op::{BufferId, WeightId},
 };
@@ -17,6 +17,7 @@ use crate::{
     split::{Grid, Tile},
     step::{Buffers, Floats},
     ternary_dot::TernaryDot,
+    ternary_rows::widen_ternary_row,
     walk::Walk,
 };
 
@@ -52,8 +53,8 @@ impl<D: TernaryDot> Walk<'_, D> {
             DenseValues::Int8Rows { codes, scales } => {
                 logits(simd, x, codes, Some(scales), &mut tile);
             }
-            DenseValues::Ternary(_) => {
-                ternary_logits(simd, x, table, &mut scratch.row[..x.width()], &mut tile);
+            DenseValues::Ternary(matrix) => {
+                ternary_logits(simd, x, matrix, &mut scratch.row[..x.width()], &mut tile);
             }
         });
     }
@@ -165,17 +166,36 @@ fn dots_of<S: Simd, E: Element>(
     )
 }
 
+/// The logits of some tokens of a ternary table, `[tokens]`.
+pub(crate) fn ternary_logits_of<S: Simd>(
+    simd: S,
+    x: &[f32],
+    table: &TernaryMatrix,
+    widened: &mut [f32],
+    tokens: &[u32],
+    out: &mut [f32],
+) {
+    for (&token, out) in tokens.iter().zip(out) {
+        widen_ternary_row(simd, table, token as usize, widened);
+        let [sum] = simd.vectorize(
+            #[inline(always)]
+            || dots(simd, x, [&*widened]),
+        );
+        *out = sum;
+    }
+}
+
 /// Logits of a ternary table, whose rows are widened with their scales first.
 fn ternary_logits<S: Simd>(
     simd: S,
     x: Rows<'_>,
-    table: &DenseMatrix,
+    table: &TernaryMatrix,
     widened: &mut [f32],
     tile: &mut Tile<'_, f32>,
 ) {
     let tokens = tile.columns();
     for token in tokens.clone() {
-        table.widen_row(token, widened);
+        widen_ternary_row(simd, table, token, widened);
         for row in tile.rows() {
             let [sum] = simd.vectorize(
                 #[inline(always)]

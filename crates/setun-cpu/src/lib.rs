@@ -52,6 +52,7 @@ mod ternary_columns;
 mod ternary_dot;
 mod ternary_matmul;
 mod ternary_panel;
+mod ternary_rows;
 mod top_logits;
 mod walk;
 #[cfg(target_arch = "wasm32")]

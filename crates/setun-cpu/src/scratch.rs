@@ -53,10 +53,12 @@ pub(crate) struct Scratch {
 pub(crate) struct GroupScratch {
     /// Activation scales, as many as the row in work has.
     pub(crate) t: Vec<f32>,
-    /// Sums of activations.
-    pub(crate) sums: Vec<i32>,
+    /// Sums of activations, one for each output of a tile.
+    pub(crate) sums: Vec<CodeDots>,
     /// Sums over codes of a tile.
     pub(crate) dots: Vec<CodeDots>,
+    /// Those of the lower of two planes.
+    pub(crate) low: Vec<CodeDots>,
 }
 
 /// A panel of unpacked weights and what it adds up to.
@@ -98,8 +100,10 @@ impl ScratchSize {
                 Op::Head { x, table, .. }
                 | Op::TopLogits { x, table, .. }
                 | Op::Argmax { x, table, .. } => {
-                    if matches!(weights.dense(*table).values(), DenseValues::Ternary(_)) {
+                    if let DenseValues::Ternary(matrix) = weights.dense(*table).values() {
                         size.row = size.row.max(plan.buffer(*x).width);
+                        let run = common_group(None, matrix.scales()).unwrap_or(BLOCK_COLUMNS);
+                        size.runs = size.runs.max(padded_columns(matrix.columns()) / run);
                     }
                 }
                 Op::Attention { shape, .. } => {
@@ -191,20 +195,23 @@ impl Scratch {
 impl GroupScratch {
     fn reserve(&mut self, runs: usize) -> Result<(), OpsError> {
         let runs = runs.next_multiple_of(4);
-        let no_memory = |_| OpsError::OutOfMemory { what: "scratch memory", bytes: 24 * runs };
+        let no_memory = |_| OpsError::OutOfMemory { what: "scratch memory", bytes: 52 * runs };
         self.t.clear();
         self.t.try_reserve_exact(runs).map_err(no_memory)?;
         self.sums.clear();
         self.sums.try_reserve_exact(runs).map_err(no_memory)?;
         self.dots.clear();
-        self.dots.try_reserve_exact(runs).map_err(no_memory)
+        self.dots.try_reserve_exact(runs).map_err(no_memory)?;
+        self.low.clear();
+        self.low.try_reserve_exact(runs).map_err(no_memory)
     }
 
     /// As many runs as a row has, within what `prepare` has reserved.
     pub(crate) fn take(&mut self, runs: usize) {
         self.t.resize(runs, 0.0);
-        self.sums.resize(runs, 0);
+        self.sums.resize(runs, CodeDots::default());
         self.dots.resize(runs, CodeDots::default());
+        self.low.resize(runs, CodeDots::default());
     }
 }
 

@@ -15,8 +15,10 @@ mod hidden;
 #[cfg(not(target_family = "wasm"))]
 mod image;
 mod numbers;
+mod ternary;
 
 pub(crate) use hidden::Hidden;
+pub(crate) use ternary::{TernaryHidden, TileBounds};
 
 use std::ops::Range;
 
@@ -71,6 +73,9 @@ pub(crate) struct Screen {
     columns: usize,               // padded
     codes: Aligned<u8>,           // [rows, columns]
     blocks: Aligned<BlockBounds>, // [rows / BLOCK_TOKENS, rounded up]
+    norms: Aligned<f32>,          // ≥ ‖w‖, [rows], of a ternary table, which has no other codes
+    run: usize,                   // columns that have one scale in a ternary table
+    runs: usize,                  // of a row of it
     largest_norm: f64,            // ≥ ‖w‖ of every row
 }
 
@@ -96,14 +101,17 @@ struct RowBounds {
 }
 
 impl Screen {
-    /// The screen of a table; none for one that is small already (int8, ternary), is not finite
+    /// The screen of a table; none for one that is small already (int8), is not finite
     /// or so large that its norms are not, or where there is no memory for it. The head then
     /// runs in full.
     pub(crate) fn new(table: &DenseMatrix, isa: Isa, crew: &Crew<'_>) -> Option<Self> {
-        let small =
-            matches!(table.values(), DenseValues::Int8Rows { .. } | DenseValues::Ternary(_));
-        if small || table.columns() == 0 || table.columns() > MAX_COLUMNS {
+        if table.columns() == 0 || table.columns() > MAX_COLUMNS {
             return None;
+        }
+        match table.values() {
+            DenseValues::Int8Rows { .. } => return None,
+            DenseValues::Ternary(matrix) => return Self::ternary(matrix),
+            DenseValues::F32(_) | DenseValues::F16(_) | DenseValues::Bf16(_) => {}
         }
         let columns = table.columns().next_multiple_of(SCREEN_COLUMNS);
         let mut codes = zeroed_bytes(table.rows().checked_mul(columns)?, "a screen").ok()?;
@@ -134,13 +142,25 @@ impl Screen {
         let norms = blocks.iter().flat_map(norms);
         let finite = norms.clone().all(f64::is_finite);
         let largest_norm = norms.fold(0.0, f64::max);
-        let rows = table.rows();
-        finite.then_some(Self { rows, columns, codes, blocks, largest_norm })
+        let screen = Self::of_codes(table.rows(), columns, codes, blocks, largest_norm);
+        finite.then_some(screen)
+    }
+
+    /// That of a table of floats.
+    fn of_codes(
+        rows: usize,
+        columns: usize,
+        codes: Aligned<u8>,
+        blocks: Aligned<BlockBounds>,
+        largest_norm: f64,
+    ) -> Self {
+        let norms = Aligned::default();
+        Self { rows, columns, codes, blocks, norms, run: 0, runs: 0, largest_norm }
     }
 
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.codes) + size_of_val(&*self.blocks)
+        size_of_val(&*self.codes) + size_of_val(&*self.blocks) + size_of_val(&*self.norms)
     }
 
     /// Padded columns: the length of a plane.

@@ -20,6 +20,7 @@ use setun_ops::{
     ternary_matmul::common_group,
 };
 
+pub(crate) use self::grouped::{RUNS, scaled};
 use self::scaling::Scaling;
 use crate::{
     scratch::GroupScratch,

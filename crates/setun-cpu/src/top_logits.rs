@@ -13,9 +13,11 @@ mod noisy;
 mod rank;
 mod sum;
 
+use std::ops::Range;
+
 use fearless_simd::Simd;
 use setun_ops::{
-    DenseMatrix, OpsError,
+    DenseMatrix, OpsError, TernaryMatrix,
     aligned::Aligned,
     dense::DenseValues,
     op::{BufferId, WeightId},
@@ -25,9 +27,9 @@ use setun_ops::{
 
 use self::rank::{candidates, rank_all, rank_candidates, start};
 use crate::{
-    head::logits_of,
+    head::{logits_of, ternary_logits_of},
     memory::zeroed,
-    screen::{Hidden, MAX_HIDDEN_ROWS, Screen},
+    screen::{Hidden, MAX_HIDDEN_ROWS, Screen, TernaryHidden, TileBounds},
     screen_dot::ScreenDot,
     split::{Grid, Tile},
     step::{Buffers, Floats, Weights},
@@ -53,6 +55,7 @@ pub(crate) struct TopLogitsScratch {
     /// Of each row of the last step, see [`StepTimes`](setun_ops::backend::StepTimes).
     pub(crate) candidates: Vec<Option<u32>>,
     planes: Aligned<i8>,    // [GROUP, 2, the screen's columns]
+    sums: Aligned<i32>,     // of runs, beside a ternary table, [GROUP, the screen's runs]
     lower: Aligned<f32>,    // bounds, [GROUP, vocab]
     upper: Aligned<f32>,    // bounds, or all logits, [GROUP, vocab]
     tokens: Aligned<u32>,   // touched ones and candidates, [GROUP, MAX_CANDIDATES + capacity]
@@ -85,6 +88,7 @@ impl TopLogitsScratch {
         if let Some(screen) = weights.screen(table) {
             grow(&mut self.lower, rows * vocab)?;
             grow(&mut self.planes, rows * 2 * screen.columns())?;
+            grow(&mut self.sums, rows * screen.runs())?;
             grow(&mut self.tokens, rows * (MAX_CANDIDATES + capacity))?;
             grow(&mut self.rescored, rows * (MAX_CANDIDATES + capacity))?;
         }
@@ -136,7 +140,11 @@ impl<D: ScreenDot> Walk<'_, D> {
             }
             if screen.is_some() {
                 let row = table.bytes() / table.rows().max(1);
-                let read = screen_bytes(table.rows(), table.columns()) + rows_read * row;
+                let screened = match table.values() {
+                    DenseValues::Ternary(_) => table.bytes(),
+                    _ => screen_bytes(table.rows(), table.columns()),
+                };
+                let read = screened + rows_read * row;
                 self.spare(table.bytes().saturating_sub(read));
             }
         });
@@ -167,6 +175,9 @@ impl<D: ScreenDot> Walk<'_, D> {
         if count == 0 {
             return;
         }
+        if let DenseValues::Ternary(matrix) = work.table.values() {
+            return self.ternary_bounds(work, (screen, matrix), scratch, &proven[..count]);
+        }
         let hidden = proven.map(|(_, hidden)| hidden);
         let planes = proven.map(|(row, _)| {
             let planes = &scratch.planes[row * 2 * screen.columns()..][..2 * screen.columns()];
@@ -183,6 +194,41 @@ impl<D: ScreenDot> Walk<'_, D> {
                 lower.row(row)[within.clone()].copy_from_slice(&below[..block.len()]);
                 upper.row(row)[within].copy_from_slice(&above[..block.len()]);
             });
+        });
+    }
+
+    /// The same beside a ternary table.
+    fn ternary_bounds(
+        &self,
+        work: &RowGroup<'_>,
+        (screen, matrix): (&Screen, &TernaryMatrix),
+        scratch: &mut TopLogitsScratch,
+        proven: &[(usize, Hidden)],
+    ) {
+        let (rows, vocab) = (work.requests.len(), work.table.rows());
+        let (columns, runs) = (screen.columns(), screen.runs());
+        let TopLogitsScratch { planes, sums, lower, upper, .. } = scratch;
+        let mut hidden = [TernaryHidden::default(); GROUP];
+        for &(row, _) in proven {
+            let planes = &planes[row * 2 * columns..][..2 * columns];
+            screen.add_runs(planes.split_at(columns).into(), &mut sums[row * runs..][..runs]);
+        }
+        for (it, &(row, hidden)) in hidden.iter_mut().zip(proven) {
+            let planes = planes[row * 2 * columns..][..2 * columns].split_at(columns).into();
+            *it = TernaryHidden { hidden, planes, sums: &sums[row * runs..][..runs] };
+        }
+        let lower = Grid::new(&mut lower[..rows * vocab], vocab).tiles(rows, RUN);
+        let upper = Grid::new(&mut upper[..rows * vocab], vocab).tiles(rows, RUN);
+        self.each((lower, upper), |scratch, _, (mut lower, mut upper)| {
+            let (isa, tokens) = (self.isa, lower.columns());
+            let (hidden, groups) = (&hidden[..proven.len()], &mut scratch.groups);
+            let store = |row: usize, tile: Range<usize>, [below, above]: &TileBounds| {
+                let row = proven[row].0;
+                let within = tile.start - tokens.start..tile.end - tokens.start;
+                lower.row(row)[within.clone()].copy_from_slice(&below[..tile.len()]);
+                upper.row(row)[within].copy_from_slice(&above[..tile.len()]);
+            };
+            screen.ternary_bounds(isa, matrix, groups, tokens.clone(), hidden, store);
         });
     }
 
@@ -235,9 +281,9 @@ impl<D: ScreenDot> Walk<'_, D> {
             let x = work.x.row(work.first + row);
             let rescored = &mut rescored[..state.tokens];
             let out = Grid::new(rescored, state.tokens).tiles(1, RESCORE_RUN);
-            self.each(out, |_, _, mut tile| {
+            self.each(out, |scratch, _, mut tile| {
                 let tokens = &tokens[tile.columns()];
-                rescore(simd, x, work.table, tokens, &mut tile);
+                rescore(simd, x, work.table, &mut scratch.row, tokens, &mut tile);
             });
         }
     }
@@ -324,6 +370,7 @@ fn rescore<S: Simd>(
     simd: S,
     x: &[f32],
     table: &DenseMatrix,
+    scratch: &mut [f32],
     tokens: &[u32],
     tile: &mut Tile<'_, f32>,
 ) {
@@ -331,8 +378,10 @@ fn rescore<S: Simd>(
         DenseValues::F32(values) => logits_of(simd, x, values, tokens, tile.row(0)),
         DenseValues::F16(values) => logits_of(simd, x, values, tokens, tile.row(0)),
         DenseValues::Bf16(values) => logits_of(simd, x, values, tokens, tile.row(0)),
-        DenseValues::Int8Rows { .. } | DenseValues::Ternary(_) => {
-            unreachable!("tables of these types have no screen")
+        DenseValues::Ternary(matrix) => {
+            let widened = &mut scratch[..x.len()];
+            ternary_logits_of(simd, x, matrix, widened, tokens, tile.row(0));
         }
+        DenseValues::Int8Rows { .. } => unreachable!("tables of this type have no screen"),
     }
 }

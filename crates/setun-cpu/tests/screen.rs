@@ -11,6 +11,7 @@ use setun_ops::{
     plan::{BufferKind, PlanBuilder, RowSet},
     random::Random,
     scalar::ScalarBackend,
+    ternary::Scales,
     top_logits::{NoisyScores, Ranked, TopLogitsRequest},
 };
 
@@ -56,12 +57,17 @@ fn case(sigmas: f32, k: usize, within: Option<f32>) -> Case {
 
 /// A plan of as many rows as there are requests.
 fn case_of(x: Vec<f32>, table: Vec<f32>, hidden: usize, top_logits: Vec<TopLogitsRequest>) -> Case {
-    let (rows, vocab) = (top_logits.len(), table.len() / hidden);
+    let vocab = table.len() / hidden;
     let table = DenseValues::F16(table.into_iter().map(f16::from_f32).collect());
+    case_with(x, DenseMatrix::new(vocab, hidden, table).unwrap(), top_logits)
+}
+
+fn case_with(x: Vec<f32>, table: DenseMatrix, top_logits: Vec<TopLogitsRequest>) -> Case {
+    let (rows, hidden) = (top_logits.len(), table.columns());
     let weights = vec![
         WeightData::Dense(DenseMatrix::new(rows, hidden, DenseValues::F32(x.into())).unwrap()),
         WeightData::Vector(vec![1.0; hidden]),
-        WeightData::Dense(DenseMatrix::new(vocab, hidden, table).unwrap()),
+        WeightData::Dense(table),
     ];
     let cache = CacheSpec::smallest(32);
     let specs = weights.iter().map(WeightData::spec).collect();
@@ -206,6 +212,58 @@ fn sums_of_weights_are_bounded() {
         }
         assert!(candidates(&gaussian, &mut backend).iter().all(Option::is_some));
         assert_eq!(candidates(&equal, &mut backend), [None], "in full");
+    }
+}
+
+/// A ternary table with scales of some kind, and hidden rows.
+fn ternary(random: &mut Random, rows: usize) -> (Vec<f32>, DenseMatrix) {
+    const COLUMNS: usize = 300;
+    let vocab = if EMULATED { 1000 } else { 10_000 };
+    let scale = |random: &mut Random| 0.02 * (0.5 + random.unit());
+    let scales = match random.below(4) {
+        0 => Scales::Tensor(0.02),
+        1 => Scales::Rows((0..vocab).map(|_| scale(random)).collect()),
+        kind => {
+            let columns = [32, 64, 128, 256][kind + random.below(2) - 2];
+            let count = vocab * COLUMNS.div_ceil(columns);
+            Scales::ColumnGroups { columns, values: (0..count).map(|_| scale(random)).collect() }
+        }
+    };
+    let matrix = random.ternary_with(vocab, COLUMNS, scales);
+    let x = (0..rows * COLUMNS).map(|_| bell(random)).collect();
+    (x, DenseMatrix::new(vocab, COLUMNS, DenseValues::Ternary(matrix)).unwrap())
+}
+
+/// Requests of all kinds for the rows of a step.
+fn mixed(random: &mut Random, rows: usize, vocab: usize) -> Vec<TopLogitsRequest> {
+    let request = |_| {
+        let temperature = random.pick(&[1e-3, 0.05, 0.3, 5.0]);
+        let noise = random
+            .chance(0.6)
+            .then(|| NoisyScores { noise: Noise::new(u64::from(random.u16())), temperature });
+        let within = (noise.is_none() && random.chance(0.5)).then(|| random.unit());
+        let touched = (0..random.below(4)).map(|at| at * vocab / 7).map(|id| id as u32).collect();
+        TopLogitsRequest { k: random.between(1, 40), within, noise, touched, ..<_>::default() }
+    };
+    (0..rows).map(request).collect()
+}
+
+/// A ternary table is its own screen: one row and sixteen, whatever is requested.
+#[test]
+fn ternary_tables_are_screened() {
+    let mut random = Random::new(11);
+    for rows in [1, 16, 3, 1] {
+        let (x, table) = ternary(&mut random, rows);
+        let requests = mixed(&mut random, rows, table.rows());
+        let case = case_with(x, table, requests);
+        let expected = block_on(case.expected()).unwrap();
+        for level in tested_levels() {
+            let options = CpuOptions { level: Some(level), threads: Some(2) };
+            let mut backend = CpuBackend::new(options).unwrap();
+            block_on(case.compare_with(&expected, &mut backend)).unwrap();
+            let found = candidates(&case, &mut backend);
+            assert!(found.iter().flatten().any(|&count| count < 100), "{level}: {found:?}");
+        }
     }
 }
 

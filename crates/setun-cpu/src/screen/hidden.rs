@@ -53,13 +53,16 @@ impl Hidden {
         if screen.largest_norm * norm > f64::from(MAX_LOGIT) / 2.0 {
             return None;
         }
-        let gamma = gamma(x.len());
+        let gamma = gamma(x.len().div_ceil(LANES) + 5);
+        let runs = columns_to_f64(screen.runs());
+        // The sum over runs of a ternary table: a product and a sum each.
+        let by_runs = if screen.runs() > 0 { self::gamma(screen.runs() + 2) } else { 0.0 };
         Some(Self {
             scale: f64::from(scale),
             zero: zero(total),
             by_error: norm * (1.0 + gamma),
-            by_norm: error + gamma * norm,
-            underflow: columns_to_f64(x.len()) * (MIN_ERROR / 2.0),
+            by_norm: error + gamma * norm + by_runs * (norm + error),
+            underflow: (columns_to_f64(x.len()) + runs * f64::from(scale)) * (MIN_ERROR / 2.0),
         })
     }
 
@@ -77,10 +80,10 @@ pub(super) fn zero(sum: i64) -> f64 {
     (i64::from(ZERO_CODE) * sum) as f64
 }
 
-/// `n u / (1 − n u)` for the `n` roundings that a product meets on its way into a fold: its own,
-/// those of its lane, and four between lanes.
-fn gamma(columns: usize) -> f64 {
-    let roundings = columns_to_f64(columns.div_ceil(LANES) + 5) * UNIT;
+/// `n u / (1 − n u)` for `n` roundings. A product meets on its way into a fold its own, those of its
+/// lane, and four between lanes.
+fn gamma(roundings: usize) -> f64 {
+    let roundings = columns_to_f64(roundings) * UNIT;
     roundings / (1.0 - roundings) * ROUND_UP
 }
 

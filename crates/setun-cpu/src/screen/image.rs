@@ -35,6 +35,6 @@ impl Screen {
         if expected != (Some(codes.len()), blocks.len()) {
             return Err(OpsError::Image { what: "its screen is of another size" });
         }
-        Ok(Self { rows, columns, codes, blocks, largest_norm })
+        Ok(Self::of_codes(rows, columns, codes, blocks, largest_norm))
     }
 }

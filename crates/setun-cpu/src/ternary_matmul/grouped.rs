@@ -9,11 +9,11 @@ use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS, Scales};
 use super::{LinearView, RUN, Run, set};
 use crate::{
     scratch::GroupScratch,
-    ternary_dot::{CodeDots, TILE_OUTPUTS, TILE_ROWS, TernaryDot},
+    ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot},
 };
 
 /// Runs whose sums and scales fill a vector.
-const RUNS: usize = 4;
+pub(crate) const RUNS: usize = 4;
 
 impl LinearView<'_> {
     /// Up to [`RUN`] neighbouring outputs of up to four rows, one row after the other; `run` columns
@@ -28,7 +28,7 @@ impl LinearView<'_> {
     ) -> Run {
         let mut y = [[0.0; RUN]; TILE_ROWS];
         let places: [usize; RUN] = std::array::from_fn(|index| index);
-        let places = &places[..outputs.len()];
+        let (places, columns) = (&places[..outputs.len()], self.matrix.columns());
         for (row, y) in rows.zip(&mut y) {
             self.enter_row(scratch, run, row);
             for step in 0..places.len().div_ceil(TILE_OUTPUTS) {
@@ -36,7 +36,8 @@ impl LinearView<'_> {
                 let x = self.scaling.x.row(row);
                 isa.run_dots(tile.weights, tile.ahead, x, run, &mut scratch.dots);
                 let rows = tile.at.map(|at| outputs.start + at);
-                set(y, tile.at, self.scaled(isa.lanes(), scratch, run, rows));
+                let scales = (self.scaling.scales, columns);
+                set(y, tile.at, scaled(isa.lanes(), scratch, scales, run, rows));
             }
             if let Some((bias, _)) = self.scaling.bias {
                 y.iter_mut().zip(&bias[outputs.clone()]).for_each(|(y, bias)| *y += bias);
@@ -51,50 +52,101 @@ impl LinearView<'_> {
         let runs = columns.div_ceil(BLOCK_COLUMNS) * (BLOCK_COLUMNS / run);
         scratch.take(runs.next_multiple_of(RUNS));
         for (index, (t, sum)) in scratch.t.iter_mut().zip(&mut *scratch.sums).enumerate() {
-            (*t, *sum) = self.scaling.run_of_row(run, row, index, columns);
+            let (scale, of_run) = self.scaling.run_of_row(run, row, index, columns);
+            (*t, *sum) = (scale, [of_run; TILE_OUTPUTS]);
         }
-    }
-
-    /// `Σ dot_g × (t_g × w_g)` of four outputs, runs ascending.
-    fn scaled<S: Simd>(
-        &self,
-        simd: S,
-        scratch: &GroupScratch,
-        run: usize,
-        outputs: [usize; TILE_OUTPUTS],
-    ) -> [f32; TILE_OUTPUTS] {
-        simd.vectorize(
-            #[inline(always)]
-            || {
-                let mut acc = f32x4::splat(simd, 0.0);
-                let chunks = scratch.dots.as_chunks::<RUNS>().0.iter();
-                let t = scratch.t.as_chunks::<RUNS>().0.iter();
-                let of_row = t.zip(scratch.sums.as_chunks::<RUNS>().0);
-                for (chunk, (dots, (t, sums))) in chunks.zip(of_row).enumerate() {
-                    let t: f32x4<S> = f32x4::from_slice(simd, t);
-                    let w = |part: usize| {
-                        let scales = self.scaling.weights_of_runs(run, outputs[part], chunk);
-                        t * f32x4::from_slice(simd, &scales)
-                    };
-                    let [a, b, c, d] = transposed([w(0), w(1), w(2), w(3)]);
-                    let scales: f32x16<S> = a.combine(b).combine(c.combine(d));
-                    let products = to_floats(simd, dots, sums) * scales;
-                    let (low, high) = products.split();
-                    let ((a, b), (c, d)) = (low.split(), high.split());
-                    acc = (((acc + a) + b) + c) + d;
-                }
-                acc.into()
-            },
-        )
     }
 }
 
-/// Sums over weights of four runs from those over codes.
+/// `Σ dot_g × (t_g × w_g)` of four outputs, runs ascending, from the sums over codes in `scratch`. The
+/// scales are those of a matrix of this many columns.
+pub(crate) fn scaled<S: Simd>(
+    simd: S,
+    scratch: &GroupScratch,
+    (scales, columns): (&Scales, usize),
+    run: usize,
+    outputs: [usize; TILE_OUTPUTS],
+) -> [f32; TILE_OUTPUTS] {
+    let (values, group) = match scales {
+        Scales::Tensor(scale) => {
+            return scaled_runs(
+                simd,
+                scratch,
+                #[inline(always)]
+                |_, _| f32x4::splat(simd, *scale),
+            );
+        }
+        Scales::Rows(scales) => {
+            let of_part = outputs.map(|output| scales[output]);
+            return scaled_runs(
+                simd,
+                scratch,
+                #[inline(always)]
+                |part, _| f32x4::splat(simd, of_part[part]),
+            );
+        }
+        Scales::ColumnGroups { columns, values } => (values, *columns),
+    };
+    let groups = columns.div_ceil(group);
+    let rows = outputs.map(|output| &values[output * groups..][..groups]);
+    if group > run {
+        let at = |run_index: usize| (run_index * run / group).min(groups - 1);
+        return scaled_runs(
+            simd,
+            scratch,
+            #[inline(always)]
+            |part, chunk| {
+                let scales: [f32; RUNS] =
+                    std::array::from_fn(|index| rows[part][at(chunk * RUNS + index)]);
+                f32x4::from_slice(simd, &scales)
+            },
+        );
+    }
+    let whole = rows.map(|row| row.as_chunks::<RUNS>().0);
+    let rest = rows.map(|row| {
+        let rest = row.as_chunks::<RUNS>().1;
+        std::array::from_fn::<f32, RUNS, _>(|index| rest.get(index).copied().unwrap_or(0.0))
+    });
+    scaled_runs(
+        simd,
+        scratch,
+        #[inline(always)]
+        |part, chunk| f32x4::from_slice(simd, whole[part].get(chunk).unwrap_or(&rest[part])),
+    )
+}
+
+/// The same with weight scales by output of the tile and four runs.
 #[inline(always)]
-fn to_floats<S: Simd>(simd: S, dots: &[CodeDots; RUNS], sums: &[i32; RUNS]) -> f32x16<S> {
-    let dots = i32x16::from_slice(simd, dots.as_flattened());
-    let sums = sums.map(|sum| [sum; TILE_OUTPUTS]);
-    f32x16::float_from(dots - i32x16::from_slice(simd, sums.as_flattened()))
+fn scaled_runs<S: Simd>(
+    simd: S,
+    scratch: &GroupScratch,
+    w: impl Fn(usize, usize) -> f32x4<S>,
+) -> [f32; TILE_OUTPUTS] {
+    simd.vectorize(
+        #[inline(always)]
+        || {
+            let mut acc = f32x4::splat(simd, 0.0);
+            let dots = scratch.dots.as_chunks::<RUNS>().0;
+            let sums = &scratch.sums.as_chunks::<RUNS>().0[..dots.len()];
+            let t = &scratch.t.as_chunks::<RUNS>().0[..dots.len()];
+            for chunk in 0..dots.len() {
+                let t = f32x4::from_slice(simd, &t[chunk]);
+                let [a, b, c, d] = transposed([
+                    t * w(0, chunk),
+                    t * w(1, chunk),
+                    t * w(2, chunk),
+                    t * w(3, chunk),
+                ]);
+                let scales: f32x16<S> = a.combine(b).combine(c.combine(d));
+                let dots = i32x16::from_slice(simd, dots[chunk].as_flattened())
+                    - i32x16::from_slice(simd, sums[chunk].as_flattened());
+                let (low, high) = (f32x16::float_from(dots) * scales).split();
+                let ((a, b), (c, d)) = (low.split(), high.split());
+                acc = (((acc + a) + b) + c) + d;
+            }
+            acc.into()
+        },
+    )
 }
 
 /// Lane `j` of vector `i` goes to lane `i` of vector `j`.
@@ -126,28 +178,14 @@ impl super::scaling::Scaling<'_> {
         (self.x.scale(row, index * run), self.x.run_sum(row, planes))
     }
 
-    /// The weight scales of four runs of an output; anything finite beyond the last.
-    #[inline(always)]
-    fn weights_of_runs(&self, run: usize, output: usize, chunk: usize) -> [f32; RUNS] {
-        let (values, groups, per_group) = match self.scales {
-            Scales::Tensor(scale) => return [*scale; RUNS],
-            Scales::Rows(scales) => return [scales[output]; RUNS],
-            Scales::ColumnGroups { columns, values } => {
-                (values, self.x.width.div_ceil(*columns), columns / run)
-            }
-        };
-        let of_output = &values[output * groups..][..groups];
-        let first = chunk * RUNS;
-        if per_group == 1
-            && let Some(four) = of_output.get(first..first + RUNS)
-        {
-            return [four[0], four[1], four[2], four[3]];
-        }
-        std::array::from_fn(|at| of_output[((first + at) / per_group).min(groups - 1)])
-    }
-
     /// The weight scale of a run of an output.
     pub(super) fn weight_of_run(&self, run: usize, output: usize, index: usize) -> f32 {
-        self.weights_of_runs(run, output, index / RUNS)[index % RUNS]
+        match self.scales {
+            Scales::Tensor(scale) => *scale,
+            Scales::Rows(scales) => scales[output],
+            Scales::ColumnGroups { columns, values } => {
+                values[output * self.x.width.div_ceil(*columns) + index * run / columns]
+            }
+        }
     }
 }

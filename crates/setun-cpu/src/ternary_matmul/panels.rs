@@ -7,7 +7,7 @@ use fearless_simd::{f32x16, prelude::*};
 use setun_ops::{
     TernaryMatrix,
     op::{BufferId, Linear},
-    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, padded_columns, row_bytes},
+    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, Scales, padded_columns, row_bytes},
 };
 
 use super::{LinearView, Residual, panel_groups::PanelRuns};
@@ -24,15 +24,22 @@ use crate::{
     walk::Walk,
 };
 
+/// Fewest rows for which a panel pays where weights have groups of columns.
+const FEWEST_GROUPED_ROWS: usize = 4;
+
 /// Most bytes of activations of such rows: all panels pass them while they are in that cache.
 const MAX_ACTIVATIONS: usize = 1 << 20;
 
 impl<D: TernaryDot> Walk<'_, D> {
     /// Whether panels pay for a step of this many rows.
     pub(crate) fn has_panels<const N: usize>(&self, rows: usize, layers: [&Linear; N]) -> bool {
-        layers
-            .into_iter()
-            .all(|layer| rows >= D::fewest_rows(self.weights.ternary(layer.weight).columns()))
+        layers.into_iter().all(|layer| {
+            let matrix = self.weights.ternary(layer.weight);
+            let fewest = D::fewest_rows(matrix.columns());
+            let is_grouped = matches!(matrix.scales(), Scales::ColumnGroups { .. });
+            // Rows by groups share nothing without a panel.
+            rows >= if is_grouped && fewest < usize::MAX { FEWEST_GROUPED_ROWS } else { fewest }
+        })
     }
 
     pub(super) fn by_panels(
