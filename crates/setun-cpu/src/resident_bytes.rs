@@ -3,7 +3,7 @@
 use setun_ops::{
     Usage, WeightSpec,
     screen_dot::SCREEN_COLUMNS,
-    weight::{ScaleKind, WeightKind},
+    weight::{DenseKind, ScaleKind, WeightKind},
 };
 
 use crate::{
@@ -24,9 +24,12 @@ pub fn weight_bytes(spec: WeightSpec, kind: WeightKind, usage: Usage) -> u64 {
     }
 }
 
-/// Bytes of the screen beside a table of floats `[rows, columns]`.
+/// Bytes of the screen beside a table `[rows, columns]` of floats or ternary codes.
 #[must_use]
-pub fn screen_bytes(rows: usize, columns: usize) -> u64 {
+pub fn screen_bytes(rows: usize, columns: usize, kind: WeightKind) -> u64 {
+    if matches!(kind, WeightKind::Dense(DenseKind::Ternary(_))) {
+        return 4 * rows as u64;
+    }
     let codes = rows as u64 * columns.next_multiple_of(SCREEN_COLUMNS) as u64;
     codes + (rows.div_ceil(BLOCK_TOKENS) * BOUNDS_BYTES) as u64
 }

@@ -109,7 +109,8 @@ impl ModelHeader {
         if let (HeadType::Screened, false, WeightSpec::Dense { rows, columns }) =
             (placement.head, is_gpu, head)
         {
-            found.weights += setun_cpu::screen_bytes(rows, columns);
+            let kind = header.kinds[layout.head.0 as usize];
+            found.weights += setun_cpu::screen_bytes(rows, columns, kind);
         }
         let cache = placement.cache(&header);
         found.add_cache(cache);

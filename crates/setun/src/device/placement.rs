@@ -67,7 +67,7 @@ impl ModelHeader {
     /// How the head is kept with some options: what [`HeadType::Auto`] comes to on a processor.
     #[must_use]
     pub fn head_type(&self, options: &DeviceOptions) -> HeadType {
-        let pays = options.device.level().is_some() && self.float_bytes() >= SCREEN_PAYS_BYTES;
+        let pays = options.device.level().is_some() && self.widened_bytes() >= SCREEN_PAYS_BYTES;
         match options.head {
             HeadType::Auto if pays => HeadType::Screened,
             HeadType::Auto => HeadType::Stored,
@@ -75,13 +75,14 @@ impl ModelHeader {
         }
     }
 
-    /// Bytes of the head's table, where its elements are floats.
-    fn float_bytes(&self) -> usize {
+    /// Bytes of the head's table, where its elements are floats; of a ternary one those of f16, which take
+    /// less time than its codes.
+    fn widened_bytes(&self) -> usize {
         let head = self.layout.head.0 as usize;
         let WeightSpec::Dense { rows, columns } = self.layout.specs[head] else { return 0 };
         let element = match self.kinds[head] {
             WeightKind::Dense(DenseKind::F32) => 4,
-            WeightKind::Dense(DenseKind::F16 | DenseKind::Bf16) => 2,
+            WeightKind::Dense(DenseKind::F16 | DenseKind::Bf16 | DenseKind::Ternary(_)) => 2,
             _ => 0,
         };
         rows * columns * element
