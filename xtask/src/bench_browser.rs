@@ -150,7 +150,8 @@ fn model(options: &Options) -> Result<PathBuf> {
     if_changed(&format!("bench-{shape}"), &[&folder.join("config.json")], &inputs, || {
         say(&format!("writing a random model into {}", folder.display()));
         std::fs::create_dir_all(&folder)?;
-        run(rivals::setun(&["synth", "--shape", shape, "--to", "hf", "--force"]).arg(&folder))
+        let layout = if shape.starts_with("bonsai-") { "mlx" } else { "hf" };
+        run(rivals::setun(&["synth", "--shape", shape, "--to", layout, "--force"]).arg(&folder))
     })?;
     Ok(folder)
 }

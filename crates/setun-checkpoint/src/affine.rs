@@ -9,13 +9,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use setun_ops::{
-    DenseMatrix,
     aligned::Aligned,
-    dense::DenseValues,
-    ternary::{PLANE_COLUMNS, Scales, TernaryMatrix, ZERO_WEIGHTS, pack_row, row_bytes},
+    ternary::{BLOCK_BYTES, PLANE_COLUMNS, Scales, ZERO_WEIGHTS, row_bytes},
 };
 
 use crate::{
+    blocks::{bad_code, set_neighbours},
     dense,
     dtype::{Dtype, FLOATS},
     error::CheckpointError,
@@ -99,38 +98,6 @@ impl<'a> Affine<'a> {
         Ok((codes, scales::fewest(&magnitudes, groups, self.group, self.columns)))
     }
 
-    /// A ternary table `[rows, columns]`, with a scale for each group.
-    ///
-    /// # Errors
-    ///
-    /// As [`unpack`](Self::unpack).
-    pub fn table(&self) -> Result<DenseMatrix, CheckpointError> {
-        let (rows, columns) = (self.rows, self.columns);
-        let (codes, mut values) = self.split()?;
-        for value in values.iter_mut().filter(|value| **value == 0.0) {
-            *value = 1.0;
-        }
-        let scales = Scales::ColumnGroups { columns: self.group, values };
-        TernaryMatrix::new(rows, columns, codes, scales)
-            .and_then(|matrix| DenseMatrix::new(rows, columns, DenseValues::Ternary(matrix)))
-            .map_err(|source| self.codes.info.no_weight(source))
-    }
-
-    /// The weights `[rows, columns]` under the name of the codes, in the scales' type: each is 0 or
-    /// ± a scale, so that nothing is rounded.
-    ///
-    /// # Errors
-    ///
-    /// As [`unpack`](Self::unpack), or if there is no memory for them.
-    pub fn floats(&self) -> Result<Tensor, CheckpointError> {
-        let table = self.table()?;
-        let (dtype, shape) = (self.scales.info.dtype, vec![self.rows, self.columns]);
-        let range = 0..dtype.bytes(&shape).unwrap_or(0);
-        let info = TensorInfo { dtype, shape, range, ..self.codes.info.clone() };
-        let data = info.float_rows(|row, wide| table.widen_row(row, wide))?;
-        Ok(Tensor { info, data })
-    }
-
     /// Codes, and the magnitude of each group; 0 where all of it is zero.
     fn split(&self) -> Result<(Aligned<u8>, Vec<f32>), CheckpointError> {
         let TensorData::Bytes(stored) = &self.codes.data else {
@@ -168,22 +135,23 @@ impl<'a> Affine<'a> {
         out: &mut [u8],
     ) -> Option<usize> {
         let groups = self.columns / self.group;
-        let mut codes = vec![ZERO; self.columns];
+        let mut neighbours = vec![ZERO_WEIGHTS; row_bytes(self.columns)];
         let rows = bytes.chunks_exact(self.columns / BYTE_CODES);
         let numbers = scales.chunks_exact_mut(groups).zip(biases.chunks_exact(groups));
         let out = out.chunks_exact_mut(row_bytes(self.columns));
         for (row, ((bytes, (scales, biases)), out)) in rows.zip(numbers).zip(out).enumerate() {
             let of_groups = bytes.chunks_exact(self.group / BYTE_CODES);
-            let of_groups = of_groups.zip(codes.chunks_exact_mut(self.group));
+            let of_groups = of_groups.zip(neighbours.chunks_exact_mut(self.group / BYTE_CODES));
             for ((bytes, codes), (scale, bias)) in of_groups.zip(scales.iter_mut().zip(biases)) {
-                unpack_group(bytes, meanings(*scale, *bias), codes);
-                let is_zero = codes.iter().all(|code| *code == ZERO);
+                translate(bytes, *scale, *bias, codes);
+                let is_zero = codes.iter().fold(0, |all, codes| all | codes ^ ZERO_WEIGHTS) == 0;
                 *scale = if is_zero { 0.0 } else { scale.abs() };
             }
-            if let Some(column) = codes.iter().position(|code| *code == NOT_TERNARY) {
+            let blocks = neighbours.as_chunks().0.iter().zip(out.chunks_exact_mut(BLOCK_BYTES));
+            blocks.for_each(|(neighbours, out)| set_neighbours(neighbours, out));
+            if let Some(column) = bad_code(out) {
                 return Some(row * self.columns + column);
             }
-            pack_row(&codes, out);
         }
         None
     }
@@ -204,11 +172,16 @@ fn meanings(scale: f32, bias: f32) -> [u8; 4] {
     })
 }
 
-fn unpack_group(bytes: &[u8], meanings: [u8; 4], codes: &mut [u8]) {
-    for (byte, codes) in bytes.iter().zip(codes.chunks_exact_mut(BYTE_CODES)) {
-        for (place, code) in codes.iter_mut().enumerate() {
-            *code = meanings[usize::from(byte >> (2 * place) & 3)];
-        }
+/// Codes of a group as the codes that they stand for, four a byte.
+fn translate(bytes: &[u8], scale: f32, bias: f32, codes: &mut [u8]) {
+    if scale > 0.0 && bias == -scale {
+        codes.copy_from_slice(bytes); // as they mostly are
+        return;
+    }
+    let meanings = meanings(scale, bias);
+    for (byte, codes) in bytes.iter().zip(codes) {
+        let code = |place: u8| usize::from(byte >> (2 * place) & 3);
+        *codes = (0..4).fold(0, |all, place| all | meanings[code(place)] << (2 * place));
     }
 }
 

@@ -17,21 +17,20 @@ mod tq1_0;
 mod two_bits;
 
 pub use i2_s::encode as encode_i2_s;
-pub use tq1_0::encode as encode_tq1_0;
-pub use two_bits::encode as encode_tq2_0;
 
-use setun_ops::{aligned::Aligned, ternary::Scales, weight::ScaleKind};
+use setun_ops::{TernaryMatrix, aligned::Aligned, ternary::Scales, weight::ScaleKind};
 
 use crate::{
     base3, dtype::Dtype, error::CheckpointError, fake_quantized, scaled_codes, tensor::Tensor,
 };
-use encode::{rows_of_blocks, zero_scale};
+use encode::{BlockFormat, rows_of_blocks, zero_scale};
 use rows::RowFormat;
+pub(crate) use rows::{bad_code, set_neighbours};
 pub use table::TABLES;
 pub(crate) use table::floats;
 
 /// The types that [`unpack`] reads.
-pub const TYPES: [Dtype; 13] = [
+pub const TYPES: [Dtype; 15] = [
     Dtype::F32,
     Dtype::F16,
     Dtype::Bf16,
@@ -41,6 +40,8 @@ pub const TYPES: [Dtype; 13] = [
     Dtype::Tq2_0,
     Dtype::Q2_0,
     Dtype::Q2_0Wide,
+    Dtype::Pq2_0,
+    Dtype::Ptq1_0,
     Dtype::Iq1Bn,
     Dtype::Iq2Bn,
     Dtype::Base3,
@@ -87,6 +88,39 @@ pub fn table_scales(dtype: Dtype) -> Option<ScaleKind> {
     }
 }
 
+/// The bytes of a matrix in a type whose blocks have each a scale in `f16`.
+///
+/// # Errors
+///
+/// If `dtype` is none that is written so, the columns are no whole blocks, or a scale is not one
+/// that an `f16` can hold, or is of groups that are no multiple of a block; `name` is for messages.
+pub fn encode(
+    name: &str,
+    matrix: &TernaryMatrix,
+    dtype: Dtype,
+) -> Result<Vec<u8>, CheckpointError> {
+    match block_format(dtype) {
+        Some(format) => encode::blocks(name, dtype, matrix, format),
+        None => Err(CheckpointError::Unwritable {
+            format: "GGUF",
+            what: format!("`{name}` as {dtype}"),
+            way_out: "write .setun",
+        }),
+    }
+}
+
+/// How a block of a type that [`encode`] writes is made.
+pub(crate) fn block_format(dtype: Dtype) -> Option<&'static BlockFormat> {
+    match dtype {
+        Dtype::Tq1_0 => Some(&tq1_0::TQ1_0),
+        Dtype::Tq2_0 => Some(&two_bits::BLOCKS_OF_256),
+        Dtype::Q2_0 => Some(&two_bits::BLOCKS_OF_64),
+        Dtype::Q2_0Wide | Dtype::Pq2_0 => Some(&two_bits::BLOCKS_OF_128),
+        Dtype::Ptq1_0 => Some(&tq1_0::PTQ1_0),
+        _ => None,
+    }
+}
+
 fn form(dtype: Dtype) -> Option<&'static RowFormat> {
     match dtype {
         Dtype::I2S => Some(&i2_s::WIDE),
@@ -94,7 +128,8 @@ fn form(dtype: Dtype) -> Option<&'static RowFormat> {
         Dtype::Tq1_0 => Some(&tq1_0::FORM),
         Dtype::Tq2_0 => Some(&two_bits::TQ2_0),
         Dtype::Q2_0 => Some(&two_bits::Q2_0),
-        Dtype::Q2_0Wide => Some(&two_bits::Q2_0_WIDE),
+        Dtype::Q2_0Wide | Dtype::Pq2_0 => Some(&two_bits::Q2_0_WIDE),
+        Dtype::Ptq1_0 => Some(&tq1_0::HALF),
         Dtype::Iq1Bn => Some(&ik::IQ1_BN),
         Dtype::Iq2Bn => Some(&ik::IQ2_BN),
         _ => None,

@@ -25,7 +25,9 @@ use crate::{
 pub fn table(tensor: Tensor) -> Result<DenseMatrix, CheckpointError> {
     let (rows, columns) = tensor.info.expect_matrix()?;
     if tensor.info.dtype.is_ternary() {
-        return ternary_table(&tensor, rows, columns);
+        let values = DenseValues::Ternary(ternary(&tensor)?);
+        let table = DenseMatrix::new(rows, columns, values);
+        return table.map_err(|source| tensor.info.no_weight(source));
     }
     let tensor = widened(tensor)?;
     check_finite(&tensor)?;
@@ -39,17 +41,32 @@ pub fn table(tensor: Tensor) -> Result<DenseMatrix, CheckpointError> {
     DenseMatrix::new(rows, columns, values).map_err(|source| info.no_weight(source))
 }
 
-/// A table of ternary blocks, with their scales.
-fn ternary_table(
-    tensor: &Tensor,
-    rows: usize,
-    columns: usize,
-) -> Result<DenseMatrix, CheckpointError> {
+/// A table of ternary blocks, with their scales as they are stored.
+///
+/// # Errors
+///
+/// If the tensor is no matrix of ternary blocks, or a weight or a scale is none.
+pub fn ternary(tensor: &Tensor) -> Result<TernaryMatrix, CheckpointError> {
+    let (rows, columns) = tensor.info.expect_matrix()?;
     let (codes, scales) = blocks::unpack_table(tensor)?;
     let matrix = TernaryMatrix::new(rows, columns, codes, scales);
-    let table =
-        matrix.and_then(|matrix| DenseMatrix::new(rows, columns, DenseValues::Ternary(matrix)));
-    table.map_err(|source| tensor.info.no_weight(source))
+    matrix.map_err(|source| tensor.info.no_weight(source))
+}
+
+/// A ternary table `[rows, columns]` in floats of a type that holds each product of a code and a
+/// scale exactly.
+pub(crate) fn in_floats(
+    name: &str,
+    matrix: TernaryMatrix,
+    dtype: Dtype,
+) -> Result<Tensor, CheckpointError> {
+    let shape = [matrix.rows(), matrix.columns()];
+    let mut tensor = Tensor::new(name, dtype, &shape, TensorData::empty(dtype));
+    let table = DenseMatrix::new(shape[0], shape[1], DenseValues::Ternary(matrix));
+    let table = table.map_err(|source| tensor.info.no_weight(source))?;
+    tensor.data = tensor.info.float_rows(|row, wide| table.widen_row(row, wide))?;
+    tensor.info.range = 0..tensor.data.byte_len() as u64;
+    Ok(tensor)
 }
 
 /// The same tensor in `F32`, where it is of blocks of integers ([`blocks::TABLES`]).

@@ -39,8 +39,12 @@ pub enum Dtype {
     Tq2_0,
     /// 64 weights of two bits and a scale (GGUF 42).
     Q2_0,
-    /// The same with 128 weights.
+    /// The same with 128 weights, as older files have it under the same number.
     Q2_0Wide,
+    /// The bytes of [`Q2_0Wide`](Self::Q2_0Wide) under a number of their own (GGUF 142).
+    Pq2_0,
+    /// 128 weights in base 3 and a scale (GGUF 143).
+    Ptq1_0,
     /// Rows of two-bit codes with a scale (GGUF 135).
     Iq2Bn,
     /// Rows of codes in base 3 with a scale (GGUF 134).
@@ -103,13 +107,15 @@ const PLAIN: [(Dtype, &str, u64); 20] = [
 
 /// The types that pack a row's elements in blocks, with their names and sizes, and whether a
 /// weight is a ternary code.
-const BLOCKS: [(Dtype, &str, Count, bool); 13] = [
+const BLOCKS: [(Dtype, &str, Count, bool); 15] = [
     (Dtype::I2S, "I2_S", Count::I2S { elements: 128 }, true),
     (Dtype::I2SNarrow, "I2_S (64)", Count::I2S { elements: 64 }, true),
     (Dtype::Tq1_0, "TQ1_0", rows(256, 54), true),
     (Dtype::Tq2_0, "TQ2_0", rows(256, 66), true),
     (Dtype::Q2_0, "Q2_0 (64)", rows(64, 18), true),
     (Dtype::Q2_0Wide, "Q2_0 (128)", rows(128, 34), true),
+    (Dtype::Pq2_0, "PQ2_0", rows(128, 34), true),
+    (Dtype::Ptq1_0, "PTQ1_0", rows(128, 28), true),
     (Dtype::Iq2Bn, "IQ2_BN", Count::Rows { elements: 64, bytes: 16, before: 4 }, true),
     (Dtype::Iq1Bn, "IQ1_BN", Count::Rows { elements: 64, bytes: 13, before: 2 }, true),
     (Dtype::Q8_0, "Q8_0", rows(32, 34), false),
@@ -210,6 +216,9 @@ mod tests {
         assert_eq!(bytes(Dtype::Tq1_0, &[3, 512]), Some(3 * 2 * 54));
         assert_eq!(bytes(Dtype::Tq2_0, &[3, 256]), Some(3 * 66));
         assert_eq!(bytes(Dtype::Tq2_0, &[3, 128]), None);
+        assert_eq!(bytes(Dtype::Pq2_0, &[3, 256]), Some(3 * 2 * 34));
+        assert_eq!(bytes(Dtype::Pq2_0, &[3, 64]), None);
+        assert_eq!(bytes(Dtype::Ptq1_0, &[3, 384]), Some(3 * 3 * 28));
         assert_eq!(bytes(Dtype::Iq2Bn, &[3, 128]), Some(3 * (4 + 32)));
         assert_eq!(bytes(Dtype::Iq1Bn, &[3, 64]), Some(3 * 15));
         assert_eq!(bytes(Dtype::Base3, &[3, 11]), Some(9));

@@ -34,6 +34,13 @@ pub enum OutlineKind {
     Ternary(ScaleKind),
     /// A table, a gain or a bias, of this type: `F32`, `F16` or `BF16`.
     Floats(Dtype),
+    /// A ternary table with this many scales, whose elements are exact in floats of this type.
+    Table {
+        /// What its scales are for.
+        scales: ScaleKind,
+        /// `F32`, `F16` or `BF16`.
+        floats: Dtype,
+    },
 }
 
 /// The values of an [`OutlineTensor`].

@@ -36,7 +36,7 @@ pub(crate) const BESIDE: [&str; 18] = [
 ];
 
 /// Types of GGUF that keep every code, the ones that setun reads best first.
-const GGUF: [&str; 4] = ["i2_s", "tq2_0", "tq1_0", "q2_0"];
+const GGUF: [&str; 6] = ["i2_s", "tq2_0", "tq1_0", "pq2_0", "q2_0", "ptq1_0"];
 
 /// The type of ONNX that keeps every code.
 const ONNX: [&str; 1] = ["q2"];
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn the_files_that_a_model_needs_are_taken() {
         let shards = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"];
-        let cases: [(&[&str], Option<&str>, &[&str]); 12] = [
+        let cases: [(&[&str], Option<&str>, &[&str]); 14] = [
             (&["config.json", "m.setun", WEIGHTS], None, &["config.json", "m.setun", "m.setun"]),
             (
                 &["config.json", WEIGHTS, "pytorch_model.bin", "a.gguf"],
@@ -278,7 +278,14 @@ mod tests {
                 None,
                 &["gguf/a-I2_S.gguf", "gguf/a-I2_S.gguf"],
             ),
-            (&["a-F16.gguf", "a-PQ2_0.gguf", "a-Q2_0.gguf"], None, &["a-Q2_0.gguf", "a-Q2_0.gguf"]),
+            // As repositories of Ternary Bonsai are laid out.
+            (
+                &["a-F16.gguf", "a-PQ2_0.gguf", "a-Q2_0.gguf", "a-Q2_0_g64.gguf"],
+                None,
+                &["a-PQ2_0.gguf", "a-PQ2_0.gguf"],
+            ),
+            (&["a-F16.gguf", "a-Q2_0.gguf"], None, &["a-Q2_0.gguf", "a-Q2_0.gguf"]),
+            (&["a-PTQ1_0.gguf", "a-F16.gguf"], None, &["a-PTQ1_0.gguf", "a-PTQ1_0.gguf"]),
         ];
         for (names, asked, expected) in cases {
             assert_eq!(chosen(names, asked).unwrap(), expected, "{names:?}");

@@ -148,7 +148,10 @@ impl WeightsBuilder {
             }
             Some(&Target::TernaryTable { table, role }) => {
                 let table = &mut self.targets.tables[table];
-                if let Some(whole) = table.matrix.take(tensor, role, |matrix| matrix.table())? {
+                if let Some(matrix) = table.take(tensor, role)? {
+                    let (rows, columns) = (matrix.rows(), matrix.columns());
+                    let table_data = DenseValues::Ternary(matrix);
+                    let whole = DenseMatrix::new(rows, columns, table_data)?;
                     self.data[table.id.0 as usize] = Some(WeightData::Dense(whole));
                 }
             }

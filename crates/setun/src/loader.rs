@@ -142,7 +142,7 @@ impl Loader {
 
     /// Kinds of the weights. Where the headers do not say how matrices are scaled, it is taken to be
     /// as in the families that are published so, until the first layer shows it: by groups of
-    /// columns in floats and `Q2_0`, unless the configuration names shards.
+    /// columns in floats, `Q2_0` and their kin, unless the configuration names shards.
     fn kinds(&self, weights: &WeightsBuilder) -> Vec<WeightKind> {
         let mut kinds = weights.kinds().to_vec();
         if !weights.is_settled() && self.are_groups_likely() {
@@ -159,7 +159,8 @@ impl Loader {
         let mut tensors = self.reader.tensors().unwrap_or_default().iter();
         let in_data = tensors.find(|info| info.scale_is_in_data(quantization.mode));
         let is_grouped = |dtype| {
-            matches!(dtype, Dtype::F32 | Dtype::F16 | Dtype::Bf16 | Dtype::Q2_0 | Dtype::Q2_0Wide)
+            use Dtype::{Bf16, F16, F32, Pq2_0, Ptq1_0, Q2_0, Q2_0Wide};
+            matches!(dtype, F32 | F16 | Bf16 | Q2_0 | Q2_0Wide | Pq2_0 | Ptq1_0)
         };
         in_data.is_some_and(|info| is_grouped(info.dtype)) && quantization.shards == 1
     }

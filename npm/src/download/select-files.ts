@@ -33,7 +33,7 @@ const COMPANION_FILES = [
 ];
 
 /** GGUF types with exact ternary codes, the fastest first. */
-const GGUF_TYPES = ["i2_s", "tq2_0", "tq1_0", "q2_0"];
+const GGUF_TYPES = ["i2_s", "tq2_0", "tq1_0", "pq2_0", "q2_0", "ptq1_0"];
 
 /** The type of ONNX with exact ternary codes. */
 const ONNX_TYPES = ["q2"];

@@ -16,7 +16,9 @@ describe("file selection", () => {
       ["x-00002-of-00002.gguf", "x-00001-of-00002.gguf"],
       ["x-00001-of-00002.gguf", "x-00002-of-00002.gguf"],
     ],
-    [["a-F16.gguf", "a-PQ2_0.gguf", "a-Q2_0.gguf"], ["a-Q2_0.gguf"]],
+    [["a-F16.gguf", "a-PQ2_0.gguf", "a-Q2_0.gguf", "a-Q2_0_g64.gguf"], ["a-PQ2_0.gguf"]],
+    [["a-F16.gguf", "a-Q2_0.gguf"], ["a-Q2_0.gguf"]],
+    [["a-PTQ1_0.gguf", "a-F16.gguf"], ["a-PTQ1_0.gguf"]],
     [["README.md", "gguf/a-F16.gguf", "gguf/a-I2_S.gguf"], ["gguf/a-I2_S.gguf"]],
     [["config.json", "onnx/model.onnx", "gguf/a.gguf"], ["gguf/a.gguf"]],
     [

@@ -1,6 +1,7 @@
 //! Models from checkpoints of every format, good and bad.
 
 mod bad_checkpoints;
+mod bonsai;
 mod containers;
 mod families;
 mod gguf;

@@ -50,6 +50,11 @@ const TYPES: Readonly<Record<number, Rows>> = {
     runs: [run(0, 12, five), run(12, 13, base3Fraction([1, 2, 3, 4]))],
   },
   135: { name: "IQ2_BN", elements: 64, bytes: 16, before: 4, runs: [run(0, 16, twoBits)] },
+  142: { name: "PQ2_0", elements: 128, bytes: 34, runs: [run(2, 34, twoBits)] },
+  143: {
+    ...{ name: "PTQ1_0", elements: 128, bytes: 28 },
+    runs: [run(0, 24, five), run(24, 26, base3Fraction([0, 1, 2, 3]))],
+  },
 };
 
 /** `Q2_0` has blocks of two sizes under one number. */

@@ -7,7 +7,7 @@ use super::machine::Api;
 use super::programs::Programs;
 
 /// Shapes, by worth; a slow device has the first alone.
-const SHAPES: [&str; 3] = ["small", "2b4t", "7b"];
+const SHAPES: [&str; 4] = ["small", "2b4t", "7b", "bonsai-4b"];
 
 /// Seconds of a shape, loading and all rounds included; those of a device that emulates one.
 const SECONDS: u64 = 80;

@@ -1,5 +1,5 @@
 use half::f16;
-use setun_ops::ternary::code_at;
+use setun_ops::ternary::{TernaryMatrix, code_at};
 
 use super::*;
 
@@ -62,25 +62,14 @@ fn weights_are_scale_times_code_plus_bias() {
     let values = vec![0.5, 0.25, 2.0, 1.0];
     assert_eq!(unpacked.1, Scales::ColumnGroups { columns: 32, values });
 
-    let table = affine(&stored).table().unwrap();
-    let mut row = vec![0.0; 128];
-    table.widen_row(0, &mut row);
-    assert_eq!(row, expected);
-    let floats = affine(&stored).floats().unwrap();
-    assert_eq!((floats.info.dtype, &floats.info.shape[..]), (Dtype::F16, &[1, 128][..]));
-    assert_eq!(dense::numbers(&floats).unwrap(), expected);
 }
 
 #[test]
-fn a_matrix_has_as_few_scales_as_say_the_same_and_a_table_one_for_each_group() {
+fn a_matrix_has_as_few_scales_as_say_the_same() {
     let mut codes = in_turn(128);
     codes[32..64].fill(1); // whatever the scale of zeros is
     let stored = stored(&codes, &[(0.5, -0.5), (3.0, -3.0), (-0.5, 0.5), (0.5, -0.5)]);
     assert_eq!(affine(&stored).unpack().unwrap().1, Scales::Tensor(0.5));
-    let table = affine(&stored).table().unwrap();
-    let DenseValues::Ternary(matrix) = table.values() else { panic!("{table:?}") };
-    let values = vec![0.5, 1.0, 0.5, 0.5];
-    assert_eq!(matrix.scales(), &Scales::ColumnGroups { columns: 32, values });
 }
 
 #[test]

@@ -1,38 +1,52 @@
-//! Encoding of blocks of 256 weights, of which each has a scale in `f16` behind its codes.
+//! Encoding of blocks of weights, of which each has a scale in `f16` before or behind its codes.
 
 use half::f16;
 use setun_ops::{TernaryMatrix, ternary::row_bytes};
 
 use crate::{
+    dtype::Dtype,
     error::CheckpointError,
     scales::by_group,
     side_by_side::{RUN_ROWS, side_by_side},
 };
 
-/// Weights of a block.
-pub(super) const COLUMNS: usize = 256;
+/// How a block is made.
+pub(crate) struct BlockFormat {
+    /// Weights of a block.
+    pub(crate) columns: usize,
+    /// Bytes of its codes.
+    pub(super) code_bytes: usize,
+    /// Whether the scale stands before them.
+    pub(super) scale_first: bool,
+    /// From a row in the layout of [`setun_ops::ternary`] and the first column of a block to the
+    /// bytes of its codes.
+    pub(super) encode: fn(&[u8], usize, &mut [u8]),
+}
 
-/// The bytes of a matrix, of whose blocks `encode` makes `code_bytes` bytes from codes in the layout
-/// of [`setun_ops::ternary`].
+/// The bytes of a matrix.
 pub(super) fn blocks(
     name: &str,
-    format: &'static str,
+    dtype: Dtype,
     matrix: &TernaryMatrix,
-    code_bytes: usize,
-    encode: fn(&[u8], &mut [u8]),
+    format: &BlockFormat,
 ) -> Result<Vec<u8>, CheckpointError> {
-    let scales = block_scales(name, format, matrix, COLUMNS)?;
+    let BlockFormat { columns: width, code_bytes, scale_first, encode } = *format;
+    let scales = block_scales(name, dtype, matrix, width)?;
     let block = code_bytes + size_of::<f16>();
     let mut bytes = vec![0; scales.len() * block];
-    let groups = matrix.columns() / COLUMNS;
+    let (groups, row) = (matrix.columns() / width, row_bytes(matrix.columns()));
     let stored = bytes.chunks_mut(RUN_ROWS * groups * block);
-    let codes = matrix.codes().chunks(RUN_ROWS * row_bytes(matrix.columns()));
+    let codes = matrix.codes().chunks(RUN_ROWS * row);
     let runs = stored.zip(codes).zip(scales.chunks(RUN_ROWS * groups)).collect();
     side_by_side(runs, |((stored, codes), scales)| {
-        let blocks = codes.chunks_exact(row_bytes(COLUMNS)); // each is a row of 256 columns
-        for ((stored, codes), scale) in stored.chunks_exact_mut(block).zip(blocks).zip(scales) {
-            encode(codes, &mut stored[..code_bytes]);
-            stored[code_bytes..].copy_from_slice(&scale.to_le_bytes());
+        let rows = stored.chunks_exact_mut(groups * block).zip(codes.chunks_exact(row));
+        for ((stored, codes), scales) in rows.zip(scales.chunks_exact(groups)) {
+            let blocks = stored.chunks_exact_mut(block).zip(scales).enumerate();
+            for (group, (stored, scale)) in blocks {
+                let (before, after) = if scale_first { (2, 0) } else { (0, code_bytes) };
+                encode(codes, group * width, &mut stored[before..before + code_bytes]);
+                stored[after..after + 2].copy_from_slice(&scale.to_le_bytes());
+            }
         }
     });
     Ok(bytes)
@@ -41,25 +55,36 @@ pub(super) fn blocks(
 /// The scale of each block of `width` columns, row by row.
 fn block_scales(
     name: &str,
-    format: &'static str,
+    dtype: Dtype,
     matrix: &TernaryMatrix,
     width: usize,
 ) -> Result<Vec<f16>, CheckpointError> {
     let (rows, columns) = (matrix.rows(), matrix.columns());
     if !columns.is_multiple_of(width) {
-        return Err(rows_of_blocks(name, format, columns, width));
+        return Err(rows_of_blocks(name, name_of(dtype), columns, width));
     }
     let scales = by_group(matrix.scales(), rows, columns, width);
     let scales = scales.ok_or_else(|| CheckpointError::Unwritable {
-        format,
+        format: name_of(dtype),
         what: format!("the scales of `{name}`, by groups that are no multiple of {width} columns"),
         way_out: "write .setun",
     })?;
     if scales.contains(&0.0) {
         return Err(zero_scale(name));
     }
-    let exact = |scale: f32| exact_f16(scale).ok_or_else(|| inexact(name, format, scale));
+    let exact = |scale: f32| exact_f16(scale).ok_or_else(|| inexact(name, name_of(dtype), scale));
     scales.into_iter().map(exact).collect()
+}
+
+/// The name of a type in errors.
+fn name_of(dtype: Dtype) -> &'static str {
+    match dtype {
+        Dtype::Tq1_0 => "TQ1_0",
+        Dtype::Tq2_0 => "TQ2_0",
+        Dtype::Pq2_0 => "PQ2_0",
+        Dtype::Ptq1_0 => "PTQ1_0",
+        _ => "Q2_0",
+    }
 }
 
 /// The `f16` that is a number, if there is one.

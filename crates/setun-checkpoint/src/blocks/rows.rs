@@ -3,7 +3,7 @@
 use half::f16;
 use setun_ops::{
     aligned::Aligned,
-    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, Scales, row_bytes},
+    ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, Scales, first_three, row_bytes},
 };
 
 use crate::{
@@ -153,12 +153,8 @@ fn check_row(
 }
 
 /// The column of a code 3 in a packed row, if there is one.
-fn bad_code(packed: &[u8]) -> Option<usize> {
-    const LOW_BITS: u8 = 0b01_01_01_01;
-    let is_bad = |byte: u8| byte & byte >> 1 & LOW_BITS;
-    if packed.iter().fold(0, |all, byte| all | is_bad(*byte)) == 0 {
-        return None;
-    }
+pub(crate) fn bad_code(packed: &[u8]) -> Option<usize> {
+    first_three(packed)?;
     (0..packed.len() * 4).find(|&column| setun_ops::ternary::code_at(packed, column) == 3)
 }
 
@@ -172,6 +168,22 @@ pub(super) fn stored_bytes(tensor: &Tensor) -> Result<&[u8], CheckpointError> {
             Ok(bytes)
         }
         _ => Err(info.rank("as many bytes as its type and shape need")),
+    }
+}
+
+/// Packs a block of 128 codes of which four neighbours share a byte, the first lowest.
+///
+/// Words of four bytes are made at once: a loop over them becomes vector instructions.
+pub(crate) fn set_neighbours(neighbours: &[u8; BLOCK_BYTES], packed: &mut [u8]) {
+    const WORDS: usize = BLOCK_BYTES / 4;
+    const LOW: u32 = 0x0303_0303;
+    let (words, _) = packed.as_chunks_mut::<4>();
+    for (place, word) in words.iter_mut().enumerate().take(WORDS) {
+        let of_plane = |plane: usize| {
+            let byte = u32::from(neighbours[plane * WORDS + place]);
+            ((byte | byte << 6 | byte << 12 | byte << 18) & LOW) << (2 * plane)
+        };
+        *word = (of_plane(0) | of_plane(1) | of_plane(2) | of_plane(3)).to_le_bytes();
     }
 }
 

@@ -1,16 +1,14 @@
-//! Types of two bits: `TQ2_0` and `Q2_0`.
+//! Types of two bits: `TQ2_0`, and `Q2_0` in groups of 64 or of 128, which is `PQ2_0` as well.
 
-use setun_ops::{
-    TernaryMatrix,
-    ternary::{BLOCK_BYTES, BLOCK_COLUMNS},
-};
+use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS, ZERO_WEIGHTS};
 
 use super::{
-    encode::{self, COLUMNS},
+    encode::BlockFormat,
     rows::{self, PackedRow, RowFormat},
 };
-use crate::error::CheckpointError;
 
+/// Weights and bytes of codes of a block of `TQ2_0`.
+const COLUMNS: usize = 2 * BLOCK_COLUMNS;
 const CODES: usize = 2 * BLOCK_BYTES;
 const BYTES: usize = CODES + 2;
 
@@ -28,15 +26,13 @@ pub(super) const TQ2_0: RowFormat = RowFormat {
     },
 };
 
-/// The bytes of a matrix as `TQ2_0`.
-///
-/// # Errors
-///
-/// If its columns are no multiple of 256, or a scale is not one that an `f16` can hold, or is of
-/// groups that are no multiple of 256 columns; `name` is for messages.
-pub fn encode(name: &str, matrix: &TernaryMatrix) -> Result<Vec<u8>, CheckpointError> {
-    encode::blocks(name, "TQ2_0", matrix, CODES, |codes, stored| stored.copy_from_slice(codes))
-}
+/// The same, to be written.
+pub(super) const BLOCKS_OF_256: BlockFormat = BlockFormat {
+    columns: COLUMNS,
+    code_bytes: CODES,
+    scale_first: false,
+    encode: |row, first, stored| stored.copy_from_slice(&row[first / 4..][..CODES]),
+};
 
 /// An `f16`, then codes of 64 weights, four neighbours a byte, the first lowest: 18 bytes.
 pub(super) const Q2_0: RowFormat = RowFormat {
@@ -54,18 +50,41 @@ pub(super) const Q2_0_WIDE: RowFormat = RowFormat {
 
 fn decode_q2_0(stored: &[u8], packed: &mut PackedRow<'_>, scales: &mut [f32], bytes: usize) {
     const BEFORE: usize = 2;
-    let columns = 4 * (bytes - BEFORE);
-    let in_block = BLOCK_COLUMNS / columns;
+    let of_group = bytes - BEFORE;
+    let in_block = BLOCK_BYTES / of_group;
     let mut scales = scales.iter_mut();
-    for (block, stored) in stored.chunks(in_block * bytes).enumerate() {
-        let mut codes = [1; BLOCK_COLUMNS];
-        let groups = stored.chunks_exact(bytes).zip(codes.chunks_exact_mut(columns));
-        for ((stored, codes), scale) in groups.zip(&mut scales) {
-            *scale = rows::scale(&stored[..BEFORE]);
-            for (codes, byte) in codes.as_chunks_mut::<4>().0.iter_mut().zip(&stored[BEFORE..]) {
-                *codes = [0, 2, 4, 6].map(|shift| byte >> shift & 0b11);
-            }
+    let blocks = stored.chunks(in_block * bytes).zip(packed.bytes.chunks_exact_mut(BLOCK_BYTES));
+    for (stored, packed) in blocks {
+        let mut neighbours = [ZERO_WEIGHTS; BLOCK_BYTES];
+        let groups = stored.chunks_exact(bytes).zip(neighbours.chunks_exact_mut(of_group));
+        for ((stored, neighbours), scale) in groups.zip(&mut scales) {
+            let (before, codes) = stored.split_at(BEFORE);
+            *scale = rows::scale(before);
+            neighbours.copy_from_slice(codes);
         }
-        packed.set(block, &codes[..stored.len() / bytes * columns]);
+        rows::set_neighbours(&neighbours, packed);
+    }
+}
+
+/// See [`Q2_0`].
+pub(super) const BLOCKS_OF_64: BlockFormat =
+    BlockFormat { columns: 64, code_bytes: 16, scale_first: true, encode: encode_q2_0 };
+
+/// See [`Q2_0_WIDE`].
+pub(super) const BLOCKS_OF_128: BlockFormat =
+    BlockFormat { columns: 128, code_bytes: 32, scale_first: true, encode: encode_q2_0 };
+
+/// The planes of a block, each eight bytes of four neighbours.
+fn encode_q2_0(row: &[u8], first: usize, stored: &mut [u8]) {
+    // Each of the four codes of a word moves to its place in the highest byte.
+    const GATHER: u32 = 1 << 24 | 1 << 18 | 1 << 12 | 1 << 6;
+    let block = &row[first / BLOCK_COLUMNS * BLOCK_BYTES..][..BLOCK_BYTES];
+    let (words, _) = block.as_chunks::<4>();
+    let first_plane = first % BLOCK_COLUMNS / PLANE_COLUMNS;
+    for (plane, stored) in (first_plane..).zip(stored.chunks_exact_mut(PLANE_COLUMNS / 4)) {
+        for (word, byte) in words.iter().zip(stored) {
+            let codes = u32::from_le_bytes(*word) >> (2 * plane) & 0x0303_0303;
+            [.., *byte] = codes.wrapping_mul(GATHER).to_le_bytes();
+        }
     }
 }

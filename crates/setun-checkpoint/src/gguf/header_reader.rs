@@ -109,6 +109,7 @@ impl GgufHeaderReader {
         divisors: Option<&[f32]>,
         found: &mut HeaderContents,
     ) -> Result<(), CheckpointError> {
+        self.headers.iter().try_for_each(|header| refuse_rotated(&header.metadata))?;
         let metadata = &mut self.headers[0].metadata;
         let vocabulary = vocabulary::take(metadata)?;
         let architecture = config::architecture(metadata)?;
@@ -190,6 +191,23 @@ fn refuse_exact_with_biases(
         });
     }
     Ok(())
+}
+
+/// Keys that begin so say that weights are stored rotated: without the rotation of their inputs
+/// the results mean nothing.
+const ROTATION: &str = "prism.hadamard.";
+
+fn refuse_rotated(metadata: &Metadata) -> Result<(), CheckpointError> {
+    let keys = metadata.values.keys().filter(|key| key.starts_with(ROTATION));
+    match keys.max_by_key(|key| key.ends_with("version")) {
+        None => Ok(()),
+        Some(key) => Err(CheckpointError::UnsupportedModel {
+            file: metadata.file.clone(),
+            what: "the key",
+            found: key.clone(),
+            supported: "weights that are not rotated; rotated ones are not read yet",
+        }),
+    }
 }
 
 /// One `f32` for each pair of a head.

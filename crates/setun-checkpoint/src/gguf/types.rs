@@ -6,7 +6,7 @@
 use crate::{dtype::Dtype, source::I2sBlocks};
 
 /// The types that are read, with their numbers.
-const TYPES: [(u32, Dtype); 14] = [
+const TYPES: [(u32, Dtype); 16] = [
     (0, Dtype::F32),
     (1, Dtype::F16),
     (2, Dtype::Q4_0),
@@ -21,6 +21,8 @@ const TYPES: [(u32, Dtype); 14] = [
     (42, Dtype::Q2_0),
     (134, Dtype::Iq1Bn),
     (135, Dtype::Iq2Bn),
+    (142, Dtype::Pq2_0),
+    (143, Dtype::Ptq1_0),
 ];
 
 /// Names of types that are not read.
@@ -70,6 +72,7 @@ pub(super) fn dtype(id: u32, i2s: I2sBlocks) -> Option<Dtype> {
 
 /// The number of a type that is written.
 pub(super) fn id(dtype: Dtype) -> Option<u32> {
+    let dtype = if dtype == Dtype::Q2_0Wide { Dtype::Q2_0 } else { dtype };
     TYPES.iter().find(|(_, found)| *found == dtype).map(|(id, _)| *id)
 }
 
@@ -83,8 +86,8 @@ pub(super) fn refusal(id: u32) -> (String, &'static str) {
              `setun convert --to gguf-i2_s`"
         }
         _ => {
-            "read are F32, F16, BF16, I2_S, TQ1_0, TQ2_0, Q2_0, IQ1_BN, IQ2_BN, Q8_0, Q4_0, \
-             Q4_K and Q6_K: convert the original model to one of these"
+            "read are F32, F16, BF16, I2_S, TQ1_0, TQ2_0, Q2_0, PQ2_0, PTQ1_0, IQ1_BN, IQ2_BN, \
+             Q8_0, Q4_0, Q4_K and Q6_K: convert the original model to one of these"
         }
     };
     (format!("{name} ({id})"), way_out)
@@ -108,6 +111,7 @@ mod tests {
     fn refusals_say_what_to_do() {
         assert!(refusal(39).0.contains("TL2 or MXFP4 (39)"));
         assert!(refusal(38).1.contains("I2_S"));
+        assert_eq!(refusal(41).0, "Q1_0 (41)");
         assert_eq!(refusal(77).0, "unknown (77)");
     }
 }

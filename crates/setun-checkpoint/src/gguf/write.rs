@@ -25,7 +25,15 @@ use tensors::Entry;
 pub(super) const FORMAT: &str = "GGUF";
 
 /// The types that the matrices of linear layers can be written in.
-pub const TARGETS: [Dtype; 3] = [Dtype::I2S, Dtype::Tq1_0, Dtype::Tq2_0];
+pub const TARGETS: [Dtype; 7] = [
+    Dtype::I2S,
+    Dtype::Tq1_0,
+    Dtype::Tq2_0,
+    Dtype::Q2_0,
+    Dtype::Q2_0Wide,
+    Dtype::Pq2_0,
+    Dtype::Ptq1_0,
+];
 
 /// The plan of a file.
 #[derive(Clone, Debug)]
@@ -39,8 +47,8 @@ pub struct Plan {
     entries: Vec<Entry>, // as the places
 }
 
-/// Whether a scale is to be stored as a tensor beside it: `TQ1_0` and `TQ2_0`
-/// have their scales in `f16`, which cannot hold every number exactly.
+/// Whether a scale is to be stored as a tensor beside it: all types but `I2_S` have
+/// their scales in `f16`, which cannot hold every number exactly.
 #[must_use]
 pub fn needs_scale_beside(scale: f32) -> bool {
     blocks::encode::needs_scale_beside(scale)
@@ -64,7 +72,7 @@ pub fn plan(
     let config = &outline.config;
     if !TARGETS.contains(&target) {
         let what = format!("linear layers as {target}");
-        return Err(unwritable(what, "write I2_S, TQ1_0 or TQ2_0"));
+        return Err(unwritable(what, "write I2_S, TQ1_0, TQ2_0, Q2_0, PQ2_0 or PTQ1_0"));
     }
     let architecture = architecture(config)?;
     let is_paired = architecture == "llama";

@@ -11,6 +11,7 @@ use setun_ops::{
 use super::{NewTensor, Piece, Sink, Writer, config_json, layout};
 use crate::{
     config::{ModelConfig, QuantizationMode},
+    dense,
     dtype::Dtype,
     error::CheckpointError,
     files,
@@ -74,6 +75,20 @@ impl HfWriter {
         Ok(info.range.start)
     }
 
+    fn put_floats(
+        &self,
+        tensor: &Tensor,
+        name: &str,
+        write: &mut Sink<'_>,
+    ) -> Result<(), CheckpointError> {
+        let offset = self.place(name, tensor.data.byte_len() as u64)?;
+        tensor.data.in_pieces(&mut |start, bytes| {
+            let offset = offset + start;
+            write(Piece { file: files::WEIGHTS.to_owned(), offset, bytes });
+        });
+        Ok(())
+    }
+
     fn put_bytes(
         &self,
         name: &str,
@@ -123,18 +138,17 @@ impl Writer for HfWriter {
         content: Content,
         write: &mut Sink<'_>,
     ) -> Result<(), CheckpointError> {
-        let matrix = match content {
-            Content::Floats(Tensor { data, .. }) => {
-                let offset = self.place(name, data.byte_len() as u64)?;
-                data.in_pieces(&mut |start, bytes| {
-                    let offset = offset + start;
-                    write(Piece { file: files::WEIGHTS.to_owned(), offset, bytes });
-                });
-                return Ok(());
-            }
-            Content::Ternary(matrix) => matrix,
-        };
         let scale_name = format!("{name}{SCALE}");
+        let dtype = self.tensors.get(name).map(|info| info.dtype);
+        let matrix = match (content, dtype) {
+            (Content::Floats(tensor), _) => return self.put_floats(&tensor, name, write),
+            (Content::Ternary(matrix), Some(dtype @ (Dtype::F16 | Dtype::Bf16)))
+                if !self.tensors.contains_key(&scale_name) =>
+            {
+                return self.put_floats(&dense::in_floats(name, matrix, dtype)?, name, write);
+            }
+            (Content::Ternary(matrix), _) => matrix,
+        };
         let (Scales::Tensor(scale), Some(info)) = (matrix.scales(), self.tensors.get(&scale_name))
         else {
             return self.put_rows(name, &matrix, 4, |row, out| products(&matrix, row, out), write);
@@ -142,7 +156,7 @@ impl Writer for HfWriter {
         let class = self.config.quantization.linear_class;
         let stored = scales::stored(*scale, class)
             .ok_or_else(|| CheckpointError::Scale { tensor: info.name.clone(), found: *scale })?;
-        match self.tensors.get(name).map(|info| info.dtype) {
+        match dtype {
             Some(Dtype::U8) => self.put_bytes(name, packed::pack(name, &matrix)?, write)?,
             _ => self.put_rows(name, &matrix, 2, |row, out| exact(&matrix, row, out), write)?,
         }
@@ -170,7 +184,7 @@ fn check_mode(text: &str, config: &ModelConfig) -> Result<(), CheckpointError> {
 
 /// Whether a tensor is no matrix with several scales.
 fn is_packable(tensor: &OutlineTensor) -> bool {
-    matches!(tensor.kind, OutlineKind::Floats(_) | OutlineKind::Ternary(ScaleKind::Tensor))
+    !matches!(tensor.kind, OutlineKind::Ternary(ScaleKind::Rows | ScaleKind::ColumnGroups(_)))
 }
 
 /// What a tensor is in the file.
@@ -181,7 +195,9 @@ fn stored(tensor: &OutlineTensor, config: &ModelConfig) -> Vec<NewTensor> {
     };
     let name = tensor.name.clone();
     match (tensor.kind, &tensor.shape[..]) {
-        (OutlineKind::Floats(dtype), shape) => vec![new(name, dtype, shape)],
+        (OutlineKind::Floats(dtype) | OutlineKind::Table { floats: dtype, .. }, shape) => {
+            vec![new(name, dtype, shape)]
+        }
         (_, shape) if config.quantization.mode == QuantizationMode::FakeQuantized => {
             vec![new(name, Dtype::F32, shape)]
         }

@@ -1,6 +1,6 @@
 //! Bad GGUF files: each is one error, and never a panic.
 
-use setun_checkpoint::{CheckpointError, Dtype, Tensor, TensorData, blocks};
+use setun_checkpoint::{CheckpointError, Dtype, ErrorKind, Tensor, TensorData, blocks};
 
 use crate::{
     gguf::fixtures::{bytes, check_linears, model, open},
@@ -95,7 +95,24 @@ fn types_that_are_not_read_say_what_to_do() {
     let error = |kind| refused(header((0, vec![]), (1, tensor("a", &[32], kind, 0)))).to_string();
     assert!(error(39).contains("TL2 or MXFP4 (39)"));
     assert!(error(13).contains("`a` has the type Q5_K (13)"));
+    assert!(error(41).contains("Q1_0 (41)") && error(41).contains("PQ2_0, PTQ1_0"));
     assert!(error(999).contains("unknown (999)"));
+}
+
+#[test]
+fn rotated_weights_are_refused_by_the_key_that_says_so() {
+    let of = |keys: &[&str]| {
+        let values = keys.iter().flat_map(|key| value(key, 4, &[1, 0, 0, 0])).collect();
+        refused(header((keys.len() as u64, values), (0, vec![])))
+    };
+    let keys = ["prism.hadamard.block_size", "prism.hadamard.version", "prism.hadamard.weights"];
+    let error = of(&keys);
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("`prism.hadamard.version`"), "{error}");
+    assert!(error.to_string().contains("rotated ones are not read yet"), "{error}");
+    let error = of(&keys[..1]).to_string();
+    assert!(error.contains("`prism.hadamard.block_size`"), "{error}");
+    assert!(!of(&["prism.other"]).to_string().contains("prism"), "another key is no rotation");
 }
 
 #[test]
@@ -149,6 +166,15 @@ fn places_must_follow_from_the_types() {
         let error = refused(header((0, vec![]), (1, tensor("a", &shape, 35, 0))));
         assert!(matches!(error, CheckpointError::TensorSize { .. }), "{error}");
     }
+    // 256 weights are 68 bytes of PQ2_0, 56 of PTQ1_0; rows are whole blocks of 128.
+    for (kind, next, dtype) in [(142, 64, Dtype::Pq2_0), (143, 96, Dtype::Ptq1_0)] {
+        let wrong = two(tensor("a", &[256], kind, 0), tensor("b", &[32], 0, next));
+        assert!(wrong.to_string().contains(&format!("`a`, {dtype} [256]")), "{wrong}");
+        let ragged = refused(header((0, vec![]), (1, tensor("a", &[192, 2], kind, 0))));
+        assert!(matches!(ragged, CheckpointError::TensorSize { .. }), "{ragged}");
+        let huge = refused(header((0, vec![]), (1, tensor("a", &[1 << 40, 1 << 40], kind, 0))));
+        assert!(matches!(huge, CheckpointError::TensorSize { .. }), "{huge}");
+    }
     // 1024 weights of Q2_0 are 288 bytes in groups of 64, or 272 that are padded to as many.
     let unclear = two(tensor("a", &[1024], 42, 0), tensor("b", &[32], 0, 288));
     assert!(unclear.to_string().contains("groups of 64 or of 128"), "{unclear}");
@@ -187,6 +213,22 @@ fn bad_codes_and_scales_name_their_place() {
     assert_eq!(scales, setun_ops::ternary::Scales::Tensor(1.0));
     assert_eq!((&codes[..64], &codes[64..]), (&[0x55; 64][..], &[0xaa; 64][..]));
     assert!(unpack(Dtype::Tq2_0, [1 << 40, 0], vec![]).is_err(), "nothing there");
+    // Column 70 of row 1 is the third of four codes in byte 17.
+    let mut pq2_0 = [&[0, 0x3c][..], &[0x55; 32]].concat().repeat(2);
+    pq2_0[34 + 2 + 17] = 0b01_11_01_01;
+    let error = unpack(Dtype::Pq2_0, [2, 128], pq2_0).unwrap_err();
+    let expected = CheckpointError::NotTernary { tensor: "w".to_owned(), row: 1, column: 70 };
+    assert_eq!(error, expected);
+    let error = unpack(Dtype::Ptq1_0, [1, 128], [&[0; 26][..], &[0, 0x7e]].concat()).unwrap_err();
+    assert!(matches!(error, CheckpointError::Scale { .. }), "{error}");
+    // Any byte stands for five weights.
+    let all: Vec<u8> = (0..=255).collect();
+    for bytes in all.chunks(26) {
+        let mut block = bytes.to_vec();
+        block.resize(26, 0);
+        block.extend([0, 0x3c]);
+        unpack(Dtype::Ptq1_0, [1, 128], block).unwrap();
+    }
 }
 
 /// An error or a model, whatever is broken: 10,000 files with a few bits changed or an end cut off.

@@ -17,7 +17,15 @@ use crate::{
     support::{Checkpoint, Folder},
 };
 
-const TARGETS: [Dtype; 3] = [Dtype::I2S, Dtype::Tq1_0, Dtype::Tq2_0];
+const TARGETS: [Dtype; 7] = [
+    Dtype::I2S,
+    Dtype::Tq1_0,
+    Dtype::Tq2_0,
+    Dtype::Q2_0,
+    Dtype::Q2_0Wide,
+    Dtype::Pq2_0,
+    Dtype::Ptq1_0,
+];
 
 /// A scale that f16 can hold, and one that it cannot.
 const SCALES: [f32; 2] = [0.75, 0.3];
@@ -152,6 +160,7 @@ fn check(fixture: &str, config: &ModelConfig, target: Dtype) {
         let stored = found.tensor(&tensor.name);
         match content {
             Content::Ternary(matrix) => {
+                assert_eq!(stored.info.dtype, target, "{}", tensor.name);
                 let (codes, scales) = blocks::unpack(stored).unwrap();
                 assert_eq!(&codes[..], matrix.codes(), "{} {target}", tensor.name);
                 let beside = found.get(&tensor.name.replace(".weight", ".weight_scale"));
@@ -224,6 +233,34 @@ fn scales_by_row_and_group_are_kept_where_blocks_have_them() {
         let planned = plan(&outline, Dtype::I2S, |_| true).unwrap();
         let error = planned.encode(name, Content::Ternary(new), &mut no_file).unwrap_err();
         assert!(error.to_string().contains("I2_S cannot hold the scales"), "{error}");
+    }
+}
+
+#[test]
+fn ternary_tables_are_written_in_types_that_have_their_groups() {
+    let name = "model.embed_tokens.weight";
+    let (mut outline, mut contents) = outline("i2_s.gguf", config("i2_s.gguf"));
+    let (rows, columns) = (outline.config.vocab_size, 256);
+    let values = (0..2 * rows).map(|group| 0.25 + f32::from(group % 5 == 0)).collect();
+    let scales = Scales::ColumnGroups { columns: 128, values };
+    let table = matrix(9, rows, columns, scales.clone());
+    let kind = OutlineKind::Table { scales: ScaleKind::of(&scales), floats: Dtype::F16 };
+    outline.tensors[0] = OutlineTensor { name: name.to_owned(), shape: vec![rows, columns], kind };
+    contents[0] = (outline.tensors[0].clone(), Content::Ternary(table.clone()));
+    for target in TARGETS {
+        let found = read(write(&plan(&outline, target, |_| true).unwrap(), &contents));
+        let stored = found.tensor(name).clone();
+        let is_kept = !matches!(target, Dtype::I2S | Dtype::Tq1_0 | Dtype::Tq2_0);
+        let expected = if is_kept { target } else { Dtype::F16 };
+        assert_eq!(stored.info.dtype, expected);
+        let found = setun_checkpoint::dense::table(stored).unwrap();
+        let mut row = vec![0.0; columns];
+        for at in 0..rows {
+            found.widen_row(at, &mut row);
+            let weight = |column| f32::from(code(9, at * columns + column)) - 1.0;
+            let expected = (0..columns).map(|column| weight(column) * table.scale(at, column));
+            assert!(row.iter().copied().eq(expected), "{target}, row {at}");
+        }
     }
 }
 

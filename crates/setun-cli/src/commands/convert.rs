@@ -136,6 +136,8 @@ pub(crate) enum To {
     Setun,
     /// A folder in Hugging Face's layout, packed
     Hf,
+    /// A folder in MLX's layout: `setun synth` alone writes it, of models that are stored so
+    Mlx,
     /// A .gguf file with two bits a weight, as bitnet.cpp reads it
     #[value(name = "gguf-i2_s")]
     GgufI2S,
@@ -145,25 +147,46 @@ pub(crate) enum To {
     /// A .gguf file with five weights a byte; the same name
     #[value(name = "gguf-tq1_0")]
     GgufTq1_0,
+    /// A .gguf file with two bits a weight and a scale for 64, as llama.cpp reads it
+    #[value(name = "gguf-q2_0")]
+    GgufQ2_0,
+    /// The same with a scale for 128, as files of before llama.cpp knew the type have it
+    #[value(name = "gguf-q2_0_g128")]
+    GgufQ2_0Wide,
+    /// The same under the number that Ternary Bonsai's files have now
+    #[value(name = "gguf-pq2_0")]
+    GgufPq2_0,
+    /// A .gguf file with five weights a byte and a scale for 128, as files of Ternary Bonsai have it
+    #[value(name = "gguf-ptq1_0")]
+    GgufPtq1_0,
 }
 
 impl To {
-    fn format(self, container: &ContainerArgs, source: &str) -> Format {
-        match self {
+    fn format(self, container: &ContainerArgs, source: &str) -> Result<Format, CliError> {
+        Ok(match self {
             Self::Setun => Format::Setun(Box::new(container.options(source))),
             Self::Hf => Format::Hf,
+            Self::Mlx => {
+                let reason = "--to mlx: only `setun synth` writes it, of the bonsai shapes and \
+                              models in MLX's layout";
+                return Err(CliError::Usage(reason.to_owned()));
+            }
             Self::GgufI2S => Format::Gguf(Dtype::I2S),
             Self::GgufTq2_0 => Format::Gguf(Dtype::Tq2_0),
             Self::GgufTq1_0 => Format::Gguf(Dtype::Tq1_0),
-        }
+            Self::GgufQ2_0 => Format::Gguf(Dtype::Q2_0),
+            Self::GgufQ2_0Wide => Format::Gguf(Dtype::Q2_0Wide),
+            Self::GgufPq2_0 => Format::Gguf(Dtype::Pq2_0),
+            Self::GgufPtq1_0 => Format::Gguf(Dtype::Ptq1_0),
+        })
     }
 
     /// Ending of the file's name, where the format has one file.
     fn extension(self) -> Option<&'static str> {
         match self {
             Self::Setun => Some("setun"),
-            Self::Hf => None,
-            Self::GgufI2S | Self::GgufTq2_0 | Self::GgufTq1_0 => Some("gguf"),
+            Self::Hf | Self::Mlx => None,
+            _ => Some("gguf"),
         }
     }
 
@@ -209,12 +232,12 @@ pub(crate) fn convert(
     container: &ContainerArgs,
 ) -> Result<Converted, CliError> {
     container.check(to)?;
+    let format = to.format(container, source.name())?;
     source.check_is_not(destination)?;
     let (mut written, file) = to.open(destination, force)?;
     if !file.is_empty() && container.shard.is_none() {
         written.check(&file)?; // before the work of reading
     }
-    let format = to.format(container, source.name());
     let converted = write(&mut source, &mut written, format, &file)?;
     if container.weight_image {
         setun::add_weight_image(written.part_path(&file), HeadType::Auto)?;

@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let Args { to, out, force, container, .. } = args;
     container.check(*to)?;
     let (model, read) = model(args)?;
-    if let To::Hf = to {
+    if matches!((to, model.is_mlx()), (To::Hf, false) | (To::Mlx, true)) {
         return write_folder(&model, read, out, *force);
     }
     convert(ModelFiles::synthetic(model), out, *to, *force, container).map(drop)

@@ -19,10 +19,14 @@ use super::{
     original::{FIELDS, Original},
     shape::Shape,
 };
+use crate::error::CliError;
 
 /// Standard deviation of what a layer's attention, and its feed-forward part, add to the residual
 /// stream: so much more than an embedding's that a tied head does not repeat the last token.
 const ADDED: f32 = 8.0;
+
+/// Variance of a code that is −1, 0 or +1 equally often.
+const TERNARY_VARIANCE: f32 = 2.0 / 3.0;
 
 /// Standard deviations of a gate's other inputs that the anchors together outweigh.
 const CERTAIN: f32 = 5.0;
@@ -44,20 +48,24 @@ impl Synthetic {
     ///
     /// # Errors
     ///
-    /// If the shape is too large to be addressed.
+    /// If the shape is too large to be addressed, or has no gates that are closed by design.
     pub(crate) fn new(
         shape: &Shape,
         seed: u64,
         closed: Option<f64>,
-    ) -> Result<Self, CheckpointError> {
+    ) -> Result<Self, CliError> {
+        if closed.is_some() && !shape.has_closed_gates() {
+            let reason = format!("--closed: the gates of {} are SiLU, which closes none", shape.name);
+            return Err(CliError::Usage(reason));
+        }
         let config = shape.config();
         let generation = generation_config_json(&GenerationDefaults::default())?;
         let files = [
             (files::CONFIG.to_owned(), config_json(&config)?.into_bytes()),
             (files::GENERATION_CONFIG.to_owned(), generation.into_bytes()),
         ];
-        let list = List::new(&config, Dtype::Bf16, closed);
-        Self::build(list, shape.name.to_owned(), files.into(), seed)
+        let list = List::new(&config, shape.dtype(), closed);
+        Ok(Self::build(list, shape.name.to_owned(), files.into(), seed)?)
     }
 
     /// A stand-in of a model: its small files, and random weights of its configuration.
@@ -87,6 +95,11 @@ impl Synthetic {
         &self.name
     }
 
+    /// Whether it is in MLX's layout.
+    pub(crate) fn is_mlx(&self) -> bool {
+        self.contents.contains(&Content::Codes)
+    }
+
     /// The small files.
     pub(crate) fn files(&self) -> &BTreeMap<String, Vec<u8>> {
         &self.files
@@ -109,8 +122,9 @@ impl Synthetic {
             let wanted = clip(&range, &tensor.range);
             let written = out.len();
             out.resize(written + wanted.len(), 0);
-            let key = noise(self.seed, index as u64);
-            self.contents[index].fill(key, tensor.dtype, wanted.start, &mut out[written..]);
+            let content = self.contents[index];
+            let key = noise(self.seed, (index - content.back()) as u64);
+            content.fill(key, tensor.dtype, wanted.start, &mut out[written..]);
         }
     }
 }
@@ -142,17 +156,29 @@ impl<'a> List<'a> {
     }
 
     fn all(&mut self) {
-        let ModelConfig { hidden_size, vocab_size, layers, tied_head, .. } = *self.config;
-        let anchored = self.closed.is_some();
-        let table = Content::Embedding { columns: hidden_size, anchored };
-        self.push(self.family.embedding, self.dtype, &[vocab_size, hidden_size], table);
+        let ModelConfig { hidden_size, layers, tied_head, .. } = *self.config;
+        self.table(self.family.embedding);
         for layer in 0..layers {
             self.layer(layer);
         }
         self.norm(self.family.final_norm, hidden_size, 1.0);
         if !tied_head {
-            self.push(self.family.head, self.dtype, &[vocab_size, hidden_size], table);
+            self.table(self.family.head);
         }
+    }
+
+    /// An embedding, or a head by itself.
+    fn table(&mut self, name: &str) {
+        let ModelConfig { hidden_size, vocab_size, .. } = *self.config;
+        if let QuantizationMode::Affine { group } = self.config.quantization.mode {
+            let scale = (EMBEDDING_VARIANCE * TERNARY_VARIANCE.recip()).sqrt();
+            let name = name.strip_suffix(self.family.weight).unwrap_or(name);
+            self.affine(name, (vocab_size, hidden_size), group, scale);
+            return;
+        }
+        let anchored = self.closed.is_some();
+        let content = Content::Embedding { columns: hidden_size, anchored };
+        self.push(name, self.dtype, &[vocab_size, hidden_size], content);
     }
 
     fn layer(&mut self, layer: usize) {
@@ -231,7 +257,10 @@ impl<'a> List<'a> {
                 let floats = Content::Master { step: magnitude / MEAN_STEPS };
                 self.push(&weight, self.dtype, &[rows, columns], floats);
             }
-            QuantizationMode::FakeQuantized | QuantizationMode::Affine { .. } => {
+            QuantizationMode::Affine { group } => {
+                self.affine(name, (rows, columns), group, magnitude);
+            }
+            QuantizationMode::FakeQuantized => {
                 let floats = Content::FakeQuantized { scale: magnitude };
                 self.push(&weight, self.dtype, &[rows, columns], floats);
             }
@@ -239,6 +268,18 @@ impl<'a> List<'a> {
         if has_bias {
             let zeros = Content::Constant { value: 0.0, anchors: 0.0 };
             self.push(&format!("{name}{bias}"), self.dtype, &[rows], zeros);
+        }
+    }
+
+    /// The three tensors of a matrix in MLX's layout.
+    fn affine(&mut self, name: &str, (rows, columns): (usize, usize), group: usize, scale: f32) {
+        const WORD_CODES: usize = 16;
+        let groups = [rows, columns / group];
+        let codes = [rows, columns / WORD_CODES];
+        self.push(&format!("{name}.weight"), Dtype::U32, &codes, Content::Codes);
+        for (part, scale) in [("scales", scale), ("biases", -scale)] {
+            let content = Content::GroupScales { scale };
+            self.push(&format!("{name}.{part}"), self.dtype, &groups, content);
         }
     }
 
@@ -267,7 +308,7 @@ fn weighed(closed: f64) -> Anchors {
 
 /// Standard deviation of a random ternary row times a normed vector.
 fn deviation(columns: usize) -> f32 {
-    (to_f32(columns) * 2.0 / 3.0).sqrt()
+    (to_f32(columns) * TERNARY_VARIANCE).sqrt()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "sizes of a model's layers")]

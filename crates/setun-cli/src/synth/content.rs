@@ -47,6 +47,11 @@ pub(super) enum Content {
     Master { step: f32 },
     /// Floats that are −`scale`, 0 and +`scale`, equally often.
     FakeQuantized { scale: f32 },
+    /// MLX's codes 0, 1 and 2, equally often.
+    Codes,
+    /// Scales near this number, each one of four. Codes have biases as well, which are the scales
+    /// of the negative number: they have the key of the scales.
+    GroupScales { scale: f32 },
 }
 
 /// What a matrix of ternary weights does with anchors.
@@ -61,6 +66,11 @@ pub(super) enum Anchors {
 }
 
 impl Content {
+    /// How many tensors before this one is that whose key it has.
+    pub(super) fn back(&self) -> usize {
+        usize::from(matches!(self, Self::GroupScales { scale } if *scale < 0.0))
+    }
+
     /// Writes the bytes from `start` on of the tensor with this `key`. Floats are those of `bf16`
     /// in each type: exact in `f32`, rounded in `f16`.
     pub(super) fn fill(&self, key: u64, dtype: Dtype, start: usize, out: &mut [u8]) {
@@ -120,6 +130,10 @@ impl Content {
             }
             Self::FakeQuantized { scale } => {
                 fill_blocks(start, out, |block| scaled_block(noise(key, block), scale));
+            }
+            Self::Codes => fill_blocks(start, out, |block| ternary_block(noise(key, block))),
+            Self::GroupScales { scale } => {
+                fill_blocks(start, out, |block| scales_block(noise(key, block), scale));
             }
         }
     }
@@ -204,6 +218,17 @@ fn scaled_block(bits: u64, scale: f32) -> [u8; BLOCK] {
     for (field, out) in out.chunks_exact_mut(BF16_BYTES).enumerate() {
         let value = [-scale, 0.0, scale][usize::from(codes >> (2 * field) & 3)];
         out.copy_from_slice(&bf16_bytes(value));
+    }
+    out
+}
+
+/// Four scales, each 7, 8, 9 or 10 eighths of a number.
+#[inline]
+fn scales_block(bits: u64, scale: f32) -> [u8; BLOCK] {
+    const FACTORS: [f32; 4] = [0.875, 1.0, 1.125, 1.25];
+    let mut out = [0; BLOCK];
+    for (byte, out) in bits.to_le_bytes().into_iter().zip(out.chunks_exact_mut(BF16_BYTES)) {
+        out.copy_from_slice(&bf16_bytes(scale * FACTORS[usize::from(byte & 3)]));
     }
     out
 }

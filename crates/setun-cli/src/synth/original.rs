@@ -112,21 +112,23 @@ fn changed(config: &[u8], changes: &[Change]) -> Result<Map<String, Value>, CliE
 
 /// Refuses storage that is not made.
 fn check(config: &ModelConfig) -> Result<(), CliError> {
-    if let QuantizationMode::Affine { .. } = config.quantization.mode {
-        let reason = "--like: weights in MLX's layout are not made".to_owned();
-        return Err(CliError::Usage(reason));
-    }
     let widths = [
         ("hidden_size", config.hidden_size),
         ("intermediate_size", config.ffn_size),
         ("num_attention_heads × head_dim", config.query_width()),
         ("num_key_value_heads × head_dim", config.kv_width()),
     ];
-    let is_packed = config.quantization.mode == QuantizationMode::Offline;
-    match widths.into_iter().find(|(_, width)| is_packed && !width.is_multiple_of(FIELDS)) {
+    let (what, multiple) = match config.quantization.mode {
+        QuantizationMode::Offline => ("packed weights", FIELDS),
+        QuantizationMode::Affine { group } => ("weights in groups", group),
+        QuantizationMode::Online | QuantizationMode::FakeQuantized => return Ok(()),
+    };
+    // Those of a group are of columns, of which no matrix has as many as one has keys and values.
+    let widths = widths.into_iter().take(if multiple == FIELDS { 4 } else { 3 });
+    match widths.into_iter().find(|(_, width)| !width.is_multiple_of(multiple)) {
         None => Ok(()),
         Some((field, width)) => Err(CliError::Usage(format!(
-            "--like: {field} of packed weights must be a multiple of {FIELDS}, found {width}"
+            "--like: {field} of {what} must be a multiple of {multiple}, found {width}"
         ))),
     }
 }

@@ -2,16 +2,20 @@
 
 use clap::ValueEnum;
 use setun::{
-    checkpoint::config::{
-        LinearClass, ModelConfig, Quantization, QuantizationMode, RopeConfig, RopeScaling,
+    checkpoint::{
+        Dtype,
+        config::{
+            LinearClass, ModelConfig, Quantization, QuantizationMode, RopeConfig, RopeScaling,
+        },
     },
     ops::op::Activation,
 };
 
-/// Sizes of a `BitNet` model, relu² with sub-norms and a tied head.
+/// Sizes of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) name: &'static str,
+    pub(crate) kind: ShapeKind,
     pub(crate) hidden: usize,
     pub(crate) ffn: usize,
     pub(crate) layers: usize,
@@ -19,6 +23,15 @@ pub(crate) struct Shape {
     pub(crate) kv_heads: usize,
     pub(crate) vocab: usize,
     pub(crate) context: usize,
+}
+
+/// What a shape is besides its sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShapeKind {
+    /// relu² with sub-norms, one scale a matrix, and a tied head of floats.
+    BitNet,
+    /// A Qwen3 with ternary matrices, embedding and head, scaled by groups of columns.
+    Bonsai { tied_head: bool },
 }
 
 /// Names of shapes.
@@ -41,6 +54,15 @@ pub(crate) enum ShapeName {
     /// Hidden 8192, 80 layers, eight heads of keys and values.
     #[value(name = "70b")]
     B70,
+    /// Ternary Bonsai 1.7B: scales by groups of 128 columns, ternary embedding and head.
+    #[value(name = "bonsai-1.7b")]
+    Bonsai1_7b,
+    /// Ternary Bonsai 4B.
+    #[value(name = "bonsai-4b")]
+    Bonsai4b,
+    /// Ternary Bonsai 8B, whose head is not its embedding.
+    #[value(name = "bonsai-8b")]
+    Bonsai8b,
 }
 
 impl ShapeName {
@@ -48,6 +70,7 @@ impl ShapeName {
     pub(crate) fn shape(self) -> Shape {
         let large = |name, hidden, ffn, layers| Shape {
             name,
+            kind: ShapeKind::BitNet,
             hidden,
             ffn,
             layers,
@@ -56,9 +79,21 @@ impl ShapeName {
             vocab: 32_000,
             context: 4096,
         };
+        let bonsai = |name, hidden, ffn, layers, heads| Shape {
+            name,
+            kind: ShapeKind::Bonsai { tied_head: true },
+            hidden,
+            ffn,
+            layers,
+            heads,
+            kv_heads: 8,
+            vocab: 151_669,
+            context: 32_768,
+        };
         match self {
             Self::B2b4t => Shape {
                 name: "2b4t",
+                kind: ShapeKind::BitNet,
                 hidden: 2560,
                 ffn: 6912,
                 layers: 30,
@@ -69,6 +104,7 @@ impl ShapeName {
             },
             Self::Small => Shape {
                 name: "small",
+                kind: ShapeKind::BitNet,
                 hidden: 1024,
                 ffn: 2816,
                 layers: 12,
@@ -81,6 +117,13 @@ impl ShapeName {
             Self::B13 => large("13b", 5120, 13_824, 40),
             Self::B30 => Shape { heads: 52, kv_heads: 52, ..large("30b", 6656, 17_920, 60) },
             Self::B70 => Shape { heads: 64, kv_heads: 8, ..large("70b", 8192, 28_672, 80) },
+            Self::Bonsai1_7b => bonsai("bonsai-1.7b", 2048, 6144, 28, 16),
+            Self::Bonsai4b => bonsai("bonsai-4b", 2560, 9728, 36, 32),
+            Self::Bonsai8b => Shape {
+                kind: ShapeKind::Bonsai { tied_head: false },
+                context: 65_536,
+                ..bonsai("bonsai-8b", 4096, 12_288, 36, 32)
+            },
         }
     }
 }
@@ -88,7 +131,7 @@ impl ShapeName {
 impl Shape {
     /// The configuration. It names no end token: every generation is as long as it is asked to be.
     pub(crate) fn config(&self) -> ModelConfig {
-        ModelConfig {
+        let bitnet = ModelConfig {
             architecture: "BitNetForCausalLM".into(),
             vocab_size: self.vocab,
             hidden_size: self.hidden,
@@ -114,14 +157,50 @@ impl Shape {
             },
             bos_token: None,
             eos_tokens: vec![],
+        };
+        match self.kind {
+            ShapeKind::BitNet => bitnet,
+            ShapeKind::Bonsai { tied_head } => ModelConfig {
+                architecture: "Qwen3ForCausalLM".into(),
+                activation: Activation::Silu,
+                norm_eps: 1e-6,
+                rope: RopeConfig { theta: 1_000_000.0, scaling: RopeScaling::Default },
+                sub_norms: false,
+                head_norms: true,
+                tied_head,
+                quantization: Quantization {
+                    mode: QuantizationMode::Affine { group: GROUP },
+                    ..bitnet.quantization
+                },
+                ..bitnet
+            },
         }
     }
 
     /// Width of a head.
     pub(crate) fn head_dim(&self) -> usize {
-        self.hidden / self.heads
+        match self.kind {
+            ShapeKind::BitNet => self.hidden / self.heads,
+            ShapeKind::Bonsai { .. } => 128,
+        }
+    }
+
+    /// Type of all but codes.
+    pub(crate) fn dtype(&self) -> Dtype {
+        match self.kind {
+            ShapeKind::BitNet => Dtype::Bf16,
+            ShapeKind::Bonsai { .. } => Dtype::F16,
+        }
+    }
+
+    /// Whether gates can be closed by design: those of relu² are, those of `SiLU` never quite.
+    pub(crate) fn has_closed_gates(&self) -> bool {
+        self.kind == ShapeKind::BitNet
     }
 }
+
+/// Columns that share a scale.
+const GROUP: usize = 128;
 
 #[cfg(test)]
 mod tests {
@@ -136,5 +215,26 @@ mod tests {
         let layer = attention + 3 * shape.hidden * shape.ffn;
         assert_eq!(shape.layers * layer, 2_084_044_800);
         assert_eq!(shape.vocab * shape.hidden, 328_335_360);
+    }
+
+    /// The catalog's numbers of parameters, which are those of the published configurations.
+    #[test]
+    fn bonsai_shapes_have_their_published_sizes() {
+        for (name, shape) in [
+            ("ternary-bonsai-1.7b", ShapeName::Bonsai1_7b),
+            ("ternary-bonsai-4b", ShapeName::Bonsai4b),
+            ("ternary-bonsai-8b", ShapeName::Bonsai8b),
+        ] {
+            let config = shape.shape().config();
+            let (hidden, head) = (config.hidden_size, config.head_dim);
+            let attention = 2 * hidden * (config.query_width() + config.kv_width());
+            let norms = 2 * hidden + 2 * head;
+            let layer = attention + 3 * hidden * config.ffn_size + norms;
+            let tables = if config.tied_head { 1 } else { 2 };
+            let all = config.layers * layer + hidden + tables * config.vocab_size * hidden;
+            let entry = setun::hub::catalog::find(name).expect("an entry");
+            assert_eq!(all as u64, entry.parameters, "{name}");
+            assert_eq!(Some(config.context_length as u64), entry.context_length, "{name}");
+        }
     }
 }

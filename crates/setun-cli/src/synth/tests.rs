@@ -6,12 +6,16 @@ use setun::{
     ops::{Op, ScalarBackend},
 };
 
-use super::{Synthetic, noise, shape::Shape};
+use super::{
+    Synthetic, noise,
+    shape::{Shape, ShapeKind},
+};
 use crate::source::ModelFiles;
 
 /// Large enough for statistics, small enough for the scalar definitions.
 const SHAPE: Shape = Shape {
     name: "test",
+    kind: ShapeKind::BitNet,
     hidden: 512,
     ffn: 1408,
     layers: 4,

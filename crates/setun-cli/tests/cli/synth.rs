@@ -156,6 +156,48 @@ fn a_stand_in_takes_tokenizer_and_template_into_each_format() {
     assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
 }
 
+/// Matrices and tables by groups of columns, in each format that has them.
+#[test]
+fn a_stand_in_in_mlxs_layout_has_the_same_logits_in_each_format() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let extra = json!({
+        "hidden_size": 256,
+        "intermediate_size": 384,
+        "head_dim": 64,
+        "torch_dtype": "float16",
+        "quantization": {"bits": 2, "group_size": 128},
+    });
+    let like = original(&scratch, &configuration("Qwen3ForCausalLM", &extra));
+    let mut logits = vec![];
+    for (to, name) in [
+        ("mlx", "mlx"),
+        ("setun", "m.setun"),
+        ("gguf-q2_0", "a.gguf"),
+        ("gguf-q2_0_g128", "b.gguf"),
+        ("gguf-pq2_0", "c.gguf"),
+        ("gguf-ptq1_0", "d.gguf"),
+        ("hf", "hf"),
+    ] {
+        let (model, out) = (path(&scratch, name), path(&scratch, &format!("{name}.logits")));
+        assert_eq!(setun(&["synth", "--like", &like, "--to", to, &model]).text(), "", "{to}");
+        let args = ["logits", "--model", &model, "--ids", "1,2,99", "--out", &out];
+        assert_eq!(setun(&args).text(), "", "{to}");
+        let bytes = fs::read(&out).expect("logits");
+        let tensors = SafeTensors::deserialize(&bytes).expect("a safetensors file");
+        logits.push(tensors.tensor("logits").expect("logits").data().to_vec());
+    }
+    assert!(logits.iter().all(|found| *found == logits[0]));
+    let bytes = fs::read(format!("{}/model.safetensors", path(&scratch, "mlx"))).expect("weights");
+    let tensors = SafeTensors::deserialize(&bytes).expect("a safetensors file");
+    let shape = |name: &str| {
+        let found = tensors.tensor(name).expect(name);
+        (found.dtype(), found.shape().to_vec())
+    };
+    assert_eq!(shape("lm_head.weight"), (Dtype::U32, vec![100, 16]));
+    assert_eq!(shape("model.embed_tokens.biases"), (Dtype::F16, vec![100, 2]));
+    assert_eq!(shape("model.layers.2.mlp.down_proj.scales"), (Dtype::F16, vec![256, 3]));
+}
+
 #[test]
 fn a_stand_in_that_cannot_be_made_says_why() {
     let scratch = tempfile::tempdir().expect("a folder");
@@ -177,11 +219,15 @@ fn a_stand_in_that_cannot_be_made_says_why() {
     refused(&["--like", &like, "--shape", "small"], &["--shape", "--like"]);
     refused(&["--like", &like, "--closed", "0.5"], &["--closed", "--like"]);
     refused(&["--shape", "small", "--set", "vocab_size=8"], &["--set", "--shape"]);
+    refused(&["--shape", "bonsai-4b", "--closed", "0.7"], &["--closed", "bonsai-4b", "SiLU"]);
+    let mlx = setun(&["synth", "--shape", "small", "--to", "mlx", &out]);
+    assert_eq!(mlx.status, Some(2), "{}", mlx.stderr);
+    assert!(mlx.stderr.contains("--to mlx"), "{}", mlx.stderr);
     refused(&["--like", &format!("{like}/config.json")], &["no model in a folder"]);
     refused(&[], &["--shape", "--like"]);
     let mlx = json!({"quantization": {"bits": 2, "group_size": 64}});
     original(&scratch, &configuration("Qwen3ForCausalLM", &mlx));
-    refused(&["--like", &like], &["MLX"]);
+    refused(&["--like", &like], &["weights in groups", "multiple of 64", "96"]);
     fs::remove_file(format!("{like}/config.json")).expect("a file");
     refused(&["--like", &like], &["no config.json"]);
     original(&scratch, &configuration("LlamaForCausalLM", &packed));

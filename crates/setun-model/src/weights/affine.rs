@@ -1,7 +1,6 @@
 //! Matrices of MLX, whose three tensors come one by one.
 
-use setun_checkpoint::{CheckpointError, Dtype, Tensor, affine::Affine};
-use setun_ops::WeightId;
+use setun_checkpoint::{CheckpointError, Tensor, affine::Affine};
 
 use super::Role;
 
@@ -23,14 +22,6 @@ pub(super) struct PendingAffine {
     codes: Option<Tensor>,
     scales: Option<Tensor>,
     biases: Option<Tensor>,
-}
-
-/// A table on its way.
-#[derive(Debug)]
-pub(super) struct PendingTable {
-    pub(super) id: WeightId,
-    pub(super) matrix: PendingAffine,
-    pub(super) scales: Dtype,
 }
 
 impl PendingAffine {

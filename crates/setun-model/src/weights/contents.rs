@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use setun_checkpoint::{
-    CheckpointError, Dtype, Files, ModelConfig, Tensor, TensorData, TensorInfo,
+    CheckpointError, Dtype, Files, ModelConfig, Tensor, TensorData, TensorInfo, blocks,
     config::{LinearClass, Quantization, QuantizationMode},
     dense, dtype, files,
     outline::{Content, Outline, OutlineKind, OutlineTensor},
@@ -13,17 +13,15 @@ use setun_checkpoint::{
 use setun_ops::{
     DenseMatrix,
     aligned::{Aligned, NoMemory},
-    ternary::{Scales, TernaryMatrix},
-    weight::ScaleKind,
+    ternary::Scales,
 };
 
 use super::{
     Role,
-    affine::PendingTable,
     infos::{StorageFormat, TensorInfos},
     layout_builder::LayoutBuilder,
-    linear::{PendingPart, spread},
-    targets::{Target, Targets},
+    linear::PendingPart,
+    targets::{PendingTable, Target, Targets},
 };
 use crate::{error::ModelError, families::family};
 
@@ -137,8 +135,12 @@ impl Contents {
         match self.targets.by_name.get(&name).copied() {
             None => Ok(vec![]),
             Some(Target::Table(_)) if !dtype::FLOATS.contains(&tensor.info.dtype) => {
-                let table = dense::table(tensor)?;
-                Ok(vec![(name.clone(), Content::Floats(widened(&name, &table)?))])
+                let content = if tensor.info.dtype.is_ternary() {
+                    Content::Ternary(dense::ternary(&tensor)?)
+                } else {
+                    Content::Floats(widened(&name, &dense::table(tensor)?)?)
+                };
+                Ok(vec![(name, content)])
             }
             Some(Target::Int8Table { table, is_scales }) => {
                 let pending = &mut self.targets.int8_tables[table];
@@ -154,9 +156,9 @@ impl Contents {
                 Ok(vec![(name, Content::Floats(tensor))])
             }
             Some(Target::TernaryTable { table, role }) => {
-                let table = &mut self.targets.tables[table].matrix;
-                let whole = table.take(tensor, role, |matrix| matrix.floats())?;
-                let named = |table: Tensor| (table.info.name.clone(), Content::Floats(table));
+                let table = &mut self.targets.tables[table];
+                let whole = table.take(tensor, role)?;
+                let named = |matrix| (table.name.clone(), Content::Ternary(matrix));
                 Ok(whole.map(named).into_iter().collect())
             }
             Some(Target::Linear { linear, part, role }) => {
@@ -213,20 +215,6 @@ impl Contents {
         }
         whole.sort_by(|(a, _), (b, _)| a.cmp(b));
         Ok(whole)
-    }
-}
-
-impl PendingPart {
-    /// The matrix by itself; its codes are no longer kept.
-    fn matrix(&mut self, name: &str) -> Result<TernaryMatrix, ModelError> {
-        let (rows, columns, kind) = (self.rows, self.columns, self.kind);
-        let scales = self.scales();
-        let spread = match (kind, scales) {
-            (ScaleKind::Rows, Scales::Tensor(scale)) => Scales::Rows(vec![scale; rows]),
-            (kind, scales) => spread(scales, kind, self, || name.to_owned())?,
-        };
-        let codes = self.codes.take().unwrap_or_default();
-        Ok(TernaryMatrix::new(rows, columns, codes, spread)?)
     }
 }
 
@@ -312,13 +300,21 @@ impl Targets {
             let (shape, kind) = match (self.part(name), *target) {
                 (Some(part), _) => (vec![part.rows, part.columns], OutlineKind::Ternary(part.kind)),
                 (None, Target::TernaryTable { table, .. }) => {
-                    let PendingTable { matrix, scales, .. } = &self.tables[table];
-                    (vec![matrix.rows, matrix.columns], OutlineKind::Floats(*scales))
+                    let PendingTable { matrix, floats, .. } = &self.tables[table];
+                    let kind = OutlineKind::Table { scales: matrix.kind, floats: *floats };
+                    (vec![matrix.rows, matrix.columns], kind)
                 }
                 (None, _) if dtype::FLOATS.contains(&info.dtype) => {
                     (info.shape.clone(), OutlineKind::Floats(info.dtype))
                 }
-                (None, _) => (info.shape.clone(), OutlineKind::Floats(Dtype::F32)),
+                (None, _) => {
+                    let floats = Dtype::F32;
+                    let scales = blocks::table_scales(info.dtype);
+                    let kind = scales.map_or(OutlineKind::Floats(floats), |scales| {
+                        OutlineKind::Table { scales, floats }
+                    });
+                    (info.shape.clone(), kind)
+                }
             };
             Some(OutlineTensor { name: name.clone(), shape, kind })
         };

@@ -118,6 +118,17 @@ impl PendingPart {
         self.codes.is_some() && has_scale && (self.bias.is_some() || !has_bias)
     }
 
+    /// The matrix by itself; its codes are no longer kept.
+    pub(super) fn matrix(&mut self, name: &str) -> Result<TernaryMatrix, ModelError> {
+        let (rows, columns, kind) = (self.rows, self.columns, self.kind);
+        let spread = match (kind, self.scales()) {
+            (ScaleKind::Rows, Scales::Tensor(scale)) => Scales::Rows(vec![scale; rows]),
+            (kind, scales) => spread(scales, kind, self, || name.to_owned())?,
+        };
+        let codes = self.codes.take().unwrap_or_default();
+        Ok(TernaryMatrix::new(rows, columns, codes, spread)?)
+    }
+
     /// How few scales say the same, once it is complete.
     pub(super) fn needed_scales(&self) -> ScaleKind {
         match (&self.own_scales, &self.scale) {

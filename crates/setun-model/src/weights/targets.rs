@@ -4,17 +4,17 @@ use std::collections::HashMap;
 
 use setun_checkpoint::{
     CheckpointError, Dtype, Tensor, TensorInfo, affine, blocks,
-    config::{Quantization, QuantizationMode},
+    config::{LinearClass, Quantization, QuantizationMode},
     dense,
 };
 use setun_ops::{
-    DenseMatrix, WeightId,
+    DenseMatrix, TernaryMatrix, WeightId,
     weight::{DenseKind, ScaleKind, WeightKind},
 };
 
 use super::{
     Role,
-    affine::{BIASES, CODES, PendingAffine, PendingTable, SCALES},
+    affine::{BIASES, CODES, PendingAffine, SCALES},
     infos::{StorageFormat, TensorInfos},
     linear::{PendingLinear, PendingPart},
 };
@@ -28,6 +28,28 @@ pub(crate) struct Targets {
     pub(super) int8_tables: Vec<PendingInt8Table>,
     pub(super) tables: Vec<PendingTable>, // those that are ternary
     pub(super) unsettled: bool,           // whether data must show how matrices are scaled
+}
+
+/// A ternary table on its way, whose codes and scales come one by one.
+#[derive(Debug)]
+pub(super) struct PendingTable {
+    pub(super) id: WeightId,
+    pub(super) name: String,
+    pub(super) matrix: PendingPart, // its `kind` is known from the headers
+    pub(super) floats: Dtype,       // those that hold its elements exactly
+}
+
+impl PendingTable {
+    /// Takes one of the tensors; the whole with the last of them.
+    pub(super) fn take(
+        &mut self,
+        tensor: Tensor,
+        role: Role,
+    ) -> Result<Option<TernaryMatrix>, ModelError> {
+        self.matrix.take(tensor, role, LinearClass::AutoBitLinear)?;
+        let is_complete = self.matrix.is_complete(false);
+        is_complete.then(|| self.matrix.matrix(&self.name)).transpose()
+    }
 }
 
 /// A table of int8 codes, of which codes and scales come one by one.
@@ -128,15 +150,21 @@ impl Targets {
     ) -> Result<(), ModelError> {
         let info = infos.find(name)?;
         if let (QuantizationMode::Affine { group }, Dtype::U32) = (mode, info.dtype) {
-            let matrix = PendingAffine::new(rows, columns, group);
             let table = self.tables.len();
             let target = |role| Target::TernaryTable { table, role };
-            let name = name.strip_suffix(CODES).unwrap_or(name);
-            let scales = self.add_affine(name, &matrix, target, infos)?;
-            self.tables.push(PendingTable { id, matrix, scales });
+            let matrix = PendingAffine::new(rows, columns, group);
+            let prefix = name.strip_suffix(CODES).unwrap_or(name);
+            let floats = self.add_affine(prefix, &matrix, target, infos)?;
+            let form = StorageFormat::Affine { group };
+            let mut matrix = PendingPart::new(rows, columns, form, None);
+            matrix.kind = ScaleKind::ColumnGroups(group);
+            self.tables.push(PendingTable { id, name: name.to_owned(), matrix, floats });
             return Ok(());
         }
         info.expect_shape(&[rows, columns])?;
+        if info.dtype == Dtype::Base3 {
+            return self.add_trits(name, id, (rows, columns), infos);
+        }
         if info.dtype == Dtype::I8 {
             return self.add_int8_table(name, id, rows, infos);
         }
@@ -144,6 +172,25 @@ impl Targets {
             info.expect_dtype(&TABLES)?;
         }
         self.by_name.insert(name.to_owned(), Target::Table(id));
+        Ok(())
+    }
+
+    /// A ternary table as `.setun` has it, with scales beside it as a linear layer's.
+    fn add_trits(
+        &mut self,
+        name: &str,
+        id: WeightId,
+        (rows, columns): (usize, usize),
+        infos: &TensorInfos<'_>,
+    ) -> Result<(), ModelError> {
+        let scales = format!("{name}_scale");
+        let beside = check_scale(infos.find(&scales)?, rows, columns)?;
+        let table = self.tables.len();
+        let target = |role| Target::TernaryTable { table, role };
+        self.by_name.insert(name.to_owned(), target(Role::Weight));
+        self.by_name.insert(scales, target(Role::Scale));
+        let matrix = PendingPart::new(rows, columns, StorageFormat::Packed, Some(beside));
+        self.tables.push(PendingTable { id, name: name.to_owned(), matrix, floats: Dtype::F32 });
         Ok(())
     }
 
@@ -279,8 +326,7 @@ impl Targets {
                 }
                 Some(&Target::TernaryTable { table, .. }) => {
                     let PendingTable { id, matrix, .. } = &self.tables[table];
-                    let scales = ScaleKind::ColumnGroups(matrix.group);
-                    kinds[id.0 as usize] = WeightKind::Dense(DenseKind::Ternary(scales));
+                    kinds[id.0 as usize] = WeightKind::Dense(DenseKind::Ternary(matrix.kind));
                 }
                 Some(Target::Vector(_)) | None => {}
             }

@@ -80,12 +80,17 @@ pub(super) fn encode(
     let name = &planned.name;
     match (planned.kind, content) {
         (OutlineKind::Ternary(kind), Content::Ternary(matrix)) => {
-            let shape = [matrix.rows(), matrix.columns()];
-            if shape[..] != planned.shape || ScaleKind::of(matrix.scales()) != kind {
-                let what = format!("it is {shape:?}, planned are {:?}, {kind:?}", planned.shape);
-                return Err(misplaced(name, &what));
+            check(planned, &matrix, kind)?;
+            let scales = encode_scales(&matrix, |scale| target.stored_scale(name, scale))?;
+            let codes = Encoded::Bytes(base3::pack(&matrix));
+            Ok(vec![(name.clone(), codes), (format!("{name}{SCALE}"), scales)])
+        }
+        (OutlineKind::Table { scales, floats }, Content::Ternary(matrix)) => {
+            check(planned, &matrix, scales)?;
+            if table != TableType::Stored {
+                return encode_floats(name, dense::in_floats(name, matrix, floats)?, table);
             }
-            let scales = encode_scales(name, &matrix, target)?;
+            let scales = encode_scales(&matrix, Ok)?;
             let codes = Encoded::Bytes(base3::pack(&matrix));
             Ok(vec![(name.clone(), codes), (format!("{name}{SCALE}"), scales)])
         }
@@ -98,10 +103,23 @@ pub(super) fn encode(
     }
 }
 
-fn encode_scales(
-    name: &str,
+/// The matrix must be of the size and the scales that were planned.
+fn check(
+    planned: &OutlineTensor,
     matrix: &TernaryMatrix,
-    target: Target,
+    kind: ScaleKind,
+) -> Result<(), CheckpointError> {
+    let shape = [matrix.rows(), matrix.columns()];
+    if shape[..] == planned.shape && ScaleKind::of(matrix.scales()) == kind {
+        return Ok(());
+    }
+    let what = format!("it is {shape:?}, planned are {:?}, {kind:?}", planned.shape);
+    Err(misplaced(&planned.name, &what))
+}
+
+fn encode_scales(
+    matrix: &TernaryMatrix,
+    stored: impl Fn(f32) -> Result<f32, CheckpointError>,
 ) -> Result<Encoded, CheckpointError> {
     let scales = match matrix.scales() {
         Scales::Tensor(scale) => std::slice::from_ref(scale),
@@ -109,7 +127,7 @@ fn encode_scales(
     };
     let mut bytes = Vec::with_capacity(4 * scales.len());
     for &scale in scales {
-        bytes.extend(target.stored_scale(name, scale)?.to_le_bytes());
+        bytes.extend(stored(scale)?.to_le_bytes());
     }
     Ok(Encoded::Bytes(bytes))
 }

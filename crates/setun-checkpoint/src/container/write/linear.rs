@@ -20,9 +20,10 @@ pub(super) struct Target {
 }
 
 impl Options {
-    /// The form of a tensor, if it is a table of floats.
+    /// The form of a tensor, if it is a table.
     pub(super) fn table(&self, tensor: &OutlineTensor, target: Target) -> TableType {
-        let is_table = matches!(tensor.kind, OutlineKind::Floats(_)) && tensor.shape.len() == 2;
+        let is_linear = matches!(tensor.kind, OutlineKind::Ternary(_));
+        let is_table = !is_linear && tensor.shape.len() == 2;
         if !is_table {
             return TableType::Stored;
         }

@@ -108,7 +108,8 @@ fn items_of(tensor: &OutlineTensor, table: TableType) -> Result<Vec<Item>, Check
     let item = |dtype| Item::tensor(name.clone(), dtype, shape.clone());
     let scales = |shape| Item::tensor(format!("{name}{SCALE}"), Dtype::F32, shape);
     Ok(match (kind, table, &shape[..]) {
-        (OutlineKind::Ternary(kind), _, &[rows, columns]) => {
+        (OutlineKind::Ternary(kind), _, &[rows, columns])
+        | (OutlineKind::Table { scales: kind, .. }, TableType::Stored, &[rows, columns]) => {
             let shape = match kind {
                 ScaleKind::Tensor => vec![1],
                 ScaleKind::Rows => vec![rows, 1],
@@ -127,13 +128,13 @@ fn items_of(tensor: &OutlineTensor, table: TableType) -> Result<Vec<Item>, Check
         (OutlineKind::Ternary(_), ..) => {
             return Err(misplaced(name, "it is planned as ternary, and is no matrix"));
         }
-        (OutlineKind::Floats(_), TableType::Int8, &[rows, _]) => {
+        (_, TableType::Int8, &[rows, _]) => {
             vec![item(Dtype::I8)?, scales(vec![rows])?]
         }
-        (OutlineKind::Floats(_), TableType::F16 | TableType::RoundedF16, _) => {
-            vec![item(Dtype::F16)?]
+        (_, TableType::F16 | TableType::RoundedF16, _) => vec![item(Dtype::F16)?],
+        (OutlineKind::Floats(dtype) | OutlineKind::Table { floats: dtype, .. }, ..) => {
+            vec![item(*dtype)?]
         }
-        (OutlineKind::Floats(dtype), ..) => vec![item(*dtype)?],
     })
 }
 

@@ -57,6 +57,9 @@ fn file_type(target: Dtype) -> u32 {
     match target {
         Dtype::Tq1_0 => 36,
         Dtype::Tq2_0 => 37,
+        Dtype::Q2_0 | Dtype::Q2_0Wide => 41,
+        Dtype::Pq2_0 => 142,
+        Dtype::Ptq1_0 => 143,
         _ => 40,
     }
 }

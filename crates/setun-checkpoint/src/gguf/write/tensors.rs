@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use setun_ops::ternary::{Scales, TernaryMatrix};
+use setun_ops::{
+    ternary::{Scales, TernaryMatrix},
+    weight::ScaleKind,
+};
 
 use super::{
     super::{
@@ -13,7 +16,7 @@ use super::{
     ALIGNMENT, Content, Dtype, ModelConfig, OutlineTensor, Tensor, blocks, names, unwritable,
     values,
 };
-use crate::{dense, error::CheckpointError, outline::OutlineKind, paired_rows};
+use crate::{dense, dtype::FLOATS, error::CheckpointError, outline::OutlineKind, paired_rows};
 
 /// A tensor of the outline, and the tensors of the file that hold it.
 #[derive(Clone, Debug)]
@@ -41,6 +44,10 @@ impl Entry {
             OutlineKind::Ternary(_) => target,
             OutlineKind::Floats(_) if tensor.shape.len() < 2 => Dtype::F32,
             OutlineKind::Floats(dtype) => dtype,
+            OutlineKind::Table { scales, floats } if !holds(target, scales, &tensor.shape) => {
+                floats
+            }
+            OutlineKind::Table { .. } => target,
         };
         if dtype.bytes(&tensor.shape).is_none() {
             let what = format!("`{name}` {:?} as {dtype}, whose blocks do not fit", tensor.shape);
@@ -51,9 +58,9 @@ impl Entry {
         }
         let scale =
             name.strip_suffix("_proj.weight").map(|linear| format!("{linear}_proj.weight_scale"));
-        let has_beside = scale_beside && matches!(dtype, Dtype::Tq1_0 | Dtype::Tq2_0);
+        let has_beside = scale_beside && dtype != Dtype::I2S;
         let is_tensor =
-            matches!(tensor.kind, OutlineKind::Ternary(setun_ops::weight::ScaleKind::Tensor));
+            matches!(tensor.kind, OutlineKind::Ternary(ScaleKind::Tensor));
         let beside = scale.filter(|_| has_beside && is_tensor);
         let heads = match names::is_queries(name).filter(|_| is_paired) {
             Some(true) => Some(config.heads),
@@ -82,6 +89,10 @@ impl Entry {
         write: &mut dyn FnMut(u64, Vec<u8>),
     ) -> Result<(), CheckpointError> {
         let mut bytes = match content {
+            Content::Ternary(matrix) if FLOATS.contains(&self.dtype) => {
+                let table = dense::in_floats(&self.name, matrix, self.dtype)?;
+                return self.encode_table(&table, write);
+            }
             Content::Ternary(matrix) => self.encode_ternary(matrix)?,
             Content::Floats(tensor) if self.shape.len() < 2 => self.encode_vector(&tensor)?,
             Content::Floats(tensor) => return self.encode_table(&tensor, write),
@@ -110,12 +121,7 @@ impl Entry {
         }
         let mut bytes = match self.dtype {
             Dtype::I2S => blocks::encode_i2_s(&self.name, &matrix)?,
-            Dtype::Tq1_0 => blocks::encode_tq1_0(&self.name, &matrix)?,
-            Dtype::Tq2_0 => blocks::encode_tq2_0(&self.name, &matrix)?,
-            found => {
-                let (tensor, expected) = (self.name.clone(), super::TARGETS.to_vec());
-                return Err(CheckpointError::Dtype { tensor, expected, found });
-            }
+            dtype => blocks::encode(&self.name, &matrix, dtype)?,
         };
         if self.beside.is_some() {
             let scale = scale.unwrap_or(1.0);
@@ -164,6 +170,17 @@ impl Entry {
         let (tensor, expected) = (self.name.clone(), self.shape.clone());
         CheckpointError::Shape { tensor, expected, found }
     }
+}
+
+/// Whether a table with scales of a kind can be written as a type, which has them in `f16`: those
+/// of groups come from such types.
+fn holds(target: Dtype, scales: ScaleKind, shape: &[usize]) -> bool {
+    let (Some(format), ScaleKind::ColumnGroups(width)) = (blocks::block_format(target), scales)
+    else {
+        return false;
+    };
+    let columns = shape.last().copied().unwrap_or(0);
+    width.is_multiple_of(format.columns) && columns.is_multiple_of(format.columns)
 }
 
 fn pad(bytes: &mut Vec<u8>) {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const ALL: [Content; 7] = [
+const ALL: [Content; 9] = [
     Content::Constant { value: 1.0, anchors: 3.5 },
     Content::Embedding { columns: 100, anchored: true },
     Content::Ternary { rows: 256, columns: 96, anchors: Anchors::Ignored },
@@ -10,12 +10,15 @@ const ALL: [Content; 7] = [
     Content::Ternary { rows: 256, columns: 96, anchors: Anchors::Weighed { share: 0.5, code: 0 } },
     Content::Master { step: 0.003 },
     Content::FakeQuantized { scale: 0.05 },
+    Content::Codes,
+    Content::GroupScales { scale: 0.03 },
 ];
 
 #[test]
 fn bytes_do_not_depend_on_how_they_are_read() {
     let types = |content| match content {
         Content::Ternary { .. } => &[Dtype::U8][..],
+        Content::Codes => &[Dtype::U32],
         _ => &[Dtype::Bf16, Dtype::F16, Dtype::F32],
     };
     for (content, dtype) in
@@ -80,6 +83,18 @@ fn codes_are_ternary_and_equally_often() {
     }
     assert_eq!(counts[3], 0);
     assert!(counts[..3].iter().all(|count| (39_000..41_000).contains(count)), "{counts:?}");
+}
+
+#[test]
+fn scales_and_biases_are_opposite_numbers_and_exact_in_both_half_types() {
+    let scales = values(Content::GroupScales { scale: 0.03 }, 1000);
+    let biases = values(Content::GroupScales { scale: -0.03 }, 1000);
+    assert!(scales.iter().zip(&biases).all(|(scale, bias)| *bias == -scale && *scale > 0.0));
+    assert!(scales.iter().all(|&scale| f16::from_f32(scale).to_f32() == scale));
+    let mut distinct: Vec<_> = scales.iter().map(|scale| scale.to_bits()).collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert_eq!(distinct.len(), 4);
 }
 
 #[test]

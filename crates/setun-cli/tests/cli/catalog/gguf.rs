@@ -20,8 +20,7 @@ struct Type {
 const F32: Type = Type { number: 0, block: (1, 4) };
 const F16: Type = Type { number: 1, block: (1, 2) };
 const I2_S: Type = Type { number: 36, block: (4, 1) };
-/// In groups of 128.
-const Q2_0: Type = Type { number: 42, block: (128, 34) };
+const PQ2_0: Type = Type { number: 142, block: (128, 34) };
 
 /// Bytes after all codes of an `I2_S` tensor, which begin with its scale.
 const I2_S_SCALE: u64 = 32;
@@ -33,7 +32,7 @@ pub(super) fn file(
     tokenizer: Vec<Vec<u8>>,
 ) -> (Vec<u8>, Vec<Part>) {
     let is_bitnet = config["architectures"][0] == "BitNetForCausalLM";
-    let (architecture, ternary) = if is_bitnet { ("bitnet-b1.58", I2_S) } else { ("qwen3", Q2_0) };
+    let (architecture, ternary) = if is_bitnet { ("bitnet-b1.58", I2_S) } else { ("qwen3", PQ2_0) };
     let tensors: Vec<_> = tensors.iter().filter(|t| !t.name.ends_with("_scale")).collect();
     let mut fields = fields(architecture, config);
     fields.extend(tokenizer);
@@ -74,7 +73,7 @@ pub(super) fn file(
 /// Bytes that a tensor repeats: codes in their range, and more than one scale.
 fn pattern(kind: &Type) -> Vec<u8> {
     match kind.number {
-        42 => [[0x00, 0x2c], [0x00, 0x2d]]
+        142 => [[0x00, 0x2c], [0x00, 0x2d]]
             .iter()
             .flat_map(|scale| scale.iter().copied().chain([0b00_01_10_01; 32]))
             .collect(),

@@ -4,9 +4,8 @@
 //! same class, and a template of the same format. Layers are few and narrow, the vocabulary is that
 //! of the tokenizer.
 //!
-//! The files of Ternary Bonsai are put together here: they are GGUF files of type `Q2_0` in groups
-//! of 128, which `synth` and `convert` do not write, since its type number now stands for groups of
-//! 64. Configuration, class of the tokenizer and template are the real ones here, too.
+//! The files of Ternary Bonsai are put together here: they are GGUF files whose tables are of type
+//! `PQ2_0` as well, while `synth --like` makes floats of those. Configuration, class of the tokenizer and template are the real ones here, too.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -198,7 +197,7 @@ pub(super) fn repository(entry: &CatalogEntry) -> Repository {
         return folder(entry);
     }
     let file = entry.file.clone().expect("a file");
-    let others = ["model-F16.gguf", "model-PQ2_0.gguf", "model-Q2_0_g64.gguf"];
+    let others = ["model-F16.gguf", "model-Q2_0.gguf", "model-Q2_0_g64.gguf"];
     let others = others.map(|name| (name.to_owned(), b"another".to_vec()));
     others.into_iter().chain([(file, weights(entry))]).collect()
 }
