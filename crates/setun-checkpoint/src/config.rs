@@ -114,7 +114,14 @@ pub struct Quantization {
     /// group: queries, keys, values, gate and up one for each run of `rows / shards` rows; output
     /// and down one for each run of `columns / shards` columns.
     pub shards: usize,
+    /// Columns of activations that share a scale (`activation_group`), a multiple of 32; none where all of
+    /// a row do, as `BitNet` is trained. Models that were trained with float activations have
+    /// [`ACTIVATION_GROUP`].
+    pub activation_group: Option<usize>,
 }
+
+/// Columns of activations that share a scale where a model was trained with float activations.
+pub const ACTIVATION_GROUP: usize = 128;
 
 /// The two linear layers of transformers' `BitNet` integration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -133,6 +133,12 @@ const fn rows(elements: u64, bytes: u64) -> Count {
 pub(crate) const I2S_TAIL: usize = 32;
 
 impl Dtype {
+    /// Whether it is a type of GGUF for models with a scale for each 128 columns of a row or fewer, which
+    /// were trained with float activations.
+    pub(crate) fn is_by_groups(self) -> bool {
+        matches!(self, Self::Q2_0 | Self::Q2_0Wide | Self::Pq2_0 | Self::Ptq1_0)
+    }
+
     /// The type of a name in a safetensors file.
     #[must_use]
     pub fn from_safetensors(name: &str) -> Option<Self> {

@@ -156,7 +156,7 @@ impl<'a> Fields<'a> {
     }
 
     /// What `read` makes of a field, or `None` where it is absent or null.
-    fn get<T>(
+    pub(crate) fn get<T>(
         &self,
         key: &str,
         expected: &str,

@@ -22,6 +22,8 @@ pub struct Layout {
     pub head: WeightId,
     /// Shape of the attention heads.
     pub heads: HeadShape,
+    /// Columns of activations that share a scale; none where all of a row do.
+    pub activation_group: Option<usize>,
 }
 
 /// The weights of one layer.

@@ -269,7 +269,8 @@ impl Steps<'_> {
 
     fn quantize(&mut self, x: BufferId, norm: Option<Norm>, layers: &[LinearLayout]) -> BufferId {
         let columns = self.columns(&layers[0]);
-        let out = self.plan.buffer(BufferKind::Quantized { group: None }, columns, RowSet::Batch);
+        let kind = BufferKind::Quantized { group: self.layout.activation_group };
+        let out = self.plan.buffer(kind, columns, RowSet::Batch);
         self.plan.push(Op::Quantize { x, norm, out });
         let names = layers.iter().flat_map(|layer| &layer.names);
         self.taps.codes.extend(names.map(|name| (name.clone(), out)));

@@ -14,8 +14,8 @@ use setun_tests::{
     run::{Runner, bits, devices, exact},
 };
 
-/// Activations have one scale a token.
-const ACTIVATIONS: &str = "int8_token";
+/// Activations have a scale for each group of 128 columns.
+const ACTIVATIONS: &str = "int8_group";
 
 /// Of prompts in which no code flips between float32 and float64.
 const STRICT: f32 = 1e-3;

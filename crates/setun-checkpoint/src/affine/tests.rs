@@ -61,7 +61,6 @@ fn weights_are_scale_times_code_plus_bias() {
     assert_eq!(weights(&unpacked, 128), expected);
     let values = vec![0.5, 0.25, 2.0, 1.0];
     assert_eq!(unpacked.1, Scales::ColumnGroups { columns: 32, values });
-
 }
 
 #[test]

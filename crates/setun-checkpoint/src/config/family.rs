@@ -131,7 +131,12 @@ pub(super) fn refuse_variants(fields: &Fields<'_>) -> Result<(), CheckpointError
         return Err(unsupported(fields, "layer_types", found, "full_attention"));
     }
     if fields.has("hadamard_config") {
-        return Err(unsupported(fields, "hadamard_config", "present", "weights that are not rotated"));
+        return Err(unsupported(
+            fields,
+            "hadamard_config",
+            "present",
+            "weights that are not rotated",
+        ));
     }
     // 1bitLLM writes 1 where it means 1.58.
     expect_bits(fields, "weight_bits", |bits| bits == 1.0 || bits == 1.58, "1, 1.58")?;

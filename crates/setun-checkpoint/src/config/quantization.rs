@@ -1,8 +1,10 @@
 //! Storage of linear layers: `quantization_config`, or what its absence means.
 
-use setun_ops::ternary::MAX_COLUMNS;
+use setun_ops::{quantize::is_group, ternary::MAX_COLUMNS};
 
-use super::{LinearClass, Quantization, QuantizationMode, family::Family, unsupported};
+use super::{
+    ACTIVATION_GROUP, LinearClass, Quantization, QuantizationMode, family::Family, unsupported,
+};
 use crate::{
     dtype::{Dtype, FLOATS},
     error::CheckpointError,
@@ -23,6 +25,7 @@ pub(super) fn parse(fields: &Fields<'_>, family: Family) -> Result<Quantization,
         mode: QuantizationMode::FakeQuantized,
         linear_norm_eps: None,
         shards,
+        activation_group: parse_group(&quantization)?.unwrap_or(Some(ACTIVATION_GROUP)),
     };
     match quantization.text("quant_method")? {
         Some("bitnet") => Ok(Quantization { shards, ..parse_bitnet(&quantization)? }),
@@ -35,6 +38,7 @@ pub(super) fn parse(fields: &Fields<'_>, family: Family) -> Result<Quantization,
         None if family.is_bitnet() => Ok(Quantization {
             linear_class: LinearClass::AutoBitLinear,
             mode: QuantizationMode::Online,
+            activation_group: None,
             ..plain
         }),
         None => Ok(plain),
@@ -60,7 +64,22 @@ fn parse_bitnet(quantization: &Fields<'_>) -> Result<Quantization, CheckpointErr
         "online" => QuantizationMode::Online,
         found => return refuse("quantization_mode", found, "offline, online"),
     };
-    Ok(Quantization { linear_class, mode, linear_norm_eps, shards: 1 })
+    let activation_group = parse_group(quantization)?.flatten();
+    Ok(Quantization { linear_class, mode, linear_norm_eps, shards: 1, activation_group })
+}
+
+/// Columns of activations that share a scale: `"row"` or a number, which setun writes; none where it is
+/// not said.
+fn parse_group(quantization: &Fields<'_>) -> Result<Option<Option<usize>>, CheckpointError> {
+    const KEY: &str = "activation_group";
+    let expected = format!("\"row\" or a multiple of 32 up to {MAX_COLUMNS}");
+    quantization.get(KEY, &expected, |value| {
+        if value.as_str() == Some("row") {
+            return Some(None);
+        }
+        let group = usize::try_from(value.as_u64()?).ok()?;
+        (is_group(group) && group <= MAX_COLUMNS).then_some(Some(group))
+    })
 }
 
 /// MLX's quantization: one kind for all modules, as only some could hold ternary weights.
@@ -83,7 +102,10 @@ fn parse_affine(quantization: &Fields<'_>) -> Result<QuantizationMode, Checkpoin
         group @ (32 | 64 | 128) => group,
         found => return refuse("group_size of quantization", &found.to_string(), "32, 64, 128"),
     };
-    match quantization.keys().find(|key| !["mode", "bits", "group_size"].contains(key)) {
+    match quantization
+        .keys()
+        .find(|key| !["mode", "bits", "group_size", "activation_group"].contains(key))
+    {
         None => Ok(QuantizationMode::Affine { group }),
         Some(module) => refuse("quantization of a module by itself", module, "one for all modules"),
     }

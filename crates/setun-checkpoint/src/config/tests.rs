@@ -69,6 +69,7 @@ fn the_older_spelling_is_read() {
         mode: QuantizationMode::Online,
         linear_norm_eps: None,
         shards: 1,
+        activation_group: None,
     };
     assert_eq!(config.quantization, master);
     assert_eq!(config.rope.theta, 10_000.0);
@@ -108,6 +109,7 @@ fn floats_without_a_quantization_are_ternary_themselves() {
         mode: QuantizationMode::FakeQuantized,
         linear_norm_eps: None,
         shards,
+        activation_group: Some(128),
     };
     for (text, shards) in [
         (r#"{"model_type": "qwen3"}"#, 1),
@@ -116,6 +118,24 @@ fn floats_without_a_quantization_are_ternary_themselves() {
     ] {
         assert_eq!(parse(text).unwrap().quantization, plain(shards), "{text}");
     }
+}
+
+#[test]
+fn groups_of_activations_are_read_where_they_are_said() {
+    let group = |group: &str| {
+        let text = format!(r#", "quantization_config": {{"quant_method": "bitnet"{group}}}"#);
+        bitnet(&text).map(|config| config.quantization.activation_group)
+    };
+    assert_eq!(group(""), Ok(None));
+    assert_eq!(group(r#", "activation_group": "row""#), Ok(None));
+    assert_eq!(group(r#", "activation_group": 32"#), Ok(Some(32)));
+    for bad in ["0", "33", "-1", "\"column\"", "1000000000000"] {
+        let error = group(&format!(r#", "activation_group": {bad}"#)).unwrap_err().to_string();
+        assert!(error.contains("activation_group") && error.contains("multiple of 32"), "{error}");
+    }
+    let text = r#"{"model_type": "qwen3", "quantization":
+        {"group_size": 64, "bits": 2, "activation_group": "row"}}"#;
+    assert_eq!(parse(text).unwrap().quantization.activation_group, None);
 }
 
 /// MLX writes its quantization twice.

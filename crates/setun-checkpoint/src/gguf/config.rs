@@ -1,17 +1,21 @@
 //! `config.json` from the metadata and the tensors that there are.
 
 use serde_json::{Map, Value, json};
+use setun_ops::ternary::MAX_COLUMNS;
 
 use super::{
     metadata::Metadata,
     rope::{self, Llama3},
 };
 use crate::{
-    config::{MAX_CONTEXT, MAX_LAYERS},
+    config::{ACTIVATION_GROUP, MAX_CONTEXT, MAX_LAYERS},
     error::CheckpointError,
     files, json as texts,
     tensor::{TensorInfo, find},
 };
+
+/// Columns of activations that share a scale, 0 for a row. Of setun alone.
+pub(super) const ACTIVATION_GROUP_KEY: &str = "setun.activation_group";
 
 /// What is known of an architecture besides its keys.
 pub(super) struct Architecture {
@@ -187,6 +191,7 @@ impl<'a> Keys<'a> {
             "bos_token_id": tokens.first,
             "eos_token_id": tokens.last,
             "quantization_config": {
+                "activation_group": self.activation_group()?,
                 "quant_method": "bitnet",
                 "linear_class": class,
                 "quantization_mode": "offline",
@@ -194,6 +199,17 @@ impl<'a> Keys<'a> {
             },
         });
         texts::write(files::CONFIG, &config)
+    }
+
+    /// What a key says; else a group where weights were trained with float activations: those of Qwen3, and
+    /// of types with a scale for each 128 columns or fewer.
+    fn activation_group(&self) -> Result<Value, CheckpointError> {
+        if let Some(group) = self.metadata.size(ACTIVATION_GROUP_KEY, MAX_COLUMNS)? {
+            return Ok(if group == 0 { json!("row") } else { json!(group) });
+        }
+        let is_float = self.architecture.is_qwen
+            || self.tensors.iter().any(|tensor| tensor.dtype.is_by_groups());
+        Ok(if is_float { json!(ACTIVATION_GROUP) } else { json!("row") })
     }
 
     fn activation(&self) -> Result<&str, CheckpointError> {

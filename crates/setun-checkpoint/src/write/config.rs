@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use setun_ops::op::Activation;
 
 use crate::{
-    config::{ModelConfig, QuantizationMode, RopeScaling},
+    config::{ACTIVATION_GROUP, ModelConfig, QuantizationMode, RopeScaling},
     error::CheckpointError,
     files,
     generation::GenerationDefaults,
@@ -137,7 +137,12 @@ fn quantization(config: &ModelConfig) -> Option<Value> {
         QuantizationMode::Online => "online",
         QuantizationMode::FakeQuantized => return None,
         QuantizationMode::Affine { group } => {
-            return Some(json!({ "group_size": group, "bits": 2, "mode": "affine" }));
+            let mut text = json!({ "group_size": group, "bits": 2, "mode": "affine" });
+            if quantization.activation_group != Some(ACTIVATION_GROUP) {
+                text["activation_group"] =
+                    quantization.activation_group.map_or(json!("row"), |group| json!(group));
+            }
+            return Some(text);
         }
     };
     let mut text = json!({
@@ -149,6 +154,9 @@ fn quantization(config: &ModelConfig) -> Option<Value> {
     });
     if let Some(eps) = quantization.linear_norm_eps {
         text["rms_norm_eps"] = json!(short(eps));
+    }
+    if let Some(group) = quantization.activation_group {
+        text["activation_group"] = json!(group);
     }
     Some(text)
 }

@@ -49,13 +49,10 @@ impl Synthetic {
     /// # Errors
     ///
     /// If the shape is too large to be addressed, or has no gates that are closed by design.
-    pub(crate) fn new(
-        shape: &Shape,
-        seed: u64,
-        closed: Option<f64>,
-    ) -> Result<Self, CliError> {
+    pub(crate) fn new(shape: &Shape, seed: u64, closed: Option<f64>) -> Result<Self, CliError> {
         if closed.is_some() && !shape.has_closed_gates() {
-            let reason = format!("--closed: the gates of {} are SiLU, which closes none", shape.name);
+            let reason =
+                format!("--closed: the gates of {} are SiLU, which closes none", shape.name);
             return Err(CliError::Usage(reason));
         }
         let config = shape.config();

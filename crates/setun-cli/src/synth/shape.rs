@@ -5,7 +5,8 @@ use setun::{
     checkpoint::{
         Dtype,
         config::{
-            LinearClass, ModelConfig, Quantization, QuantizationMode, RopeConfig, RopeScaling,
+            ACTIVATION_GROUP, LinearClass, ModelConfig, Quantization, QuantizationMode, RopeConfig,
+            RopeScaling,
         },
     },
     ops::op::Activation,
@@ -154,6 +155,7 @@ impl Shape {
                 mode: QuantizationMode::Offline,
                 linear_norm_eps: None,
                 shards: 1,
+                activation_group: None,
             },
             bos_token: None,
             eos_tokens: vec![],
@@ -170,6 +172,7 @@ impl Shape {
                 tied_head,
                 quantization: Quantization {
                     mode: QuantizationMode::Affine { group: GROUP },
+                    activation_group: Some(ACTIVATION_GROUP),
                     ..bitnet.quantization
                 },
                 ..bitnet

@@ -54,7 +54,9 @@ impl<B: Backend> StageBuilder<B> {
         let count = layout.specs.len();
         let layout = part.layout(layout);
         let mut usages = vec![Usage::General; count];
-        if config.activation == Activation::ReluSquared {
+        // Columns add up with one scale a row.
+        if config.activation == Activation::ReluSquared && layout.layout.activation_group.is_none()
+        {
             for layer in &layout.layout.layers {
                 usages[layer.down.weight.0 as usize] = Usage::SparseInput;
             }

@@ -50,7 +50,16 @@ impl<'a> LayoutBuilder<'a> {
         let head = if config.tied_head { embedding } else { self.table(family.head)? };
         let heads =
             HeadShape { heads: config.heads, kv_heads: config.kv_heads, head_dim: config.head_dim };
-        let layout = Layout { specs: self.specs, embedding, rope, layers, final_norm, head, heads };
+        let layout = Layout {
+            specs: self.specs,
+            embedding,
+            rope,
+            layers,
+            final_norm,
+            head,
+            heads,
+            activation_group: config.quantization.activation_group,
+        };
         Ok((layout, self.targets))
     }
 

@@ -125,11 +125,9 @@ impl ModelHeader {
 /// What a weight is for.
 fn usage(ModelHeader { config, layout, .. }: &ModelHeader, index: usize) -> Usage {
     let is_down = layout.layers.iter().any(|layer| layer.down.weight.0 as usize == index);
-    if is_down && config.activation == Activation::ReluSquared {
-        Usage::SparseInput
-    } else {
-        Usage::General
-    }
+    let is_sparse =
+        config.activation == Activation::ReluSquared && layout.activation_group.is_none();
+    if is_down && is_sparse { Usage::SparseInput } else { Usage::General }
 }
 
 /// Bytes of a weight on a GPU: in vectors of four words, ternary tables as floats, and matrices

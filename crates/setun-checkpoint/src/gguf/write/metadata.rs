@@ -1,7 +1,10 @@
 //! The metadata of a model.
 
 use super::{
-    super::{ALIGNMENT, MAGIC, rope::Llama3, tokenizer::Vocabulary, vocabulary},
+    super::{
+        ALIGNMENT, MAGIC, config::ACTIVATION_GROUP_KEY, rope::Llama3, tokenizer::Vocabulary,
+        vocabulary,
+    },
     tensors::Entry,
     values::Values,
 };
@@ -41,6 +44,11 @@ pub(super) fn write(
     values.size("general.alignment", usize::try_from(ALIGNMENT).unwrap_or(0));
     write_config(&mut values, config, architecture, llama3);
     let warnings = write_tokenizer(&mut values, config, &outline.files)?;
+    let group = config.quantization.activation_group;
+    // Of other files a row is what readers take.
+    if group.is_some() || config.head_norms || target.is_by_groups() {
+        values.size(ACTIVATION_GROUP_KEY, group.unwrap_or(0));
+    }
     values.text(vocabulary::GENERATION, &generation(config, &outline.files)?);
     let beside: usize = entries.iter().map(Entry::tensors).sum();
     let tensors = beside + usize::from(llama3.is_some());

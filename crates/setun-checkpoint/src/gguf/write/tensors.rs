@@ -59,8 +59,7 @@ impl Entry {
         let scale =
             name.strip_suffix("_proj.weight").map(|linear| format!("{linear}_proj.weight_scale"));
         let has_beside = scale_beside && dtype != Dtype::I2S;
-        let is_tensor =
-            matches!(tensor.kind, OutlineKind::Ternary(ScaleKind::Tensor));
+        let is_tensor = matches!(tensor.kind, OutlineKind::Ternary(ScaleKind::Tensor));
         let beside = scale.filter(|_| has_beside && is_tensor);
         let heads = match names::is_queries(name).filter(|_| is_paired) {
             Some(true) => Some(config.heads),

@@ -35,6 +35,7 @@ fn config() -> ModelConfig {
             mode: QuantizationMode::Online,
             linear_norm_eps: Some(1e-6),
             shards: 1,
+            activation_group: Some(64),
         },
         bos_token: None,
         eos_tokens: vec![2, 7],
@@ -55,6 +56,7 @@ fn what_is_written_is_read() {
             mode: QuantizationMode::Offline,
             linear_norm_eps: None,
             shards: 1,
+            activation_group: None,
         },
         bos_token: Some(1),
         eos_tokens: vec![],
@@ -65,6 +67,7 @@ fn what_is_written_is_read() {
         mode: QuantizationMode::FakeQuantized,
         linear_norm_eps: None,
         shards: 3,
+        activation_group: Some(128),
     };
     let trilm = ModelConfig { quantization: plain.clone(), ..config() };
     let qwen3 = ModelConfig {
@@ -88,7 +91,11 @@ fn what_is_written_is_read() {
         quantization: Quantization { mode: affine, shards: 1, ..plain },
         ..qwen3.clone()
     };
-    for config in [config(), bitnet, trilm, qwen3, mlx] {
+    let by_row = ModelConfig {
+        quantization: Quantization { activation_group: None, ..mlx.quantization.clone() },
+        ..mlx.clone()
+    };
+    for config in [config(), bitnet, trilm, qwen3, mlx, by_row] {
         let text = config_json(&config).unwrap();
         let read = ModelConfig::parse(text.as_bytes(), &GenerationDefaults::default());
         assert_eq!(read, Ok(config), "{text}");
