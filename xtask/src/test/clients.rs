@@ -1,29 +1,29 @@
 //! Official clients of the APIs that `setun serve` has, in Python and Node, against the command, and
 //! requests that schemathesis makes of its description.
 
-mod metrics;
-mod node;
 pub(super) mod rust;
 mod splitter;
 
 use std::env;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use anyhow::{Context, Result, bail};
 
-use super::seed::is_full;
-use super::stage::{Stage, count, skip};
-use super::totals::Totals;
+use super::stage::Check;
 use super::wheels::{self, python};
-use crate::shell::{built_with_tests, program, root, run, target};
+use crate::machine::{install_packages, may_install};
+use crate::node::{install, node};
+use crate::shell::{built_with_tests, find_program, program, root, run, target};
 
 const FOLDER: &str = "crates/setun-serve/tests/clients";
 
-/// What the clients' wheels are named in, with their hashes.
-const REQUIREMENTS: &str = "requirements.txt";
+/// What the clients' wheels are named in, with their hashes; of the scripts, the description, the evaluation and the
+/// spans.
+const REQUIREMENTS: &str = "crates/setun-serve/tests/clients/requirements.txt";
+const TESTS: (usize, &str) = (SCRIPTS.len() + 3, "the clients");
 
 /// A model with recorded logits. That of most scripts has its shapes and tokenizer, and drawn weights.
 const FIXTURE: &str = "tests/fixtures/golden/real-tinystories-1m";
@@ -36,15 +36,12 @@ const SCRIPTS: [&str; 5] = [
     "langchain_client.py",
 ];
 
-/// Log-likelihoods by lm-evaluation-harness.
-const EVALUATION: &str = "lm_eval_client.py";
-
-/// Spans by the messages of OpenTelemetry's package, from a server of its own.
-const TRACES: &str = "traces.py";
+/// The clients for JavaScript, in Node, and the folder of their packages.
+const NODE_SCRIPTS: [&str; 2] = ["node/openai.mjs", "node/ai-sdk.mjs"];
+const NODE_FOLDER: &str = "crates/setun-serve/tests/clients/node";
 
 /// Requests that schemathesis makes of the description: some drawn ones of each route, and in a full check those at the bounds
 /// of each field, too. The variable is for another number.
-const DESCRIPTION: &str = "description.py";
 const CASES: &str = "SETUN_CASES";
 const PLAIN_CASES: &str = "300";
 const FULL_CASES: &str = "10000";
@@ -55,127 +52,117 @@ const SHORT: [&str; 2] = ["--max-output-tokens", "4"];
 /// Variables that are arguments of each script: how many requests and calls are drawn. The scripts know `SETUN_SEED`.
 const ARGUMENTS: [(&str, &str); 2] = [("SETUN_DRAWS", "--draws"), ("SETUN_CALLS", "--calls")];
 
-/// The stage.
-pub(super) fn stage() -> Stage {
-    wheels::stage("clients", test)
-}
+/// The program that judges metrics, its Debian package, and names of metrics, as `--metrics-compat` has them.
+const PROMTOOL: &str = "promtool";
+const PROMETHEUS: &str = "prometheus";
+const METRICS: [&str; 2] = ["setun", "vllm"];
 
-fn test(totals: &mut Totals) -> Result<()> {
+pub(super) fn test(check: &mut Check) -> Result<()> {
+    let Some(packages) = wheels::of_stage(check, REQUIREMENTS, TESTS)? else { return Ok(()) };
     let command = built_with_tests()?.join("setun");
-    let Some(packages) = wheels::fetched("clients", &script(REQUIREMENTS))? else {
-        let tests = SCRIPTS.len() + 3; // the description, the evaluation and the spans
-        return skip(tests, "the clients cannot be had from PyPI", totals);
-    };
-    metrics::test(&command, totals)?;
-    count(python(&packages).arg(script(TRACES)).arg(&command), totals)?;
+    test_metrics(check, &command)?;
+    // Spans by the messages of OpenTelemetry's package, from a server of its own.
+    check.count(python(&packages).arg(script("traces.py")).arg(&command))?;
     let model = target().join("clients").join("model");
-    run(python(&packages).arg(script("make_model.py")).arg(FIXTURE).arg(&model))?;
+    make_model(python(&packages), &model)?;
     for folder in [None, Some(&*model)] {
         let mut server = Server::start(&command, folder, &[])?;
         if folder.is_some() {
             server.url = splitter::start(&server.url)?;
         }
         for name in SCRIPTS {
-            let mut script = python(&packages);
-            script.arg(self::script(name));
-            count(server.given_to(&mut script, &command, folder), totals)?;
+            check.count(server.given_to(python(&packages).arg(script(name))))?;
         }
-        node::test(&server, &command, folder, totals)?;
+        test_node(check, &server)?;
     }
-    test_evaluation(&command, &packages, totals)?;
-    test_description(&command, &model, &packages, totals)
-}
-
-/// Texts of models with recorded logits, with the cache that they were made with. The script starts
-/// the servers of all but the first.
-fn test_evaluation(command: &Path, packages: &Path, totals: &mut Totals) -> Result<()> {
-    let folder = root().join(FIXTURE);
-    let server = Server::start(command, Some(&folder), &["--kv", "f32"])?;
-    let mut script = python(packages);
-    script.env("TQDM_DISABLE", "1"); // it draws progress
-    script.arg(self::script(EVALUATION)).args([&server.url, &server.model]);
-    script.arg("--command").arg(command).arg("--folder").arg(folder);
-    count(&mut script, totals)
-}
-
-/// Drawn requests of the server's description.
-fn test_description(
-    command: &Path,
-    model: &Path,
-    packages: &Path,
-    totals: &mut Totals,
-) -> Result<()> {
-    let server = Server::start(command, Some(model), &SHORT)?;
-    let cases = if is_full() { FULL_CASES } else { PLAIN_CASES };
+    // Texts of a model with recorded logits, by lm-evaluation-harness, with the cache that they were made with. The
+    // script starts the servers of other models.
+    let model_with_logits = root().join(FIXTURE);
+    let server = Server::start(&command, Some(&model_with_logits), &["--kv", "f32"])?;
+    let mut evaluation = python(&packages);
+    evaluation.env("TQDM_DISABLE", "1"); // it draws progress
+    check.count(server.given_to(evaluation.arg(script("lm_eval_client.py"))))?;
+    drop(server);
+    // Drawn requests of the description.
+    let server = Server::start(&command, Some(&model), &SHORT)?;
+    let cases = if check.options.is_full() { FULL_CASES } else { PLAIN_CASES };
     let cases = env::var(CASES).unwrap_or_else(|_| cases.to_owned());
-    let mut script = python(packages);
-    script.current_dir(target().join("clients")); // it keeps examples
-    script.arg(self::script(DESCRIPTION)).args([&server.url, &server.model, "--cases", &cases]);
-    count(&mut script, totals)
+    let mut description = python(&packages);
+    description.current_dir(target().join("clients")); // it keeps examples
+    description.arg(script("description.py")).args([&server.url, &server.model]);
+    check.count(description.args(["--cases", &cases]))
 }
 
-/// What every draw begins with; 0 if nothing says so, so that a run by hand is the same twice.
-fn seed() -> u64 {
-    env::var("SETUN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
+/// The model of most scripts, which has a chat template.
+pub(super) fn make_model(mut python: Command, model: &Path) -> Result<()> {
+    run(python.arg(script("make_model.py")).arg(FIXTURE).arg(model))
+}
+
+/// Metrics of a server, which promtool judges where it is installed or may be.
+fn test_metrics(check: &mut Check, command: &Path) -> Result<()> {
+    if find_program(PROMTOOL).is_none() && may_install() {
+        install_packages(&[PROMETHEUS])?;
+    }
+    let Some(tool) = find_program(PROMTOOL) else {
+        return check.skip(METRICS.len(), "there is no promtool to judge metrics");
+    };
+    METRICS.into_iter().try_for_each(|names| {
+        let server = Server::start(command, None, &["--metrics-compat", names])?;
+        let mut python = program("python3");
+        check.count(python.arg(script("metrics.py")).arg(&server.url).arg(&tool))
+    })
+}
+
+fn test_node(check: &mut Check, server: &Server) -> Result<()> {
+    if find_program("node").is_none() {
+        return check.skip(NODE_SCRIPTS.len(), "there is no Node for its clients");
+    }
+    install(NODE_FOLDER)?;
+    NODE_SCRIPTS
+        .into_iter()
+        .try_for_each(|name| check.count(server.given_to(node()?.arg(script(name)))))
 }
 
 fn script(name: &str) -> PathBuf {
     root().join(FOLDER).join(name)
 }
 
-/// A server that ends when it is dropped.
-struct Server {
+/// A server of a command with a model's folder, or with the embedded model. It ends when it is dropped.
+struct Server<'a> {
+    command: &'a Path,
+    folder: Option<&'a Path>,
     process: Child,
     url: String,
     model: String,
 }
 
-impl Server {
-    /// Serves the embedded model, or that of a folder.
-    fn start(command: &Path, folder: Option<&Path>, options: &[&str]) -> Result<Self> {
+impl<'a> Server<'a> {
+    /// Starts it, and waits until it says where it listens.
+    fn start(command: &'a Path, folder: Option<&'a Path>, options: &[&str]) -> Result<Self> {
         let mut serve = program(command);
-        serve.args(["serve", "--port", "0"]).args(options);
+        serve.args(["serve", "--port", "0"]).args(options).args(argument("--model", folder));
         serve.stdout(Stdio::null()).stderr(Stdio::piped());
-        if let Some(folder) = folder {
-            serve.arg("--model").arg(folder);
-        }
-        let mut server = Self::spawned(&mut serve)?;
-        let mut said = BufReader::new(server.process.stderr.take().context("a pipe")?);
-        server.read_address(&mut said)?;
-        // What it says later is shown, and never fills the pipe.
-        thread::spawn(move || io::copy(&mut said, &mut io::stderr()));
-        Ok(server)
-    }
-
-    fn spawned(serve: &mut Command) -> Result<Self> {
         let process = serve.spawn().context("cannot start `setun serve`")?;
-        Ok(Self { process, url: String::new(), model: String::new() })
-    }
-
-    /// Waits until it says where it listens.
-    fn read_address(&mut self, said: &mut BufReader<ChildStderr>) -> Result<()> {
+        let mut server =
+            Self { command, folder, process, url: String::new(), model: String::new() };
+        let mut said = BufReader::new(server.process.stderr.take().context("a pipe")?);
         let mut all = String::new();
         while said.read_line(&mut all)? > 0 {
             let line = all.lines().last().unwrap_or_default();
             let Some(line) = line.strip_prefix("serving ") else { continue };
             let (model, url) = line.split_once(" at ").context("a name and an address")?;
-            (self.model, self.url) = (model.to_owned(), url.to_owned());
-            return Ok(());
+            (server.model, server.url) = (model.to_owned(), url.to_owned());
+            // What it says later is shown, and never fills the pipe.
+            thread::spawn(move || io::copy(&mut said, &mut io::stderr()));
+            return Ok(server);
         }
         bail!("`setun serve` ended:\n{all}")
     }
 
     /// The arguments of a script: this server, the command with its folder, and what is drawn.
-    fn given_to<'a>(
-        &self,
-        script: &'a mut Command,
-        command: &Path,
-        folder: Option<&Path>,
-    ) -> &'a mut Command {
-        script.args([&self.url, &self.model]).arg("--command").arg(command);
-        if let Some(folder) = folder {
-            script.arg("--folder").arg(folder);
-        }
+    fn given_to<'b>(&self, script: &'b mut Command) -> &'b mut Command {
+        script.args([&self.url, &self.model]).arg("--command").arg(self.command);
+        script.args(argument("--folder", self.folder));
         for (variable, argument) in ARGUMENTS {
             script.args(env::var(variable).map(|value| format!("{argument}={value}")));
         }
@@ -183,7 +170,11 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+fn argument<'a>(name: &'static str, folder: Option<&'a Path>) -> impl Iterator<Item = &'a Path> {
+    folder.into_iter().flat_map(move |folder| [Path::new(name), folder])
+}
+
+impl Drop for Server<'_> {
     fn drop(&mut self) {
         // One that has ended by itself needs neither.
         let _ = self.process.kill();

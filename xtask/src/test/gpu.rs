@@ -4,17 +4,12 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::stage::{Stage, count};
-use super::totals::Totals;
+use super::stage::Check;
 use super::workspace::tests;
-use crate::machine::{install_packages, may_install};
 
 /// Where Vulkan's drivers say that they are there.
 const DRIVERS: [&str; 2] = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d"];
 const DEBIAN_PACKAGES: [&str; 2] = ["mesa-vulkan-drivers", "libvulkan1"];
-
-const NO_DRIVER: &str = "needs a Vulkan driver; on Debian, as root: apt-get install \
-                         mesa-vulkan-drivers libvulkan1";
 
 /// Every operation and plan against the reference, the self-test with its wrong kernels, one whole model.
 const PARITY: [&str; 2] = ["--test", "gpu_parity"];
@@ -22,7 +17,7 @@ const ONE_MODEL: [&str; 5] =
     ["--test", "gpu", "--", "self_test::", "models::text_is_that_of_the_cpu_up_to_a_small_margin"];
 
 /// Further paths that whole models on a GPU depend on.
-const MODEL_INPUTS: [&str; 6] = [
+pub(super) const MODEL_INPUTS: [&str; 6] = [
     "crates/setun-gpu/",
     "crates/setun-model/src/",
     "crates/setun/src/device",
@@ -31,37 +26,23 @@ const MODEL_INPUTS: [&str; 6] = [
     "xtask/src/test/gpu.rs",
 ];
 
-/// The stages.
-pub(super) fn stages() -> [Stage; 2] {
-    let is_there = has_driver() || may_install();
-    let stage = |name, test: fn(&mut Totals) -> Result<()>| {
-        if is_there { Stage::new(name, test) } else { Stage::absent(name, NO_DRIVER) }
-    };
-    [stage("gpu", test), stage("gpu models", test_models).for_changes_of(&MODEL_INPUTS)]
+/// Other systems bring their own driver.
+fn needs_driver(check: &mut Check) -> Result<()> {
+    let has_files = |path| Path::new(path).read_dir().is_ok_and(|mut files| files.next().is_some());
+    let has_driver = !cfg!(target_os = "linux") || DRIVERS.into_iter().any(has_files);
+    check.needs_packages(has_driver, "a Vulkan driver", &DEBIAN_PACKAGES)
 }
 
-fn has_driver() -> bool {
-    // Other systems bring their own.
-    !cfg!(target_os = "linux")
-        || DRIVERS.iter().any(|folder| {
-            Path::new(folder).read_dir().is_ok_and(|mut files| files.next().is_some())
-        })
+pub(super) fn test(check: &mut Check) -> Result<()> {
+    needs_driver(check)?;
+    check.count(tests().arg("--no-fail-fast").args(PARITY))?;
+    check.count(tests().arg("--no-fail-fast").args(ONE_MODEL))
 }
 
-fn install_driver() -> Result<()> {
-    if has_driver() { Ok(()) } else { install_packages(&DEBIAN_PACKAGES) }
-}
-
-fn test(totals: &mut Totals) -> Result<()> {
-    install_driver()?;
-    count(tests().arg("--no-fail-fast").args(PARITY), totals)?;
-    count(tests().arg("--no-fail-fast").args(ONE_MODEL), totals)
-}
-
-fn test_models(totals: &mut Totals) -> Result<()> {
-    install_driver()?;
+pub(super) fn test_models(check: &mut Check) -> Result<()> {
+    needs_driver(check)?;
     let mut models = tests();
     models.args(["--no-fail-fast", "--test", "gpu", "--test", "gpu_engine", "--"]);
-    count(models.args(ONE_MODEL[3..].iter().flat_map(|done| ["--skip", done])), totals)?;
-    count(tests().args(["--test", "cli", "--", "gpu::"]), totals)
+    check.count(models.args(ONE_MODEL[3..].iter().flat_map(|done| ["--skip", done])))?;
+    check.count(tests().args(["--test", "cli", "--", "gpu::"]))
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, BufReader};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -11,144 +11,108 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use super::failures;
-use super::stage::{Finished, Outcome};
+use super::stage::{Finished, Outcome, Stage};
+use super::stages::LANES;
+use super::{Options, seed};
 use crate::shell::{root, say, target};
 
-/// Stages beside those of the first lane, which has all others. At a time the lanes share no program but browsers and
-/// the command in `target/debug`, which the first lane alone builds: stages of others have folders of their own, or
-/// only check what others build. Cargo lets them wait where it must.
-const LANES: [&[&str]; 3] = [
-    &["binding tool", "npm check", "npm test", "package", "npm test:packaging", "npm test:browser"],
-    &[
-        "dependencies",
-        "crate packages",
-        "fuzz",
-        "neon",
-        "neon tests",
-        "systems",
-        "features",
-        "documentation",
-        "kernels",
-        "cuda",
-    ],
-    &["clients", "deploy", "shaders", "page", "npm test:equality", "web check", "web test"],
-];
+/// Lines of an excerpt of a log.
+const LINES: usize = 80;
 
-/// Stages that wait for stages of other lanes: they take the command or an example, two also the tarball.
-const NEEDS: [(&str, &[&str]); 5] = [
-    ("clients", &["crates"]),
-    ("deploy", &["crates"]),
-    ("shaders", &["crates"]),
-    ("page", &["package", "crates"]),
-    ("npm test:equality", &["package", "crates"]),
-];
+/// A stage to run and why, where it has inputs.
+type Due = (&'static Stage, Option<String>);
 
-/// How stages of other lanes are waited for.
-#[derive(Default)]
+/// Stages that have not ended, for those of other lanes that wait for them.
 struct Board {
-    ended: Mutex<BTreeSet<String>>,
+    pending: Mutex<BTreeSet<&'static str>>,
     changed: Condvar,
 }
 
 impl Board {
     fn wait_for(&self, names: &[&str]) {
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let is_missing =
-            |ended: &mut BTreeSet<String>| names.iter().any(|name| !ended.contains(*name));
-        drop(self.changed.wait_while(ended, is_missing));
+            |pending: &mut BTreeSet<&str>| names.iter().any(|name| pending.contains(name));
+        drop(self.changed.wait_while(pending, is_missing));
     }
 
     fn has_ended(&self, name: &str) {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
         self.changed.notify_all();
     }
 }
 
-/// Arguments and variables of the process of a stage.
-pub(super) struct Given {
-    pub(super) arguments: Vec<String>,
-    pub(super) variables: Vec<(&'static str, String)>,
-    /// Its output is shown while it runs; otherwise it goes to a log, which is shown at its end.
-    pub(super) is_shown: bool,
-}
-
-/// Runs the stages of these names, each in a process of its own, and returns how they ended: in lanes, or one after
-/// the other where their output is shown.
-pub(super) fn run(names: &[String], given: &Given) -> Result<Vec<Finished>> {
+/// Runs stages, each in a process of its own, and returns how they ended: in lanes, or one after the other where
+/// their output is shown.
+pub(super) fn run(stages: Vec<Due>, options: &Options, seed: u32) -> Result<Vec<Finished>> {
     fs::create_dir_all(folder())?;
-    let board = Board::default();
-    let in_turn = || vec![names.iter().map(String::as_str).collect()];
-    let lanes = if given.is_shown { in_turn() } else { lanes(names) };
-    let finished = thread::scope(|scope| {
-        let lanes: Vec<_> = lanes
-            .into_iter()
-            .map(|lane| scope.spawn(|| run_lane(lane, names, given, &board)))
-            .collect();
-        lanes.into_iter().flat_map(|lane| lane.join().unwrap_or_default()).collect()
-    });
-    Ok(finished)
-}
-
-/// The names in their lanes.
-fn lanes(names: &[String]) -> Vec<Vec<&str>> {
-    let of_lane = |lane: &[&str]| -> Vec<&str> {
-        names.iter().map(String::as_str).filter(|name| lane.contains(name)).collect()
+    let pending = stages.iter().map(|(stage, _)| stage.name).collect();
+    let board = Board { pending: Mutex::new(pending), changed: Condvar::new() };
+    let run_one = |(stage, reason): Due| {
+        board.wait_for(stage.needs);
+        let ran = run_stage(stage.name, options, seed).unwrap_or_else(|error| {
+            let outcome = Outcome::Failed(format!("{error:#}"));
+            Finished { outcome, ..Finished::default() }
+        });
+        board.has_ended(stage.name);
+        Finished { name: stage.name, reason, ..ran }
     };
-    let is_beside = |name: &&str| LANES.concat().contains(name);
-    let first = names.iter().map(String::as_str).filter(|name| !is_beside(name)).collect();
-    std::iter::once(first).chain(LANES.map(of_lane)).collect()
-}
-
-fn run_lane(lane: Vec<&str>, all: &[String], given: &Given, board: &Board) -> Vec<Finished> {
-    let mut finished = vec![];
-    for name in lane {
-        let needs = NEEDS.iter().filter(|(stage, _)| *stage == name).flat_map(|(_, needs)| *needs);
-        let is_run = |need: &&&str| all.iter().any(|name| name == *need);
-        let needs: Vec<&str> = needs.filter(is_run).copied().collect();
-        if !given.is_shown {
-            board.wait_for(&needs);
-        }
-        finished.push(run_stage(name, given).unwrap_or_else(|error| {
-            Finished::without_work(name, Outcome::Failed(format!("{error:#}")))
-        }));
-        board.has_ended(name);
+    let mut lanes: [Vec<Due>; LANES] = Default::default();
+    for due in stages {
+        lanes[if options.is_shown() { 0 } else { due.0.lane }].push(due);
     }
-    finished
+    Ok(thread::scope(|scope| {
+        let run_lane = |lane: Vec<Due>| lane.into_iter().map(run_one).collect::<Vec<_>>();
+        let lanes = lanes.map(|lane| scope.spawn(move || run_lane(lane)));
+        lanes.into_iter().flat_map(|lane| lane.join().unwrap_or_default()).collect()
+    }))
 }
 
 /// Runs a stage in a process of its own.
-fn run_stage(name: &str, given: &Given) -> Result<Finished> {
+fn run_stage(name: &str, options: &Options, seed: u32) -> Result<Finished> {
     let (log, results) = (file(name, "log"), file(name, "json"));
     if results.exists() {
         fs::remove_file(&results)?;
     }
     let mut stage = Command::new(std::env::current_exe()?);
     stage.current_dir(root()).args(["test", "--only", name, "--results"]).arg(&results);
-    stage.args(&given.arguments).envs(given.variables.iter().cloned()).stdin(Stdio::null());
+    stage.args(options.full.then_some("--full")).args(options.long.then_some("--long"));
+    stage.args(options.minutes.map(|minutes| format!("--minutes={minutes}")));
+    stage.envs(seed::variables(seed, options.is_full())).stdin(Stdio::null());
     let begun = Instant::now();
-    if given.is_shown {
-        stage.status().context("cannot start a process")?;
-    } else {
+    if !options.is_shown() {
         say(&format!("=== {name} begins: {}", log.display()));
         let output = File::create(&log)?;
         stage.stdout(output.try_clone()?).stderr(output);
-        stage.status().context("cannot start a process")?;
-        // One log after the other.
-        let mut shown = io::stderr().lock();
-        io::copy(&mut File::open(&log)?, &mut shown)?;
     }
-    let finished = read_results(&results).context("its process ended without a result")?;
-    let finished = finished.into_iter().next().context("no such stage")?;
-    Ok(Finished { time: begun.elapsed(), ..finished })
+    stage.status().context("cannot start a process")?;
+    if !options.is_shown() {
+        // One log after the other.
+        io::copy(&mut File::open(&log)?, &mut io::stderr().lock())?;
+    }
+    let finished = fs::read(&results).context("its process ended without a result")?;
+    Ok(Finished { time: begun.elapsed(), ..serde_json::from_slice(&finished)? })
 }
 
-/// What the log of a failed stage says of its failures.
+/// What the log of a failed stage says of its failures, shown last: of a long output often only the end is kept.
 pub(super) fn excerpt(name: &str) -> String {
-    match File::open(file(name, "log")) {
-        Ok(log) => failures::excerpt(BufReader::new(log)),
+    match fs::read(file(name, "log")) {
+        Ok(log) => failures(&String::from_utf8_lossy(&log)),
         Err(error) => format!("its log cannot be read: {error}"),
     }
+}
+
+/// The messages of cargo's failed tests, or the last lines where there are none.
+fn failures(log: &str) -> String {
+    let mut is_message = false;
+    let messages = log.lines().filter(|line| {
+        is_message = (is_message || *line == "failures:") && !line.starts_with("test result: ");
+        is_message && !line.is_empty()
+    });
+    let messages: Vec<&str> = messages.take(LINES).collect();
+    let lines: Vec<&str> = log.lines().collect();
+    let last = &lines[lines.len().saturating_sub(LINES)..];
+    if messages.is_empty() { last.join("\n") } else { messages.join("\n") }
 }
 
 /// A file of a stage.
@@ -161,63 +125,18 @@ fn folder() -> PathBuf {
     target().join("xtask/stages")
 }
 
-/// Writes how stages ended, for the process that started this one.
-pub(super) fn write_results(to: &Path, finished: &[Finished]) -> Result<()> {
-    Ok(fs::write(to, serde_json::to_vec(finished)?)?)
-}
-
-fn read_results(from: &Path) -> Result<Vec<Finished>> {
-    Ok(serde_json::from_slice(&fs::read(from)?)?)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::test::stages::{self, Selection};
-    use crate::test::totals::Totals;
-
-    #[test]
-    fn every_stage_is_in_one_lane_and_what_is_needed_comes_before() {
-        let stages = stages::all(&Selection { is_full: true, ..Selection::default() }).unwrap();
-        let names: Vec<String> = stages.into_iter().map(|stage| stage.name).collect();
-        let lanes = lanes(&names);
-        let mut sorted = lanes.concat();
-        sorted.sort_unstable();
-        let mut expected: Vec<&str> = names.iter().map(String::as_str).collect();
-        expected.sort_unstable();
-        assert_eq!(sorted, expected);
-        // Another processor runs the kernels of the stage `neon` itself.
-        let exists = |name: &&str| *name == "neon" || names.iter().any(|known| known == name);
-        let needed = NEEDS.iter().flat_map(|(_, needs)| needs.iter().copied());
-        let named = LANES.concat().into_iter().chain(needed);
-        assert_eq!(named.filter(|name| !exists(name)).collect::<Vec<_>>(), [""; 0]);
-        let lane = |name: &str| lanes.iter().position(|lane| lane.contains(&name)).unwrap();
-        for (name, needs) in NEEDS {
-            assert!(
-                needs.iter().all(|need| lane(need) != lane(name)),
-                "a lane would wait for itself"
-            );
-        }
-    }
-
-    #[test]
-    fn every_input_is_the_beginning_of_a_path() {
-        let files = crate::shell::output(crate::shell::program("git").arg("ls-files")).unwrap();
-        let all = stages::all(&Selection::default()).unwrap();
-        let inputs = all.iter().flat_map(|stage| stage.inputs);
-        let is_there = |input: &&&str| files.lines().any(|file| file.starts_with(**input));
-        assert_eq!(inputs.filter(|input| !is_there(input)).collect::<Vec<_>>(), [&""; 0]);
-    }
 
     #[test]
     fn a_stage_waits_for_those_of_other_lanes() {
-        let board = Board::default();
+        let pending = Mutex::new(["a", "b", "c"].into());
+        let board = Board { pending, changed: Condvar::new() };
         let order = Mutex::new(vec![]);
         thread::scope(|scope| {
             scope.spawn(|| {
-                board.wait_for(&["a", "b"]);
+                board.wait_for(&["a", "b", "not one of this check"]);
                 order.lock().unwrap().push("c");
             });
             for name in ["a", "b"] {
@@ -229,25 +148,17 @@ mod tests {
     }
 
     #[test]
-    fn another_process_learns_how_stages_ended() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("results.json");
-        let stage = |name: &str, outcome| Finished {
-            outcome,
-            totals: Totals { passed: 3, failed: 1, skipped: 2 },
-            time: Duration::from_millis(1500),
-            ..Finished::without_work(name, Outcome::Passed)
-        };
-        let stages = [
-            stage("package", Outcome::Passed),
-            stage("kernels", Outcome::Failed("x".into())),
-            stage("npm test", Outcome::Absent("y".into())),
-        ];
-        write_results(&file, &stages).unwrap();
-        let read = read_results(&file).unwrap();
-        assert!(matches!(read[0].outcome, Outcome::Passed));
-        assert!(matches!(&read[1].outcome, Outcome::Failed(why) if why == "x"));
-        assert!(matches!(&read[2].outcome, Outcome::Absent(why) if why == "y"));
-        assert_eq!((read[0].totals, read[0].time), (stages[0].totals, stages[0].time));
+    fn failed_tests_of_cargo_are_taken_out_of_a_long_log() {
+        let log = "test a ... FAILED\ntest b ... ok\n\nfailures:\n\n---- a stdout ----\n\
+            thread 'a' panicked at x.rs:1:2:\nno\n\nfailures:\n    a\n\n\
+            test result: FAILED. 1 passed; 1 failed\n";
+        let expected =
+            "failures:\n---- a stdout ----\nthread 'a' panicked at x.rs:1:2:\nno\nfailures:\n    a";
+        let after = "test c ... ok\n".repeat(2 * LINES);
+        assert_eq!(failures(&format!("{log}{after}")), expected);
+        // Other logs are shown from their end.
+        let log: Vec<String> = (0..2 * LINES).map(|line| line.to_string()).collect();
+        assert_eq!(failures(&log.join("\n")), log[LINES..].join("\n"));
+        assert_eq!(failures(""), "");
     }
 }

@@ -4,13 +4,13 @@
 //! but few instructions; the sanitizers run every level that the processor has; valgrind follows
 //! inline assembly and knows which bytes were ever written, but not AVX-512.
 
-use std::path::Path;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use super::stage::{Stage, count};
-use crate::shell::{cargo, find_program, program, say, succeeds, target};
+use super::stage::Check;
+use super::workspace::cargo;
+use crate::shell::{self, find_program, program, say, succeeds, target};
 use crate::toolchain::{has_source, host, sysroot};
 
 /// Random cases of a test, where one takes an interpreter or an emulator long.
@@ -24,7 +24,6 @@ const NO_ADDRESS: &str = "needs a compiler with the runtime of AddressSanitizer,
                           Linux: rustup toolchain install stable";
 const NO_THREAD: &str = "needs a compiler with the runtime of ThreadSanitizer and Rust's source, \
                          as rustup's on Linux: rustup component add rust-src";
-const NO_VALGRIND: &str = "needs valgrind; on Debian, as root: apt-get install valgrind";
 
 /// Tests that set the processor's float mode, which no interpreter or emulator follows.
 const FLOAT_MODES: [&str; 4] =
@@ -33,118 +32,84 @@ const FLOAT_MODES: [&str; 4] =
 /// Tests of a table too large for an emulator.
 const LARGE: [&str; 2] = ["--skip", "few_of_a_gaussian_head_are_candidates"];
 
-/// The stages.
-pub(super) fn stages() -> Result<Vec<Stage>> {
-    let host = host()?;
-    Ok(vec![miri(), address(&host)?, thread(&host)?, valgrind()])
-}
-
 /// The definitions, and the team, whose one `unsafe` pointer goes between threads. The levels of
 /// the processor are not there for an interpreter.
-fn miri() -> Stage {
+pub(super) fn miri(check: &mut Check) -> Result<()> {
     let version = |mut cargo: Command| succeeds(cargo.args(["miri", "--version"]));
-    let found = [cargo, nightly].into_iter().find(|cargo| version(cargo()));
-    let Some(cargo) = found else { return Stage::absent("miri", NO_MIRI) };
-    Stage::new("miri", move |totals| {
-        for tests in [
-            ["--package", "setun-ops", "--lib", "--tests"].as_slice(),
-            &["--package", "setun-cpu", "--lib"],
-        ] {
-            let mut command = cargo();
-            command
-                .args(["miri", "test", "--locked", "--no-fail-fast"])
-                .args(tests)
-                .arg("--")
-                .args(FLOAT_MODES)
-                .env("CARGO_TARGET_DIR", target().join("miri"))
-                // Failed cases of proptest are kept in a file, and its seeds come from the system.
-                .env("MIRIFLAGS", "-Zmiri-disable-isolation")
-                .env("PROPTEST_CASES", MIRI_CASES);
-            count(&mut command, totals)?;
-        }
-        Ok(())
-    })
+    let found = [shell::cargo, nightly].into_iter().find(|cargo| version(cargo()));
+    check.needs(found.is_some(), NO_MIRI)?;
+    for tests in ["setun-ops --lib --tests", "setun-cpu --lib"] {
+        let mut command = found.context(NO_MIRI)?();
+        command
+            .args(["miri", "test", "--locked", "--no-fail-fast", "--package"])
+            .args(tests.split(' '))
+            .arg("--")
+            .args(FLOAT_MODES)
+            .env("CARGO_TARGET_DIR", target().join("miri"))
+            // Failed cases of proptest are kept in a file, and its seeds come from the system.
+            .env("MIRIFLAGS", "-Zmiri-disable-isolation")
+            .env("PROPTEST_CASES", MIRI_CASES);
+        check.count(&mut command)?;
+    }
+    Ok(())
 }
 
 /// The cargo of rustup's nightly toolchain.
 fn nightly() -> Command {
     let mut command = program("rustup");
-    command
-        .args(["run", "nightly", "cargo"])
-        // Set by the cargo that runs this tool, for its own compiler.
-        .env_remove("LD_LIBRARY_PATH")
-        .env_remove("CARGO")
-        .env_remove("RUSTC");
+    command.args(["run", "nightly", "cargo"]);
+    // Set by the cargo that runs this tool, for its own compiler.
+    command.env_remove("LD_LIBRARY_PATH").env_remove("CARGO").env_remove("RUSTC");
     command
 }
 
 /// Every level of this machine, every read and write of compiled code.
-fn address(host: &str) -> Result<Stage> {
-    if !has_runtime(host, "asan")? {
-        return Ok(Stage::absent("address", NO_ADDRESS));
-    }
-    let host = host.to_owned();
-    Ok(Stage::new("address", move |totals| {
-        let mut command = sanitized(&host, "address");
-        command.args(["--package", "setun-ops", "--package", "setun-cpu", "--lib", "--tests"]);
-        count(&mut command, totals)
-    }))
+pub(super) fn address(check: &mut Check) -> Result<()> {
+    check.needs(has_runtime("asan")?, NO_ADDRESS)?;
+    check.count(&mut sanitized("address", "--package setun-ops --package setun-cpu --lib --tests")?)
 }
 
 /// The team and whole plans with several threads. The standard library is compiled again, or its
 /// locks would be unknown and all that they guard a race.
-fn thread(host: &str) -> Result<Stage> {
-    if !has_runtime(host, "tsan")? || !has_source()? {
-        return Ok(Stage::absent("thread", NO_THREAD));
-    }
-    let host = host.to_owned();
-    Ok(Stage::new("thread", move |totals| {
-        let mut command = sanitized(&host, "thread");
-        command.args(["-Z", "build-std", "--package", "setun-cpu", "--lib", "--test", "parity"]);
-        count(&mut command, totals)
-    }))
+pub(super) fn thread(check: &mut Check) -> Result<()> {
+    check.needs(has_runtime("tsan")? && has_source()?, NO_THREAD)?;
+    let tests = "-Z build-std --package setun-cpu --lib --test parity";
+    check.count(&mut sanitized("thread", tests)?)
 }
 
-fn sanitized(host: &str, sanitizer: &str) -> Command {
-    let mut command = cargo();
+fn sanitized(sanitizer: &str, tests: &str) -> Result<Command> {
+    let host = host()?;
+    let mut command = cargo(&format!("test --locked --no-fail-fast --target {host} {tests}"));
     command
-        .args(["test", "--locked", "--no-fail-fast", "--target", host])
         .env("CARGO_TARGET_DIR", target().join(sanitizer))
         // Stable compilers know the flag, and refuse it from builds that are not Rust's own.
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", format!("-Zsanitizer={sanitizer}"))
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env("PROPTEST_CASES", SANITIZER_CASES);
-    command
+    Ok(command)
 }
 
 /// Whether the compiler comes with the runtime library of a sanitizer.
-fn has_runtime(host: &str, sanitizer: &str) -> Result<bool> {
-    let folder = sysroot()?.join("lib/rustlib").join(host).join("lib");
+fn has_runtime(sanitizer: &str) -> Result<bool> {
+    let folder = sysroot()?.join("lib/rustlib").join(host()?).join("lib");
     let suffix = format!("_rt.{sanitizer}.a");
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(false) };
     Ok(entries.flatten().any(|entry| entry.file_name().to_string_lossy().ends_with(&suffix)))
 }
 
-fn valgrind() -> Stage {
-    let Some(valgrind) = find_program("valgrind") else {
-        return Stage::absent("valgrind", NO_VALGRIND);
-    };
-    Stage::new("valgrind", move |totals| {
-        let levels = levels_of_valgrind();
-        say(&format!("levels that valgrind plays: [{levels}]"));
-        let mut command = cargo();
-        command
-            .args(["test", "--locked", "--no-fail-fast"])
-            .args(["--package", "setun-ops", "--package", "setun-cpu", "--lib", "--tests"])
-            .args(["--config", &runner(&valgrind)])
-            .env("SETUN_EXPECT_LEVELS", levels)
-            .env("PROPTEST_CASES", VALGRIND_CASES)
-            .arg("--")
-            .args(FLOAT_MODES)
-            .args(LARGE);
-        count(&mut command, totals)
-    })
+pub(super) fn valgrind(check: &mut Check) -> Result<()> {
+    check.needs_packages(find_program("valgrind").is_some(), "valgrind", &["valgrind"])?;
+    let levels = levels_of_valgrind();
+    say(&format!("levels that valgrind plays: [{levels}]"));
+    let mut command = cargo("test --locked --no-fail-fast --package setun-ops --package setun-cpu");
+    command
+        .args(["--lib", "--tests", "--config", RUNNER, "--"])
+        .args(FLOAT_MODES)
+        .args(LARGE)
+        .env("SETUN_EXPECT_LEVELS", levels)
+        .env("PROPTEST_CASES", VALGRIND_CASES);
+    check.count(&mut command)
 }
 
 /// The levels that a program sees under valgrind: those without AVX-512, AVX-VNNI.
@@ -157,7 +122,5 @@ fn levels_of_valgrind() -> &'static str {
 }
 
 /// The setting of cargo that runs every program under valgrind.
-fn runner(valgrind: &Path) -> String {
-    let options = "--quiet --error-exitcode=9 --leak-check=no --fair-sched=yes";
-    format!("target.'cfg(all())'.runner='{} {options}'", valgrind.display())
-}
+const RUNNER: &str = "target.'cfg(all())'.runner='valgrind --quiet --error-exitcode=9 --leak-check=no \
+                      --fair-sched=yes'";

@@ -6,18 +6,14 @@ mod cuda;
 mod dependencies;
 mod deploy;
 mod examples;
-mod failures;
 mod fuzz;
 mod gpu;
 mod history;
 mod lanes;
-mod loom;
 mod memory;
 mod neon;
 mod programs;
-mod ptx;
 mod python;
-mod releases;
 mod seed;
 mod sql;
 mod stage;
@@ -27,18 +23,15 @@ mod totals;
 mod wheels;
 pub(crate) mod workspace;
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
-use self::history::{Due, History};
-use self::lanes::Given;
-use self::seed::Seed;
-use self::stage::{Finished, Outcome, Stage};
-use self::stages::Selection;
+use self::history::History;
+use self::stage::{Finished, Kind, Outcome, Stage};
 use self::totals::Totals;
 use crate::machine::may_install;
 use crate::shell::{in_ci, say};
@@ -52,7 +45,7 @@ const INSTALLS_NOTHING: &str = "it fetches packages of npm and PyPI into `target
                                 folder; a stage that lacks a program of the system says how to install it";
 
 /// What to test.
-#[derive(clap::Args)]
+#[derive(Clone, Default, clap::Args)]
 pub(crate) struct Options {
     /// Everything that a night has time for, with a new seed.
     #[arg(long)]
@@ -76,101 +69,74 @@ impl Options {
         self.full || self.long
     }
 
-    /// The stages to choose from: a stage that is named need not be of the plain check.
-    fn selection(&self) -> Selection {
-        let is_full = self.is_full() || !self.only.is_empty();
-        Selection { is_full, is_long: self.long, minutes: self.minutes }
+    /// Stages that are named have their output shown, one after the other.
+    fn is_shown(&self) -> bool {
+        !self.only.is_empty()
     }
 
-    /// Arguments and variables of the process of a stage.
-    fn given(&self) -> Result<Given> {
-        if self.only.is_empty() {
-            say(if self.is_full() { FULL } else { PLAIN });
-            say(if may_install() { INSTALLS } else { INSTALLS_NOTHING });
+    /// The stages of this check, or those that are named: one of these need not be of the plain check.
+    fn chosen(&self) -> Result<Vec<&'static Stage>> {
+        let kind = match (self.long, self.full || self.is_shown()) {
+            (true, _) => Kind::Long,
+            (false, true) => Kind::Full,
+            (false, false) => Kind::Plain,
+        };
+        let mut stages: Vec<_> = stages::ALL.iter().filter(|stage| stage.kind <= kind).collect();
+        let names: Vec<&str> = stages.iter().map(|stage| stage.name).collect();
+        if let Some(unknown) = self.only.iter().find(|name| !names.contains(&name.as_str())) {
+            bail!("no stage `{unknown}`; there are: {} (more with --long)", names.join(", "));
         }
-        let seed = Seed::choose(self.is_full())?;
-        say(&seed.line());
-        let flags = [("--full", self.full), ("--long", self.long)];
-        let flags =
-            flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag.to_owned());
-        let minutes = self.minutes.map(|minutes| format!("--minutes={minutes}"));
-        Ok(Given {
-            arguments: flags.chain(minutes).collect(),
-            variables: seed.variables(self.is_full()),
-            is_shown: !self.only.is_empty(),
-        })
+        stages.retain(|stage| !self.is_shown() || self.only.iter().any(|name| name == stage.name));
+        Ok(stages)
     }
 }
 
 /// `cargo xtask test`.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let begun = Instant::now();
-    let stages = chosen(stages::all(&options.selection())?, &options.only)?;
+    let stages = options.chosen()?;
     if let Some(results) = &options.results {
-        let finished: Vec<Finished> = stages.into_iter().map(Stage::run).collect();
-        return lanes::write_results(results, &finished);
+        let stage = stages.first().context("no stage is named")?;
+        return Ok(fs::write(results, serde_json::to_vec(&stage.run(options))?)?);
     }
-    let given = options.given()?;
-    let finished = if options.is_full() || given.is_shown {
-        lanes::run(&stages.into_iter().map(|stage| stage.name).collect::<Vec<_>>(), &given)?
-    } else {
-        run_due(stages, &given)?
-    };
+    if !options.is_shown() {
+        say(if options.is_full() { FULL } else { PLAIN });
+        say(if may_install() { INSTALLS } else { INSTALLS_NOTHING });
+    }
+    let finished = run_due(&stages, options, seed::choose(options.is_full())?)?;
     print!("{}", table(&finished, begun.elapsed())?);
     let failed = finished.iter().filter(|stage| matches!(stage.outcome, Outcome::Failed(_)));
-    for stage in failed.filter(|_| !given.is_shown) {
-        println!("\n{} failed:\n{}", stage.name, lanes::excerpt(&stage.name));
+    for stage in failed.filter(|_| !options.is_shown()) {
+        println!("\n{} failed:\n{}", stage.name, lanes::excerpt(stage.name));
     }
     let failures = finished.iter().filter(|stage| is_failure(&stage.outcome, in_ci())).count();
-    if failures > 0 {
-        bail!("{failures} of {} stages failed", finished.len());
-    }
+    ensure!(failures == 0, "{failures} of {} stages failed", finished.len());
     Ok(())
 }
 
-/// Runs the stages without inputs and those whose inputs have changed of late; all are in the result, in order.
-fn run_due(stages: Vec<Stage>, given: &Given) -> Result<Vec<Finished>> {
-    let history = History::read();
-    let names: Vec<String> = stages.iter().map(|stage| stage.name.clone()).collect();
-    let (mut due, mut reasons, mut finished) = (vec![], BTreeMap::new(), vec![]);
-    for Stage { name, inputs, .. } in stages {
-        if inputs.is_empty() {
-            due.push(name);
-            continue;
-        }
-        match history.due(inputs) {
-            Due::No(why) => finished.push(Finished::without_work(name, Outcome::NotDue(why))),
-            Due::Yes(why) => {
-                reasons.insert(name.clone(), why);
-                due.push(name);
+/// Runs the stages; of a plain check those without inputs and those whose inputs have changed of late. All are in the
+/// result, in order.
+fn run_due(stages: &[&'static Stage], options: &Options, seed: u32) -> Result<Vec<Finished>> {
+    let history = (!options.is_full() && !options.is_shown()).then(History::read);
+    let (mut due, mut finished) = (vec![], vec![]);
+    for &stage in stages {
+        let history = history.as_ref().filter(|_| !stage.inputs.is_empty());
+        match history.map(|history| history.due(stage.inputs)).transpose() {
+            Ok(reason) => due.push((stage, reason)),
+            Err(why) => {
+                let outcome = Outcome::NotDue(why);
+                finished.push(Finished { name: stage.name, outcome, ..Finished::default() });
             }
         }
     }
-    let ran = lanes::run(&due, given)?;
-    finished.extend(
-        ran.into_iter().map(|stage| Finished { reason: reasons.remove(&stage.name), ..stage }),
-    );
-    finished.sort_by_key(|stage| names.iter().position(|name| *name == stage.name));
+    finished.extend(lanes::run(due, options, seed)?);
+    finished.sort_by_key(|done| stages.iter().position(|stage| stage.name == done.name));
     Ok(finished)
-}
-
-/// The stages of these names, or all where none is named.
-fn chosen(stages: Vec<Stage>, only: &[String]) -> Result<Vec<Stage>> {
-    if let Some(unknown) = only.iter().find(|name| stages.iter().all(|stage| stage.name != **name))
-    {
-        let names: Vec<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
-        bail!("no stage `{unknown}`; there are: {} (more with --long)", names.join(", "));
-    }
-    Ok(stages.into_iter().filter(|stage| only.is_empty() || only.contains(&stage.name)).collect())
 }
 
 /// Where everything must be there, what is not there is a failure.
 fn is_failure(outcome: &Outcome, in_ci: bool) -> bool {
-    match outcome {
-        Outcome::Passed | Outcome::NotDue(_) => false,
-        Outcome::Failed(_) => true,
-        Outcome::Absent(_) => in_ci,
-    }
+    matches!(outcome, Outcome::Failed(_)) || in_ci && matches!(outcome, Outcome::Absent(_))
 }
 
 fn table(finished: &[Finished], elapsed: Duration) -> Result<String> {
@@ -210,48 +176,40 @@ fn minutes(time: impl Into<Option<Duration>>) -> String {
 mod tests {
     use super::*;
 
-    fn finished(outcome: Outcome, passed: u64) -> Finished {
-        Finished {
-            totals: Totals { passed, failed: 0, skipped: 0 },
+    #[test]
+    fn the_table_says_why_and_ends_with_the_totals_on_a_line_of_their_own() {
+        let finished = |outcome, passed, reason: Option<&str>| Finished {
+            name: "crates",
+            outcome,
+            totals: Totals { passed, ..Totals::default() },
             time: Duration::from_secs(90),
             cpu_time: Some(Duration::from_mins(2)),
-            ..Finished::without_work("crates", outcome)
-        }
-    }
-
-    #[test]
-    fn the_table_ends_with_the_totals_on_a_line_of_their_own() {
-        let stages = [finished(Outcome::Passed, 3), finished(Outcome::Failed("x\ny".into()), 4)];
-        let text = table(&stages, Duration::from_mins(2)).unwrap();
-        assert!(text.contains("all         2.0      4.0\n"), "{text}");
-        assert!(
-            text.contains("crates      1.5      2.0  ok (3 passed, 0 failed, 0 skipped)\n"),
-            "{text}"
-        );
-        assert!(text.contains("FAILED (4 passed, 0 failed, 0 skipped): x\n"), "{text}");
-        assert!(text.ends_with("\n7 passed, 0 failed, 0 skipped\n"), "{text}");
-    }
-
-    #[test]
-    fn the_table_says_why_a_stage_with_inputs_ran_or_did_not() {
-        let ran = Finished { reason: Some("abc touched x".into()), ..finished(Outcome::Passed, 0) };
-        let text = table(&[ran, finished(Outcome::NotDue("no".into()), 0)], Duration::ZERO);
-        let text = text.unwrap();
-        assert!(text.contains("  ok, as abc touched x\n"), "{text}");
-        assert!(text.contains("  not due: no\n"), "{text}");
+            reason: reason.map(str::to_owned),
+        };
+        let stages = [
+            finished(Outcome::Passed, 3, Some("abc touched x")),
+            finished(Outcome::Failed("x\ny".into()), 4, None),
+            finished(Outcome::NotDue("no".into()), 0, None),
+        ];
+        let expected = "\nstage   minutes  CPU min  result\n\
+            crates      1.5      2.0  ok (3 passed, 0 failed, 0 skipped), as abc touched x\n\
+            crates      1.5      2.0  FAILED (4 passed, 0 failed, 0 skipped): x\n\
+            crates      1.5      2.0  not due: no\n\
+            all         2.0      6.0\n\n7 passed, 0 failed, 0 skipped\n";
+        assert_eq!(table(&stages, Duration::from_mins(2)).unwrap(), expected);
     }
 
     #[test]
     fn stages_are_chosen_by_their_names() {
-        let stages = || ["format", "npm check"].map(|name| Stage::absent(name, "x")).into();
-        let names = |only: &[&str]| -> Result<Vec<String>> {
-            let only: Vec<String> = only.iter().map(ToString::to_string).collect();
-            Ok(chosen(stages(), &only)?.into_iter().map(|stage| stage.name).collect())
+        let names = |only: &[&str]| -> Result<Vec<&str>> {
+            let only = only.iter().map(ToString::to_string).collect();
+            let stages = Options { only, ..Options::default() }.chosen()?;
+            Ok(stages.iter().map(|stage| stage.name).collect())
         };
-        assert_eq!(names(&[]).unwrap(), ["format", "npm check"]);
-        assert_eq!(names(&["npm check"]).unwrap(), ["npm check"]);
+        assert_eq!(names(&["npm check", "fuzz"]).unwrap(), ["fuzz", "npm check"]);
+        assert!(!names(&[]).unwrap().contains(&"fuzz"), "a full check alone has it");
         let error = names(&["format", "npm"]).unwrap_err().to_string();
-        assert_eq!(error, "no stage `npm`; there are: format, npm check (more with --long)");
+        assert!(error.starts_with("no stage `npm`; there are: format, tidy, "), "{error}");
     }
 
     #[test]

@@ -1,14 +1,12 @@
 //! Kernels of 64-bit ARM, under an emulator of processors with and without their
 //! extensions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
 
-use super::stage::{Stage, count};
-use super::totals::Totals;
-use crate::machine::{install_packages, may_install};
+use super::stage::Check;
 use crate::shell::{find_program, run, say, target};
 use crate::toolchain::Toolchain;
 
@@ -22,11 +20,12 @@ const PROCESSORS: [(&str, &str); 3] = [
 ];
 
 /// The tests of parity, and the one that compares a processor's levels with those that are expected.
-const PARITY: [&str; 4] = ["--test", "kernels", "--test", "parity"];
-const DETECTION: [&str; 5] = ["--test", "kernels", "--", "--exact", "levels_are_those_expected"];
+const PARITY: &[&str] = &["--test", "kernels", "--test", "parity"];
+const DETECTION: &[&str] = &["--test", "kernels", "--", "--exact", "levels_are_those_expected"];
 
 /// Paths that the other tests of the crate depend on.
-const INPUTS: [&str; 3] = ["crates/setun-cpu/", "crates/setun-parity/", "xtask/src/test/neon.rs"];
+pub(super) const INPUTS: [&str; 3] =
+    ["crates/setun-cpu/", "crates/setun-parity/", "xtask/src/test/neon.rs"];
 
 /// Random cases of each test: where they are played they take ten times as long.
 const CASES: &str = "8";
@@ -36,55 +35,35 @@ const LINKER: &str = "aarch64-linux-gnu-gcc";
 const SYSTEM_ROOT: &str = "/usr/aarch64-linux-gnu";
 const DEBIAN_PACKAGES: [&str; 3] = ["qemu-user", "gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"];
 
-const NO_EMULATOR: &str = "needs qemu-aarch64 and a cross compiler; on Debian, as root: apt-get \
-                           install qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross";
-
-/// The stages; none on a machine whose own processor runs these kernels in the stage `crates`.
-pub(super) fn stages() -> Vec<Stage> {
-    if std::env::consts::ARCH == "aarch64" {
-        return vec![];
-    }
-    let can_run = is_ready() || may_install();
-    let stage = |name, test: fn(&mut Totals) -> Result<()>| {
-        if can_run { Stage::new(name, test) } else { Stage::absent(name, NO_EMULATOR) }
-    };
-    vec![stage("neon", test_parity), stage("neon tests", test_all).for_changes_of(&INPUTS)]
-}
-
-fn is_ready() -> bool {
-    let programs = [EMULATOR, LINKER].into_iter().all(|name| find_program(name).is_some());
-    programs && Path::new(SYSTEM_ROOT).join("include").is_dir()
-}
-
 /// Each processor has its levels, and all of them are compared with the reference.
-fn test_parity(totals: &mut Totals) -> Result<()> {
-    let toolchain = toolchain()?;
+pub(super) fn test(check: &mut Check) -> Result<()> {
+    let toolchain = toolchain(check)?;
     if toolchain == Toolchain::Own {
-        lints(toolchain)?;
+        // What the stage of the same name does for this machine's own architecture.
+        let mut lints = toolchain.cargo("clippy", TARGET, "");
+        lints.args(["--package", "setun-cpu", "--lib", "--features", "testing", "--quiet"]);
+        run(lints.env("CARGO_TARGET_DIR", folder(toolchain)).args(["--", "-D", "warnings"]))?;
     }
-    for (processor, levels) in PROCESSORS {
-        let runs_all = processor == "max";
-        let tests: &[&str] = if runs_all { &PARITY } else { &DETECTION };
-        count(played(toolchain, processor, levels).args(tests), totals)?;
-    }
-    Ok(())
-}
-
-/// Every test of the crate, each processor with its highest level.
-fn test_all(totals: &mut Totals) -> Result<()> {
-    let toolchain = toolchain()?;
     PROCESSORS.into_iter().try_for_each(|(processor, levels)| {
-        let highest = levels.split(',').next().unwrap_or_default();
-        let mut command = played(toolchain, processor, levels);
-        command.args(["--lib", "--tests"]).env("SETUN_TEST_LEVELS", highest);
-        count(&mut command, totals)
+        let tests = if processor == "max" { PARITY } else { DETECTION };
+        check.count(played(toolchain, processor, levels).args(tests))
     })
 }
 
-fn toolchain() -> Result<Toolchain> {
-    if !is_ready() {
-        install_packages(&DEBIAN_PACKAGES)?;
-    }
+/// Every test of the crate, each processor with its highest level.
+pub(super) fn test_all(check: &mut Check) -> Result<()> {
+    let toolchain = toolchain(check)?;
+    PROCESSORS.into_iter().try_for_each(|(processor, levels)| {
+        let highest = levels.split(',').next().unwrap_or_default();
+        let mut command = played(toolchain, processor, levels);
+        check.count(command.args(["--lib", "--tests"]).env("SETUN_TEST_LEVELS", highest))
+    })
+}
+
+fn toolchain(check: &mut Check) -> Result<Toolchain> {
+    let has_programs = [EMULATOR, LINKER].into_iter().all(|name| find_program(name).is_some());
+    let is_ready = has_programs && Path::new(SYSTEM_ROOT).join("include").is_dir();
+    check.needs_packages(is_ready, "qemu-aarch64 and a cross compiler", &DEBIAN_PACKAGES)?;
     let toolchain = Toolchain::required(TARGET)?;
     say(&format!("compiling for {TARGET} ({})", toolchain.describe()));
     Ok(toolchain)
@@ -105,15 +84,8 @@ fn played(toolchain: Toolchain, processor: &str, levels: &str) -> Command {
     command
 }
 
-/// What the stage of the same name does for this machine's own architecture.
-fn lints(toolchain: Toolchain) -> Result<()> {
-    let mut command = toolchain.cargo("clippy", TARGET, "");
-    command.args(["--package", "setun-cpu", "--lib", "--features", "testing", "--quiet"]);
-    run(command.env("CARGO_TARGET_DIR", folder(toolchain)).args(["--", "-D", "warnings"]))
-}
-
 /// Where it is built: apart from the tests of this machine, beside which it runs.
-fn folder(toolchain: Toolchain) -> std::path::PathBuf {
+fn folder(toolchain: Toolchain) -> PathBuf {
     match toolchain {
         Toolchain::Own => target().join("neon"),
         Toolchain::OwnFromSource | Toolchain::Debian => toolchain.folder(),

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use anyhow::{Context, Result};
 
-use crate::shell::{output, program};
+use crate::shell::{output, program, say};
 
 /// The seed, for tests of this repository and for proptest.
 const SEED: &str = "SETUN_SEED";
@@ -14,64 +14,43 @@ const PROPTEST: &str = "PROPTEST_RNG_SEED";
 /// Set where tests select everything.
 const FULL: &str = "SETUN_FULL";
 
-/// True in the process of a full check.
-pub(super) fn is_full() -> bool {
-    env::var_os(FULL).is_some()
+/// The seed of `SETUN_SEED`, a new one for a full check, or else the commit's: the same commit is checked in the same
+/// way again. It has 32 bits, which every language of the tests has exactly. A line says how to repeat the check.
+pub(super) fn choose(full: bool) -> Result<u32> {
+    let (seed, origin) = if let Ok(text) = env::var(SEED) {
+        (given(&text)?, format!("given by {SEED}"))
+    } else if full {
+        (u32::try_from(RandomState::new().hash_one(SEED) >> 32)?, "drawn anew".to_owned())
+    } else {
+        of_commit(&output(program("git").args(["rev-parse", "HEAD"])).unwrap_or_default())
+    };
+    say(&format!("seed {seed} ({origin}); repeat it with {SEED}={seed}"));
+    Ok(seed)
 }
 
-/// A seed of 32 bits, which every language of the tests has exactly, and where it is from.
-#[derive(Debug, PartialEq)]
-pub(super) struct Seed {
-    number: u32,
-    origin: String,
+/// What every draw begins with; 0 if nothing says so, so that a run by hand is the same twice.
+pub(super) fn current() -> u32 {
+    env::var(SEED).ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
 }
 
-impl Seed {
-    /// The seed of `SETUN_SEED`, a new one for a full check, or else the commit's: the same commit is checked in
-    /// the same way again.
-    pub(super) fn choose(full: bool) -> Result<Self> {
-        if let Ok(given) = env::var(SEED) {
-            return Self::given(&given);
-        }
-        if full {
-            let drawn = RandomState::new().hash_one(SEED);
-            return Ok(Self { number: high_half(drawn), origin: "drawn anew".to_owned() });
-        }
-        let commit = output(program("git").args(["rev-parse", "HEAD"])).unwrap_or_default();
-        Ok(Self::of_commit(commit.trim()))
-    }
+fn given(text: &str) -> Result<u32> {
+    let why = || format!("{SEED} is {text:?}; expected a whole number below 4294967296");
+    text.parse().with_context(why)
+}
 
-    fn given(text: &str) -> Result<Self> {
-        let number = text.parse().with_context(|| {
-            format!("{SEED} is {text:?}; expected a whole number below 4294967296")
-        })?;
-        Ok(Self { number, origin: format!("given by {SEED}") })
-    }
-
-    /// The first 32 bits of its hash; 0 outside of a repository.
-    fn of_commit(hash: &str) -> Self {
-        match hash.get(..8).and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
-            Some(number) => Self { number, origin: format!("of commit {}", &hash[..8]) },
-            None => Self { number: 0, origin: "without a commit".to_owned() },
-        }
-    }
-
-    /// One line that says how to repeat the check.
-    pub(super) fn line(&self) -> String {
-        format!("seed {} ({}); repeat it with {SEED}={}", self.number, self.origin, self.number)
-    }
-
-    /// The variables of the processes of stages.
-    pub(super) fn variables(&self, full: bool) -> Vec<(&'static str, String)> {
-        let number = self.number.to_string();
-        let mut variables = vec![(SEED, number.clone()), (PROPTEST, number)];
-        variables.extend(full.then(|| (FULL, "1".to_owned())));
-        variables
+/// The first 32 bits of a commit's hash; 0 outside of a repository.
+fn of_commit(hash: &str) -> (u32, String) {
+    match hash.get(..8).and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
+        Some(number) => (number, format!("of commit {}", &hash[..8])),
+        None => (0, "without a commit".to_owned()),
     }
 }
 
-fn high_half(number: u64) -> u32 {
-    u32::try_from(number >> 32).unwrap_or_default()
+/// The variables of the processes of stages.
+pub(super) fn variables(seed: u32, full: bool) -> Vec<(&'static str, String)> {
+    let mut variables = vec![(SEED, seed.to_string()), (PROPTEST, seed.to_string())];
+    variables.extend(full.then(|| (FULL, "1".to_owned())));
+    variables
 }
 
 #[cfg(test)]
@@ -80,30 +59,21 @@ mod tests {
 
     #[test]
     fn a_commit_has_one_seed() {
-        let seed = Seed::of_commit("85a8ad7b1c2d3e4f5061728394a5b6c7d8e9fa0b");
-        assert_eq!(seed.number, 0x85a8_ad7b);
-        assert_eq!(
-            seed.line(),
-            "seed 2242424187 (of commit 85a8ad7b); repeat it with SETUN_SEED=2242424187"
-        );
-        assert_eq!(Seed::of_commit("").number, 0);
-        assert_eq!(Seed::of_commit("not a hash").number, 0);
+        let expected = (0x85a8_ad7b, "of commit 85a8ad7b".to_owned());
+        assert_eq!(of_commit("85a8ad7b1c2d3e4f5061728394a5b6c7d8e9fa0b\n"), expected);
+        assert_eq!(of_commit(""), (0, "without a commit".to_owned()));
+        assert_eq!(of_commit("not a hash").0, 0);
     }
 
     #[test]
-    fn a_given_seed_is_taken_or_refused() {
-        assert_eq!(Seed::given("7").unwrap().number, 7);
+    fn a_given_seed_is_refused_or_told_to_tests() {
+        let told = variables(given("7").unwrap(), true);
+        let told: Vec<_> = told.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(told, ["SETUN_SEED=7", "PROPTEST_RNG_SEED=7", "SETUN_FULL=1"]);
+        assert_eq!(variables(7, false).len(), 2);
         for wrong in ["", "-1", "4294967296", "x"] {
-            let error = Seed::given(wrong).unwrap_err().to_string();
+            let error = given(wrong).unwrap_err().to_string();
             assert!(error.contains("expected a whole number below 4294967296"), "{error}");
         }
-    }
-
-    #[test]
-    fn tests_are_told_the_seed_and_the_selection() {
-        let seed = Seed::given("7").unwrap();
-        let plain = [("SETUN_SEED", "7".to_owned()), ("PROPTEST_RNG_SEED", "7".to_owned())];
-        assert_eq!(seed.variables(false), plain);
-        assert_eq!(seed.variables(true)[2], ("SETUN_FULL", "1".to_owned()));
     }
 }

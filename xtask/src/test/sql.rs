@@ -5,19 +5,19 @@
 
 use anyhow::Result;
 
-use super::seed::is_full;
-use super::stage::{Stage, count};
+use super::stage::Check;
+use super::workspace::elsewhere;
 use crate::machine::{install_packages, may_install};
 use crate::metadata::BATCH;
 use crate::rustdoc_pages;
-use crate::shell::{cargo, run, target};
+use crate::shell::{run, target};
 use crate::toolchain::with_clippy;
 
 /// A Debian package whose library changes the time of day of a process.
 const OTHER_TIME: &str = "libfaketime";
 
 /// Paths of the workspace, and of the parts of the other one that it uses.
-const INPUTS: [&str; 8] = [
+pub(super) const INPUTS: [&str; 8] = [
     "batch/",
     "crates/setun-cli/",
     "crates/setun-serve/src/",
@@ -28,32 +28,21 @@ const INPUTS: [&str; 8] = [
     "xtask/src/toolchain.rs",
 ];
 
-/// The command's features but the cluster's.
-const NO_CLUSTER: [&str; 5] =
-    ["--package", "setun-batch", "--no-default-features", "--features", "embedded-model"];
-
-pub(super) fn stage() -> Stage {
-    Stage::new("sql", |totals| {
-        if may_install() {
-            install_packages(&[OTHER_TIME])?;
-        }
-        let mut tests = cargo();
-        tests.args(["test", "--locked", "--no-fail-fast", "--workspace", "--manifest-path", BATCH]);
-        // Beside the builds of the other workspace, of which it shares some.
-        with_clippy(tests.env("CARGO_TARGET_DIR", target()))?;
-        count(rustdoc_pages::beside_tests(&mut tests, &target().join("batch"))?, totals)?;
-        if is_full() { without_cluster() } else { Ok(()) }
-    })
-    .for_changes_of(&INPUTS)
-}
-
 /// The command and the crate without what clusters need.
-fn without_cluster() -> Result<()> {
-    let check = |package: &[&str]| {
-        let mut command = cargo();
-        command.args(["check", "--locked", "--quiet", "--manifest-path", BATCH]).args(package);
-        run(command.env("CARGO_TARGET_DIR", target()))
-    };
-    check(&NO_CLUSTER)?;
-    check(&["--package", "setun-sql"])
+const WITHOUT_CLUSTER: [&str; 2] = [
+    "check --quiet --package setun-batch --no-default-features --features embedded-model",
+    "check --quiet --package setun-sql",
+];
+
+pub(super) fn test(check: &mut Check) -> Result<()> {
+    if may_install() {
+        install_packages(&[OTHER_TIME])?;
+    }
+    // Beside the builds of the other workspace, of which it shares some.
+    let batch = |line| elsewhere(line, BATCH, "");
+    let mut tests = batch("test --no-fail-fast --workspace");
+    with_clippy(&mut tests)?;
+    check.count(rustdoc_pages::beside_tests(&mut tests, &target().join("batch"))?)?;
+    let mut more = WITHOUT_CLUSTER.iter().filter(|_| check.options.is_full());
+    more.try_for_each(|line| run(&mut batch(line)))
 }

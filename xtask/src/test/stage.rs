@@ -1,33 +1,54 @@
-//! One stage of `cargo xtask test`: its commands, run in turn, and their outcome.
+//! One stage of `cargo xtask test`: a row of the table of stages, its work, and how it ended.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use super::Options;
 use super::cpu_time::cpu_time;
 use super::totals::Totals;
-use crate::shell::{in_ci, say, typed};
+use crate::machine::{install_packages, may_install};
+use crate::shell::{in_ci, run, say, typed};
 
-/// What a stage does; it counts tests in its argument.
-pub(super) type Work = Box<dyn FnOnce(&mut Totals) -> Result<()>>;
+/// The least check that has a stage.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+pub(super) enum Kind {
+    Plain,
+    Full,
+    Long,
+}
 
 /// A stage.
 pub(super) struct Stage {
     /// Its name in the table.
-    pub(super) name: String,
-    /// What it does, or why it cannot be done here.
-    pub(super) work: Result<Work, String>,
+    pub(super) name: &'static str,
+    work: fn(&mut Check) -> Result<()>,
+    pub(super) kind: Kind,
+    /// Stages of a lane run one after the other, beside those of other lanes.
+    pub(super) lane: usize,
+    /// Stages of other lanes that it waits for: it takes what they make.
+    pub(super) needs: &'static [&'static str],
     /// Paths; where there are any, a plain check runs the stage only if a late commit touched one of them.
     pub(super) inputs: &'static [&'static str],
 }
 
+/// What the work of a stage knows of the check, and the tests that it has counted.
+pub(super) struct Check {
+    /// The stage's name.
+    pub(super) stage: &'static str,
+    pub(super) options: Options,
+    pub(super) totals: Totals,
+    is_absent: bool,
+}
+
 /// How a stage ended.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) enum Outcome {
     /// Everything in it succeeded.
+    #[default]
     Passed,
     /// Something in it failed.
     Failed(String),
@@ -37,95 +58,113 @@ pub(super) enum Outcome {
     NotDue(String),
 }
 
-/// A finished stage.
-#[derive(Serialize, Deserialize)]
+/// A finished stage. Its own process writes what is not skipped.
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Finished {
-    pub(super) name: String,
+    #[serde(skip)]
+    pub(super) name: &'static str,
     pub(super) outcome: Outcome,
     pub(super) totals: Totals,
+    #[serde(skip)]
     pub(super) time: Duration,
     /// CPU time, where it is known.
     pub(super) cpu_time: Option<Duration>,
     /// Why it ran, where it has inputs.
+    #[serde(skip)]
     pub(super) reason: Option<String>,
 }
 
-impl Finished {
-    /// A stage that has done nothing.
-    pub(super) fn without_work(name: impl Into<String>, outcome: Outcome) -> Self {
-        let (name, totals, time) = (name.into(), Totals::default(), Duration::ZERO);
-        Self { name, outcome, totals, time, cpu_time: None, reason: None }
-    }
+/// A stage of the first lane and of every check.
+pub(super) const fn stage(name: &'static str, work: fn(&mut Check) -> Result<()>) -> Stage {
+    Stage { name, work, kind: Kind::Plain, lane: 0, needs: &[], inputs: &[] }
 }
 
 impl Stage {
-    /// A stage that does `work`.
-    pub(super) fn new(
-        name: impl Into<String>,
-        work: impl FnOnce(&mut Totals) -> Result<()> + 'static,
-    ) -> Self {
-        Self { name: name.into(), work: Ok(Box::new(work)), inputs: &[] }
+    pub(super) const fn of(self, kind: Kind) -> Self {
+        Self { kind, ..self }
     }
 
-    /// A stage whose subject is not there.
-    pub(super) fn absent(name: impl Into<String>, why: impl Into<String>) -> Self {
-        Self { name: name.into(), work: Err(why.into()), inputs: &[] }
+    pub(super) const fn lane(self, lane: usize) -> Self {
+        Self { lane, ..self }
     }
 
-    /// The same, which a plain check runs only if one of `inputs` has changed of late.
-    pub(super) fn for_changes_of(self, inputs: &'static [&'static str]) -> Self {
+    pub(super) const fn after(self, needs: &'static [&'static str]) -> Self {
+        Self { needs, ..self }
+    }
+
+    pub(super) const fn inputs(self, inputs: &'static [&'static str]) -> Self {
         Self { inputs, ..self }
     }
 
-    /// Does it, and never fails: how it ended is in the result.
-    pub(super) fn run(self) -> Finished {
-        let (begun, taken) = (Instant::now(), cpu_time());
-        let mut totals = Totals::default();
-        let outcome = match self.work {
-            Err(why) => Outcome::Absent(why),
-            Ok(work) => {
-                say(&format!("=== {}", self.name));
-                match work(&mut totals) {
-                    Ok(()) => Outcome::Passed,
-                    Err(error) => {
-                        say(&format!("{} failed: {error:#}", self.name));
-                        Outcome::Failed(format!("{error:#}"))
-                    }
-                }
+    /// Does all its work in this process, and never fails: how it ended is in the result.
+    pub(super) fn run(&self, options: &Options) -> Finished {
+        let (totals, options) = (Totals::default(), options.clone());
+        let mut check = Check { stage: self.name, options, totals, is_absent: false };
+        say(&format!("=== {}", self.name));
+        let outcome = match (self.work)(&mut check) {
+            Ok(()) => Outcome::Passed,
+            Err(why) if check.is_absent => Outcome::Absent(why.to_string()),
+            Err(error) => {
+                say(&format!("{} failed: {error:#}", self.name));
+                Outcome::Failed(format!("{error:#}"))
             }
         };
-        let cpu_time = cpu_time().zip(taken).map(|(now, before)| now.saturating_sub(before));
-        let (name, time) = (self.name, begun.elapsed());
-        Finished { name, outcome, totals, time, cpu_time, reason: None }
+        Finished { outcome, totals: check.totals, cpu_time: cpu_time(), ..Finished::default() }
     }
 }
 
-/// Tests whose tools are not there are skipped, where not everything must be there.
-pub(super) fn skip(tests: usize, why: &str, totals: &mut Totals) -> Result<()> {
-    ensure!(!in_ci(), "{why}");
-    say(&format!("{why}: {tests} tests are skipped"));
-    totals.skipped += tests as u64;
-    Ok(())
-}
+impl Check {
+    /// Goes on only where the stage's subject is there.
+    pub(super) fn needs(&mut self, is_there: bool, why: &str) -> Result<()> {
+        self.is_absent = !is_there;
+        ensure!(is_there, "{why}");
+        Ok(())
+    }
 
-/// Runs a test runner: shows what it prints, and counts its tests.
-pub(super) fn count(command: &mut Command, totals: &mut Totals) -> Result<()> {
-    let name = typed(command);
-    command.env("NO_COLOR", "1").env("FORCE_COLOR", "0");
-    let mut child =
-        command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start `{name}`"))?;
-    let stdout = child.stdout.take().context("a piped output")?;
-    let mut shown = std::io::stdout().lock();
-    for line in BufReader::new(stdout).split(b'\n') {
-        let line = String::from_utf8_lossy(&line?).into_owned();
-        writeln!(shown, "{line}")?;
-        if let Some(found) = Totals::of_line(&line) {
-            totals.add(found);
+    /// The same, of something that Debian's packages bring, which are installed where they may be.
+    pub(super) fn needs_packages(
+        &mut self,
+        has: bool,
+        what: &str,
+        packages: &[&str],
+    ) -> Result<()> {
+        if !has && may_install() {
+            return install_packages(packages);
         }
+        let packages = packages.join(" ");
+        let why = format!("needs {what}; on Debian, as root: apt-get install {packages}");
+        self.needs(has, &why)
     }
-    let status = child.wait()?;
-    if !status.success() {
-        bail!("`{name}` failed: {status}");
+
+    /// Tests whose tools are not there are skipped, where not everything must be there.
+    pub(super) fn skip(&mut self, tests: usize, why: &str) -> Result<()> {
+        ensure!(!in_ci(), "{why}");
+        say(&format!("{why}: {tests} tests are skipped"));
+        self.totals.skipped += tests as u64;
+        Ok(())
     }
-    Ok(())
+
+    /// Runs a program that judges one thing.
+    pub(super) fn pass(&mut self, command: &mut Command) -> Result<()> {
+        run(command)?;
+        self.totals.passed += 1;
+        Ok(())
+    }
+
+    /// Runs a test runner: shows what it prints, and counts its tests.
+    pub(super) fn count(&mut self, command: &mut Command) -> Result<()> {
+        let name = typed(command);
+        command.env("NO_COLOR", "1").env("FORCE_COLOR", "0").stdout(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("cannot start `{name}`"))?;
+        let stdout = child.stdout.take().context("a piped output")?;
+        let mut shown = std::io::stdout().lock();
+        for line in BufReader::new(stdout).split(b'\n') {
+            let line = String::from_utf8_lossy(&line?).into_owned();
+            writeln!(shown, "{line}")?;
+            self.totals.add_text(&line);
+        }
+        let status = child.wait()?;
+        ensure!(status.success(), "`{name}` failed: {status}");
+        Ok(())
+    }
 }

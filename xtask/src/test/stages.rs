@@ -1,50 +1,98 @@
-//! The stages of `cargo xtask test` in order: the quickest to fail come first.
+//! The stages of `cargo xtask test` in order, the quickest to fail first, and the work of the small ones.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::seed::is_full;
-use super::stage::{Stage, count};
-use super::totals::Totals;
+use super::stage::Kind::{Full, Long};
+use super::stage::{Check, Stage, stage};
+use super::workspace::{self, cargo, elsewhere};
 use super::{
-    clients, cuda, dependencies, deploy, examples, fuzz, gpu, loom, memory, neon, programs, python,
-    releases, sql, systems, workspace,
+    clients, cuda, dependencies, deploy, examples, fuzz, gpu, memory, neon, programs, python, sql,
+    systems,
 };
-use crate::bindgen;
-use crate::browser;
-use crate::demo;
 use crate::files::{under, write_if_changed};
-use crate::metadata::{BATCH, is_ours, metadata, packages};
+use crate::metadata::{BATCH, is_ours, is_published, metadata, packages};
 use crate::node::{install, node, npm};
-use crate::package;
 use crate::shell::{
-    WORKSPACE_TESTS, built_with_tests, cargo, in_ci, output, program, run, target, typed,
+    built_with_tests, find_program, in_ci, output, program, run, say, target, typed,
 };
-use crate::tidy;
-use crate::wasm;
+use crate::{bindgen, browser, crate_packages, demo, package, reproduce, tidy, wasm};
 
-/// Scripts of npm/package.json that need no package, and those that test the packed tarball.
-const NPM_CHECKS: [&str; 2] = ["check", "test"];
-const NPM_PACKED_TESTS: [&str; 2] = ["test:packaging", "test:browser"];
+/// Lanes. The first has all stages that are in no other. At a time they share no program but browsers and the command
+/// in `target/debug`, which the first lane alone builds: stages of others have folders of their own, or only check
+/// what others build. Cargo lets them wait where it must.
+pub(super) const LANES: usize = 4;
 
-/// The script that compares the packed tarball with the command.
-const NPM_EQUALITY: &str = "test:equality";
+/// What takes the command or an example waits for these stages, and what takes the tarball, too, for those.
+const COMMAND: &[&str] = &["crates"];
+const TARBALL: &[&str] = &["package", "crates"];
 
-/// Crates whose code an optimiser could break, and the engine and the grammars for their long tests: the
-/// others hold no number.
-const OPTIMISED: [&str; 8] = [
-    "setun-ops",
-    "setun-text",
-    "setun-grammar",
-    "setun-cpu",
-    "setun-model",
-    "setun-engine",
-    "setun",
-    "setun-tests",
+/// All stages. The name of one of npm is that of a folder and a script of its package.json.
+pub(super) const ALL: &[Stage] = &[
+    stage("format", format),
+    stage("tidy", |_| tidy::run()),
+    stage("dependencies", dependencies::test).lane(2),
+    stage("crate packages", |_| crate_packages::check(false)).lane(2),
+    stage("lints", lints),
+    stage("crates", programs::test),
+    stage("binding tool", binding_tool).lane(1),
+    stage("examples", examples::test),
+    stage("clients", clients::test).lane(3).after(COMMAND),
+    stage("deploy", deploy::test).lane(3).after(COMMAND).inputs(&deploy::INPUTS),
+    stage("python", python::test).inputs(&python::INPUTS),
+    stage("sql", sql::test).inputs(&sql::INPUTS),
+    stage("crates release", optimised).of(Long),
+    stage("processes", processes).of(Long),
+    stage("soak", soak).of(Long),
+    stage("miri", memory::miri).of(Long),
+    stage("address", memory::address).of(Long),
+    stage("thread", memory::thread).of(Long),
+    stage("valgrind", memory::valgrind).of(Long),
+    stage("loom", loom).of(Long),
+    stage("clients rust", clients::rust::test).of(Long),
+    stage("advisories", dependencies::advisories).of(Long),
+    stage("crates compiled", |_| crate_packages::check(true)).of(Long),
+    stage("semver", semver).of(Long),
+    stage("reproduce", |check| reproduce::check().map(|files| check.totals.passed += files))
+        .of(Long),
+    stage("fuzz", fuzz::test).of(Full).lane(2),
+    stage("npm check", npm_script).lane(1),
+    stage("npm test", npm_script).lane(1),
+    stage("kernels", kernels).lane(2),
+    // Another processor runs these kernels itself, in the stage `crates`.
+    #[cfg(not(target_arch = "aarch64"))]
+    stage("neon", neon::test).lane(2),
+    #[cfg(not(target_arch = "aarch64"))]
+    stage("neon tests", neon::test_all).lane(2).inputs(&neon::INPUTS),
+    stage("gpu", gpu::test),
+    stage("gpu models", gpu::test_models).inputs(&gpu::MODEL_INPUTS),
+    stage("systems", |_| systems::test()).lane(2),
+    // Both wait for the builds of `crates`, so what need not wait comes before them.
+    stage("features", features).lane(2),
+    stage("documentation", documentation).lane(2),
+    stage("package", |_| package::build().map(|table| println!("{table}"))).lane(1),
+    stage("npm test:packaging", npm_script).lane(1),
+    stage("npm test:browser", npm_script).lane(1),
+    stage("cuda", cuda::test).lane(2).inputs(&cuda::INPUTS),
+    stage("shaders", shaders).lane(3).after(COMMAND),
+    // The page itself, built on the tarball, tells the stories that the command tells.
+    stage("page", |_| demo::equals_the_command()).lane(3).after(TARBALL),
+    stage(NPM_EQUALITY, npm_script).lane(3).after(TARBALL),
+    stage("web check", npm_script).lane(3),
+    stage("web test", npm_script).lane(3),
 ];
+
+/// It compares the packed tarball with the command.
+const NPM_EQUALITY: &str = "npm test:equality";
+
+/// Crates whose code an optimiser could break, and the engine and the grammars for their long tests: the others hold
+/// no number.
+const OPTIMISED: &str = "test --locked --no-fail-fast --release --features setun/config --package setun-ops \
+                         --package setun-text --package setun-grammar --package setun-cpu --package setun-model \
+                         --package setun-engine --package setun --package setun-tests";
 
 /// Part of the names of ignored tests that write what others read: no check runs them.
 const WRITERS: &str = "rewrite_fixture";
@@ -52,167 +100,105 @@ const WRITERS: &str = "rewrite_fixture";
 /// Time of random requests to one engine.
 const SOAK_MINUTES: &str = "30";
 
-/// Scripts of web/package.json.
-const WEB_TESTS: [&str; 2] = ["check", "test"];
+const SEMVER: &str = "cargo-semver-checks";
+const NO_SEMVER: &str = "needs cargo-semver-checks: cargo install cargo-semver-checks --locked";
 
-/// Which stages there are.
-#[derive(Default)]
-pub(super) struct Selection {
-    /// Also those that only a full check has.
-    pub(super) is_full: bool,
-    /// Also those that take hours.
-    pub(super) is_long: bool,
-    /// For each fuzz target.
-    pub(super) minutes: Option<f64>,
-}
+/// A workspace of its own: orders of threads, by the model checker loom.
+const LOOM: &str = "fuzz/loom/Cargo.toml";
 
-/// The stages of a selection; one whose subject is not there says so.
-pub(super) fn all(selection: &Selection) -> Result<Vec<Stage>> {
-    let mut stages = vec![
-        Stage::new("format", |_| format()),
-        Stage::new("tidy", |_| tidy::run()),
-        dependencies::stage(),
-        releases::crate_packages(),
-        Stage::new("lints", |_| lints()),
-        Stage::new("crates", crates),
-        Stage::new("binding tool", |totals| {
-            run(binding_tool(&["clippy", "--release", "--all-targets"])
-                .args(["--", "-D", "warnings"]))?;
-            count(&mut binding_tool(&["test", "--release"]), totals)
-        }),
-        examples::stage(),
-        clients::stage(),
-        deploy::stage(),
-        python::stage(),
-        sql::stage(),
-    ];
-    if selection.is_long {
-        stages.extend(long()?);
-    }
-    if selection.is_full {
-        stages.push(fuzz::stage(selection.is_long, selection.minutes));
-    }
-    stages.extend(npm_stages("npm", &NPM_CHECKS));
-    stages.push(kernels());
-    stages.extend(neon::stages());
-    stages.extend(gpu::stages());
-    stages.push(systems::stage());
-    // Both wait for the builds of `crates`, so what need not wait comes before them.
-    stages.push(Stage::new("features", |_| features()));
-    stages.push(Stage::new("documentation", |_| documentation()));
-    stages.push(Stage::new("package", |_| package::build().map(|table| println!("{table}"))));
-    stages.extend(npm_stages("npm", &NPM_PACKED_TESTS));
-    stages.push(cuda::stage());
-    stages.push(shaders());
-    // The page itself, built on the tarball, tells the stories that the command tells.
-    stages.push(Stage::new("page", |_| demo::equals_the_command()));
-    stages.extend(npm_stages("npm", &[NPM_EQUALITY]));
-    stages.extend(npm_stages("web", &WEB_TESTS));
-    Ok(stages)
-}
-
-/// The stages of a long check alone.
-fn long() -> Result<Vec<Stage>> {
-    let mut stages = vec![
-        Stage::new("crates release", |totals| {
-            let mut command = cargo();
-            command.args(["test", "--locked", "--no-fail-fast", "--release"]);
-            command.args(OPTIMISED.iter().flat_map(|name| ["--package", name]));
-            command.args(["--features", "setun/config"]).env("SETUN_LONG", "1");
-            count(command.args(["--", "--include-ignored", "--skip", WRITERS]), totals)
-        }),
-        Stage::new("processes", |totals| {
-            let cli = ["test", "--locked", "--package", "setun-cli", "--test", "cli"];
-            count(cargo().args(cli).args(["--", "--ignored", "--skip", deploy::REPLICAS]), totals)
-        }),
-        Stage::new("soak", |totals| {
-            let soak =
-                ["test", "--locked", "--release", "--package", "setun-tests", "--test", "soak"];
-            count(cargo().args(soak).env("SETUN_SOAK_MINUTES", SOAK_MINUTES), totals)
-        }),
-    ];
-    stages.extend(memory::stages()?);
-    stages.push(loom::stage());
-    stages.push(clients::rust::stage());
-    stages.push(dependencies::advisories());
-    stages.extend(releases::long_stages());
-    Ok(stages)
-}
-
-/// All tests of the workspace.
-fn crates(totals: &mut Totals) -> Result<()> {
-    let tests = || {
-        let mut command = cargo();
-        command.args(WORKSPACE_TESTS);
-        command
-    };
-    programs::test(tests, totals)
-}
-
-fn format() -> Result<()> {
-    run(cargo().args(["fmt", "--all", "--check"]))?;
+fn format(_: &mut Check) -> Result<()> {
     let manifests =
-        [BATCH, bindgen::MANIFEST, fuzz::MANIFEST, loom::MANIFEST, clients::rust::MANIFEST];
-    for manifest in manifests {
-        let mut command = cargo();
-        command.args(["fmt", "--all", "--check", "--manifest-path", manifest]);
-        run(command.args(["--", "--config-path", "rustfmt.toml"]))?;
-    }
-    Ok(())
+        ["Cargo.toml", BATCH, bindgen::MANIFEST, fuzz::MANIFEST, LOOM, clients::rust::MANIFEST];
+    manifests.into_iter().try_for_each(|manifest| {
+        let check = format!("fmt --all --check --manifest-path {manifest}");
+        run(cargo(&check).args(["--", "--config-path", "rustfmt.toml"]))
+    })
 }
 
-fn lints() -> Result<()> {
+fn lints(_: &mut Check) -> Result<()> {
     run(workspace::clippy().args(["--all-targets", "--quiet", "--", "-D", "warnings"]))?;
     wasm::lints()
 }
 
-/// Cargo for the binding tool, which is a workspace of its own.
-fn binding_tool(arguments: &[&str]) -> Command {
-    let mut command = cargo();
-    command
-        .args(arguments)
-        .args(["--quiet", "--locked", "--manifest-path", bindgen::MANIFEST])
-        .env("CARGO_TARGET_DIR", target().join("bindgen"));
-    command
+fn binding_tool(check: &mut Check) -> Result<()> {
+    let tool = |line| elsewhere(line, bindgen::MANIFEST, "bindgen");
+    run(&mut tool("clippy --quiet --release --all-targets -- -D warnings"))?;
+    check.count(&mut tool("test --quiet --release"))
+}
+
+fn optimised(check: &mut Check) -> Result<()> {
+    let mut tests = cargo(OPTIMISED);
+    tests.args(["--", "--include-ignored", "--skip", WRITERS]);
+    check.count(tests.env("SETUN_LONG", "1"))
+}
+
+fn processes(check: &mut Check) -> Result<()> {
+    let mut tests = cargo("test --locked --package setun-cli --test cli -- --ignored");
+    check.count(tests.args(["--skip", deploy::REPLICAS]))
+}
+
+fn soak(check: &mut Check) -> Result<()> {
+    let mut soak = cargo("test --locked --release --package setun-tests --test soak");
+    check.count(soak.env("SETUN_SOAK_MINUTES", SOAK_MINUTES))
+}
+
+fn loom(_: &mut Check) -> Result<()> {
+    run(&mut elsewhere("clippy --quiet --release -- -D warnings", LOOM, "loom"))?;
+    run(&mut elsewhere("run --quiet --release", LOOM, "loom"))
+}
+
+/// The public interfaces against those of the last release.
+fn semver(check: &mut Check) -> Result<()> {
+    let Some(release) = last_release() else {
+        say("no release is tagged before this commit: there is nothing to compare with");
+        return Ok(());
+    };
+    check.needs(find_program(SEMVER).is_some(), NO_SEMVER)?;
+    say(&format!("public interfaces since {release}"));
+    let metadata = metadata()?;
+    let compare = || cargo(&format!("semver-checks --workspace --baseline-rev {release}"));
+    let hidden = packages(&metadata)?.iter().filter(|it| is_ours(it) && !is_published(it));
+    let hidden = hidden.flat_map(|it| ["--exclude", it["name"].as_str().unwrap_or_default()]);
+    run(compare().args(hidden))?;
+    run(compare().args(["--manifest-path", BATCH]))
+}
+
+/// The last tag of a release before this commit: the commit may itself be a release.
+fn last_release() -> Option<String> {
+    let mut command = program("git");
+    command.args(["describe", "--tags", "--abbrev=0", "--match", "v[0-9]*", "HEAD^"]);
+    Some(output(&mut command).ok()?.trim().to_owned()).filter(|tag| !tag.is_empty())
 }
 
 /// Every package compiles alone, with its default features and with none. With others they are compiled in other
 /// stages; a full check compiles with each of them alone.
-fn features() -> Result<()> {
+fn features(check: &mut Check) -> Result<()> {
     let metadata = metadata()?;
     for package in packages(&metadata)?.iter().filter(|package| is_ours(package)) {
         let name = package["name"].as_str().unwrap_or_default();
-        let features = package["features"].as_object();
-        let features: Vec<&str> =
-            features.into_iter().flat_map(|map| map.keys().map(String::as_str)).collect();
-        if features.is_empty() {
-            continue;
-        }
-        let check = |more: &[&str]| {
-            let mut command = cargo();
-            command.args(["check", "--locked", "--quiet", "--package", name]);
-            without_a_word(command.args(more))
+        let features = package["features"].as_object().into_iter().flatten();
+        let features: Vec<&str> = features.map(|(feature, _)| feature.as_str()).collect();
+        let compile = |more: &str| {
+            without_a_word(&mut cargo(&format!("check --locked --quiet --package {name} {more}")))
         };
-        check(&["--no-default-features"])?;
-        if features.contains(&"default") {
-            check(&[])?;
+        if !features.is_empty() {
+            compile("--no-default-features")?;
         }
-        if is_full() {
+        if features.contains(&"default") {
+            compile("")?;
+        }
+        if check.options.is_full() {
             let code = code(package)?;
             let mut alone = features.into_iter().filter(|feature| is_own(name, feature, &code));
-            alone.try_for_each(|it| check(&["--no-default-features", "--features", it]))?;
+            alone.try_for_each(|it| compile(&format!("--no-default-features --features {it}")))?;
         }
     }
     Ok(())
 }
 
-/// Features for interfaces of other systems, with which the stage `systems` compiles this package.
-const ELSEWHERE: (&str, [&str; 2]) = ("setun-gpu", ["dx12", "metal"]);
-
 /// True for a feature that the package's code mentions. Another is passed on to other packages, where it is looked at.
 fn is_own(package: &str, feature: &str, code: &str) -> bool {
-    let is_elsewhere = package == ELSEWHERE.0 && ELSEWHERE.1.contains(&feature);
-    !is_elsewhere && code.contains(&format!("feature = \"{feature}\""))
+    !systems::compiles(package, feature) && code.contains(&format!("feature = \"{feature}\""))
 }
 
 /// Runs a command that is quiet but for warnings and errors, and takes no warning.
@@ -226,14 +212,12 @@ fn without_a_word(command: &mut Command) -> Result<()> {
 /// All Rust code of a package.
 fn code(package: &serde_json::Value) -> Result<String> {
     let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
-    let folder = manifest.parent().context("a package in a folder")?;
-    let files = under(folder)?;
-    let is_code = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "rs");
-    let texts = files.iter().filter(is_code).map(fs::read_to_string);
-    Ok(texts.collect::<Result<Vec<_>, _>>()?.concat())
+    let files = under(manifest.parent().context("a package in a folder")?)?;
+    let code = files.iter().filter(|path| path.extension().is_some_and(|end| end == "rs"));
+    Ok(code.map(fs::read_to_string).collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-fn documentation() -> Result<()> {
+fn documentation(_: &mut Check) -> Result<()> {
     let mut command = workspace::documentation();
     command.args(["--no-deps", "--quiet"]);
     // The command's pages would replace the library's: both are called setun.
@@ -241,51 +225,69 @@ fn documentation() -> Result<()> {
     run(command.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// A stage for each of these scripts of a folder's package.json.
-fn npm_stages(folder: &'static str, scripts: &[&'static str]) -> impl Iterator<Item = Stage> {
-    scripts.iter().map(move |&script| {
-        Stage::new(format!("{folder} {script}"), move |totals| npm_script(folder, script, totals))
-    })
-}
-
-fn npm_script(folder: &str, script: &str, totals: &mut Totals) -> Result<()> {
+/// Runs the script of npm that the stage is named after.
+fn npm_script(check: &mut Check) -> Result<()> {
+    let stage = check.stage;
+    let (folder, script) = stage.split_once(' ').context("a folder and a script")?;
     install(folder)?;
     let mut command = npm(folder)?;
     command.args(["run", "--silent", script]);
     if script.starts_with("test:") || folder == "web" {
         command.env("CHROME", browser::chrome()?).env("FIREFOX", browser::firefox()?);
     }
-    if script == NPM_EQUALITY || (folder, script) == ("web", "test") {
+    if [NPM_EQUALITY, "web test"].contains(&stage) {
         command.env("SETUN_COMMAND", built_with_tests()?.join("setun"));
     }
-    if script == NPM_EQUALITY {
+    if stage == NPM_EQUALITY {
         command.envs(browser::webkit_driver()?.map(|driver| ("WEBKIT_DRIVER", driver)));
     }
-    count(&mut command, totals)
+    check.count(&mut command)
 }
 
 /// The kernels' checks as WebAssembly, in Node and Chromium.
-fn kernels() -> Stage {
-    Stage::new("kernels", |totals| {
-        install("npm")?;
-        let modules = wasm::build_checks(in_ci())?;
-        let modules =
-            modules.iter().map(|(variant, path)| format!("{}={}", variant.name(), path.display()));
-        let mut command = node()?;
-        command.env("CHROME", browser::chrome()?).arg("xtask/wasm-tests.mjs").args(modules);
-        count(&mut command, totals)
-    })
+fn kernels(check: &mut Check) -> Result<()> {
+    install("npm")?;
+    let modules = wasm::build_checks(in_ci())?;
+    let modules =
+        modules.iter().map(|(variant, path)| format!("{}={}", variant.name(), path.display()));
+    in_chromium(check, node()?.arg("xtask/wasm-tests.mjs").args(modules))
 }
 
 /// Every variant of every GPU kernel, compiled by Chromium.
-fn shaders() -> Stage {
-    Stage::new("shaders", |totals| {
-        install("npm")?;
-        let mut export = program(built_with_tests()?.join("examples/wgsl"));
-        let list = target().join("xtask/wgsl.json");
-        write_if_changed(&list, output(&mut export)?.as_bytes())?;
-        let mut command = node()?;
-        command.env("CHROME", browser::chrome()?).arg("xtask/shader-tests.mjs").arg(list);
-        count(&mut command, totals)
-    })
+fn shaders(check: &mut Check) -> Result<()> {
+    install("npm")?;
+    let mut export = program(built_with_tests()?.join("examples/wgsl"));
+    let list = target().join("xtask/wgsl.json");
+    write_if_changed(&list, output(&mut export)?.as_bytes())?;
+    in_chromium(check, node()?.arg("xtask/shader-tests.mjs").arg(list))
+}
+
+fn in_chromium(check: &mut Check, script: &mut Command) -> Result<()> {
+    check.count(script.env("CHROME", browser::chrome()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_needed_comes_before_in_another_lane() {
+        for (at, stage) in ALL.iter().enumerate() {
+            assert!(stage.lane < LANES, "{}", stage.name);
+            assert!(ALL[..at].iter().all(|other| other.name != stage.name), "{}", stage.name);
+            for need in stage.needs {
+                let needed = ALL[..at].iter().find(|before| before.name == *need);
+                // A lane would wait for itself.
+                assert!(needed.is_some_and(|it| it.lane != stage.lane), "{} {need}", stage.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_input_is_the_beginning_of_a_path() {
+        let files = output(program("git").arg("ls-files")).unwrap();
+        let inputs = ALL.iter().flat_map(|stage| stage.inputs);
+        let is_there = |input: &&&str| files.lines().any(|file| file.starts_with(**input));
+        assert_eq!(inputs.filter(|input| !is_there(input)).collect::<Vec<_>>(), [&""; 0]);
+    }
 }

@@ -23,59 +23,51 @@ impl Totals {
         format!("{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
     }
 
-    /// What a line of a runner's output adds: one pattern a runner, nothing for other lines.
-    pub(super) fn of_line(line: &str) -> Option<Self> {
-        let line = line.trim();
-        cargo(line).or_else(|| vitest(line)).or_else(|| node(line)).or_else(|| pytest(line))
+    /// Adds what the lines of a runner's output say.
+    pub(super) fn add_text(&mut self, text: &str) {
+        for line in text.lines().map(str::trim) {
+            self.add(counts(line).map(before).or_else(|| node(line)).unwrap_or_default());
+        }
     }
 }
 
-/// `test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; …`
-fn cargo(line: &str) -> Option<Totals> {
-    let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
-    Some(Totals {
-        passed: before(counts, " passed")?,
-        failed: before(counts, " failed")?,
-        skipped: before(counts, " ignored")?,
-    })
+/// The part of a line in which words follow their numbers, any of them absent:
+/// `test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; …` of cargo,
+/// `Tests  1 failed | 12 passed | 2 skipped | 1 todo (16)` of vitest,
+/// `1 failed, 12 passed, 2 skipped, 1 error, 3 warnings in 4.56s` of pytest.
+fn counts(line: &str) -> Option<&str> {
+    let pytest = || {
+        let (counts, time) = line.rsplit_once(" in ")?;
+        let seconds = time.split(' ').next()?.strip_suffix('s')?;
+        seconds.parse::<f64>().is_ok().then_some(counts)
+    };
+    line.strip_prefix("test result: ").or_else(|| line.strip_prefix("Tests  ")).or_else(pytest)
 }
 
-/// `Tests  1 failed | 12 passed | 2 skipped | 1 todo (16)`, any part absent
-fn vitest(line: &str) -> Option<Totals> {
-    let counts = line.strip_prefix("Tests  ")?;
-    let count = |word| before(counts, word).unwrap_or(0);
-    let skipped = count(" skipped") + count(" todo");
-    Some(Totals { passed: count(" passed"), failed: count(" failed"), skipped })
+fn before(counts: &str) -> Totals {
+    let count = |word: &str| -> u64 {
+        let number = counts.split_once(word).map_or("", |(head, _)| head);
+        let digits = number.rsplit(|character: char| !character.is_ascii_digit()).next();
+        digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
+    };
+    Totals {
+        passed: count(" passed"),
+        failed: count(" failed") + count(" error"),
+        skipped: count(" skipped") + count(" ignored") + count(" todo"),
+    }
 }
 
-/// `# pass 3` or `ℹ pass 3`, each count on a line of its own
+/// `# pass 3` or `ℹ pass 3` of Node, each count on a line of its own
 fn node(line: &str) -> Option<Totals> {
-    let mut words = line.strip_prefix("# ").or_else(|| line.strip_prefix("ℹ "))?.split(' ');
-    let (word, count) = (words.next()?, words.next()?.parse().ok()?);
-    let mut totals = Totals::default();
+    let (word, count) =
+        line.strip_prefix("# ").or_else(|| line.strip_prefix("ℹ "))?.split_once(' ')?;
+    let (count, none) = (count.parse().ok()?, Totals::default());
     match word {
-        "pass" => totals.passed = count,
-        "fail" => totals.failed = count,
-        "skipped" | "todo" => totals.skipped = count,
-        _ => return None,
+        "pass" => Some(Totals { passed: count, ..none }),
+        "fail" => Some(Totals { failed: count, ..none }),
+        "skipped" | "todo" => Some(Totals { skipped: count, ..none }),
+        _ => None,
     }
-    words.next().is_none().then_some(totals)
-}
-
-/// `1 failed, 12 passed, 2 skipped, 3 warnings in 4.56s`, any part absent
-fn pytest(line: &str) -> Option<Totals> {
-    let (counts, time) = line.rsplit_once(" in ")?;
-    time.split(' ').next()?.strip_suffix('s')?.parse::<f64>().ok()?;
-    let count = |word| before(counts, word).unwrap_or(0);
-    let failed = count(" failed") + count(" error");
-    let totals = Totals { passed: count(" passed"), failed, skipped: count(" skipped") };
-    (totals != Totals::default()).then_some(totals)
-}
-
-/// The number right before `word`.
-fn before(counts: &str, word: &str) -> Option<u64> {
-    let (head, _) = counts.split_once(word)?;
-    head.rsplit(|character: char| !character.is_ascii_digit()).next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -84,30 +76,31 @@ mod tests {
 
     #[test]
     fn each_runners_line_is_read() {
-        let totals = |passed, failed, skipped| Some(Totals { passed, failed, skipped });
         let cases = [
             (
                 "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out; finished in 0.01s",
-                totals(12, 0, 1),
+                [12, 0, 1],
             ),
             (
                 "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
-                totals(1, 2, 0),
+                [1, 2, 0],
             ),
-            ("      Tests  12 passed (12)", totals(12, 0, 0)),
-            ("      Tests  1 failed | 10 passed | 2 skipped (13)", totals(10, 1, 2)),
-            (" Test Files  3 passed (3)", None),
-            ("# pass 3", totals(3, 0, 0)),
-            ("ℹ fail 2", totals(0, 2, 0)),
-            ("1 failed, 27 passed, 2 skipped, 3 warnings in 48.62s", totals(27, 1, 2)),
-            ("==== 3 passed, 1 error in 61.02s (0:01:01) ====", totals(3, 1, 0)),
-            ("FAILED test_llm.py::test - found 3 passed in mind", None),
-            ("# tests 5", None),
-            ("# pass on to the next", None),
-            ("running 3 tests", None),
+            ("      Tests  12 passed (12)", [12, 0, 0]),
+            ("      Tests  1 failed | 10 passed | 2 skipped (13)", [10, 1, 2]),
+            (" Test Files  3 passed (3)", [0; 3]),
+            ("# pass 3\n# skipped 1", [3, 0, 1]),
+            ("ℹ fail 2", [0, 2, 0]),
+            ("1 failed, 27 passed, 2 skipped, 3 warnings in 48.62s", [27, 1, 2]),
+            ("==== 3 passed, 1 error in 61.02s (0:01:01) ====", [3, 1, 0]),
+            ("FAILED test_llm.py::test - found 3 passed in mind", [0; 3]),
+            ("# tests 5", [0; 3]),
+            ("# pass on to the next", [0; 3]),
+            ("running 3 tests", [0; 3]),
         ];
-        for (line, expected) in cases {
-            assert_eq!(Totals::of_line(line), expected, "{line}");
+        for (text, [passed, failed, skipped]) in cases {
+            let mut totals = Totals::default();
+            totals.add_text(text);
+            assert_eq!(totals, Totals { passed, failed, skipped }, "{text}");
         }
     }
 

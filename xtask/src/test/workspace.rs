@@ -1,4 +1,4 @@
-//! Cargo over the whole workspace with the features that reach a GPU.
+//! Cargo, over this workspace with the features that reach a GPU, and over others.
 //!
 //! Fewer packages would choose other features for the crates that they share, and compile them again.
 
@@ -7,13 +7,29 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::shell::{cargo, run, target};
+use crate::shell::{self, run, target};
 
 /// Features of the libraries, what tests them on a GPU, and of the command.
 const GPU: &str =
     "setun-gpu/vulkan,setun-gpu/metal,setun-gpu/dx12,setun-gpu/testing,setun-tests/vulkan";
 const COMMAND: &str = "setun-cli/vulkan";
 const CUDA: &str = "setun-gpu/cuda,setun-tests/cuda";
+
+/// Cargo with the arguments of a line, none of which has a space.
+pub(super) fn cargo(line: &str) -> Command {
+    let mut command = shell::cargo();
+    command.args(line.split_whitespace());
+    command
+}
+
+/// The same for another workspace, which is built in a folder of `target`.
+pub(super) fn elsewhere(line: &str, manifest: &str, folder: &str) -> Command {
+    let (subcommand, arguments) = line.split_once(' ').unwrap_or((line, ""));
+    let line = format!("{subcommand} --locked --manifest-path {manifest} {arguments}");
+    let mut command = cargo(&line);
+    command.env("CARGO_TARGET_DIR", target().join(folder));
+    command
+}
 
 /// `cargo clippy` with all that reaches a GPU.
 pub(super) fn clippy() -> Command {
@@ -50,9 +66,8 @@ fn programs() -> PathBuf {
 }
 
 fn with_features(subcommand: &str, features: &[&str]) -> Command {
-    let mut command = cargo();
-    command.args([subcommand, "--workspace", "--locked"]);
-    command.args(["--features", &features.join(",")]);
+    let features = features.join(",");
+    let mut command = cargo(&format!("{subcommand} --workspace --locked --features {features}"));
     // Mesa says on standard error that it finds no screen, unless it does not look for one.
     command.env("NODEVICE_SELECT", "1");
     command

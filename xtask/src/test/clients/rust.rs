@@ -1,33 +1,23 @@
 //! The client `async-openai` in `--long`: its crates take longer to compile than all other clients to run.
 
-use std::process::Command;
+use anyhow::Result;
 
-use super::{FIXTURE, Server, script};
-use crate::shell::{built_with_tests, cargo, program, run, target};
-use crate::test::stage::{Stage, count};
+use super::{Server, make_model};
+use crate::shell::{built_with_tests, program, run, target};
+use crate::test::stage::Check;
+use crate::test::workspace::elsewhere;
 
 /// A workspace of its own.
 pub(in crate::test) const MANIFEST: &str = "crates/setun-serve/tests/clients/rust/Cargo.toml";
 
-/// The stage.
-pub(in crate::test) fn stage() -> Stage {
-    Stage::new("clients rust", |totals| {
-        let command = built_with_tests()?.join("setun");
-        let model = target().join("clients").join("model");
-        run(program("python3").arg(script("make_model.py")).arg(FIXTURE).arg(&model))?;
-        run(client("clippy").args(["--", "-D", "warnings"]))?;
-        for folder in [None, Some(&*model)] {
-            let server = Server::start(&command, folder, &[])?;
-            let mut client = client("run");
-            count(server.given_to(client.arg("--"), &command, folder), totals)?;
-        }
-        Ok(())
+pub(in crate::test) fn test(check: &mut Check) -> Result<()> {
+    let command = built_with_tests()?.join("setun");
+    let model = target().join("clients").join("model");
+    make_model(program("python3"), &model)?;
+    let client = |line| elsewhere(line, MANIFEST, "clients/rust");
+    run(&mut client("clippy --quiet -- -D warnings"))?;
+    [None, Some(&*model)].into_iter().try_for_each(|folder| {
+        let server = Server::start(&command, folder, &[])?;
+        check.count(server.given_to(&mut client("run --quiet --")))
     })
-}
-
-fn client(what: &str) -> Command {
-    let mut command = cargo();
-    command.args([what, "--quiet", "--locked", "--manifest-path", MANIFEST]);
-    command.env("CARGO_TARGET_DIR", target().join("clients").join("rust"));
-    command
 }

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use crate::test::seed;
+
 /// Most bytes of a piece.
-const MOST: u64 = 9;
+const MOST: u32 = 9;
 
 /// Between two pieces, so that a client seldom reads them as one.
 const PAUSE: Duration = Duration::from_micros(50);
@@ -44,28 +46,22 @@ fn pass(client: &TcpStream, server: &str) -> io::Result<()> {
 }
 
 fn split(mut from: &TcpStream, mut to: &TcpStream) -> io::Result<()> {
-    let mut state = super::seed();
+    let mut state = seed::current();
     let mut bytes = [0; 4096];
     loop {
-        let mut read = match from.read(&mut bytes)? {
-            0 => return Ok(()),
-            read => &bytes[..read],
-        };
-        while !read.is_empty() {
-            let most = usize::try_from(1 + next(&mut state) % MOST).unwrap_or(1);
-            let (piece, rest) = read.split_at(most.min(read.len()));
+        let read = from.read(&mut bytes)?;
+        if read == 0 {
+            return Ok(());
+        }
+        let mut rest = &bytes[..read];
+        while !rest.is_empty() {
+            // A linear congruential generator, whose high bits are the better ones.
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let most = 1 + (state >> 16) % MOST;
+            let (piece, after) = rest.split_at(rest.len().min(most as usize));
             to.write_all(piece)?;
-            read = rest;
+            rest = after;
             thread::sleep(PAUSE);
         }
     }
-}
-
-/// The generator splitmix64.
-fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut mixed = *state;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
