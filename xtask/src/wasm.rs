@@ -34,7 +34,7 @@ const OPTIMIZER: [&str; 6] = [
 ];
 
 /// What it does last: functions lie beside others with like bodies, by which [`Bindgen::rank`] has named them.
-/// 984 kB instead of 994 in the order of the compiler's names, or 1008 in that of the linker.
+/// In the order of the bodies, which is 1 % smaller than that of names, it is 1.6 % larger.
 const ORDER: [&str; 1] = ["--reorder-functions-by-name"];
 
 /// What it does before with the module of grammars: nobody calls the parser's functions for C.
