@@ -14,7 +14,7 @@ use crate::opcodes;
 use crate::parallel::parallel_map;
 use crate::shell::{root, run, say};
 use crate::stamp::{Inputs, if_changed};
-use crate::toolchain::{SMALLER, TARGET, Toolchain};
+use crate::toolchain::{FEWER_FEATURES, SMALLER, TARGET, Toolchain};
 use crate::variant::Variant;
 
 /// What wasm-opt does. Higher levels give fewer bytes but less alike ones: of a module of 3.21 MB,
@@ -338,6 +338,7 @@ fn compile(
         .word(toolchain.describe())
         .word(variant.rustflags())
         .word(SMALLER)
+        .word(FEWER_FEATURES)
         .word(variant.kernel_features())
         .word(what)
         .files(sources()?)?;
