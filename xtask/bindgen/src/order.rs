@@ -6,13 +6,13 @@ use std::collections::HashMap;
 const PIECE: usize = 5;
 
 /// Most pieces of a function that are compared: those of a large one are a sample.
-const MOST_PIECES: usize = 1000;
+const MAX_PIECES: usize = 1000;
 
 /// A piece of more functions than this says nothing of any.
-const MOST_FUNCTIONS: usize = 2000;
+const MAX_FUNCTIONS: usize = 2000;
 
 /// The share of pieces below which the next function is the next in the order of bodies.
-const LEAST_SHARE: f64 = 0.02;
+const MIN_SHARE: f64 = 0.02;
 
 /// Indices of `bodies` such that like ones have neighbouring places.
 ///
@@ -42,7 +42,7 @@ impl Likeness {
                 functions.entry(piece).or_default().push(function);
             }
         }
-        functions.retain(|_, functions| (2..=MOST_FUNCTIONS).contains(&functions.len()));
+        functions.retain(|_, functions| (2..=MAX_FUNCTIONS).contains(&functions.len()));
         Self { pieces, functions }
     }
 
@@ -76,7 +76,7 @@ impl Likeness {
             }
         }
         let last = self.pieces[*path.last()?].len() as f64;
-        let mut best = (LEAST_SHARE, usize::MAX);
+        let mut best = (MIN_SHARE, usize::MAX);
         for other in met {
             let both = f64::from(std::mem::take(&mut shared[other])) / 2.0;
             let of_other = self.pieces[other].len() as f64;
@@ -101,7 +101,7 @@ fn pieces(body: &[u8]) -> Vec<u64> {
     }
     pieces.sort_unstable();
     pieces.dedup();
-    pieces.truncate(MOST_PIECES);
+    pieces.truncate(MAX_PIECES);
     pieces
 }
 
