@@ -34,6 +34,7 @@ mod tidy;
 mod toolchain;
 mod variant;
 mod wasm;
+mod without_features;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -119,7 +120,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    if let Some(status) = rustdoc_pages::play() {
+    if let Some(status) = rustdoc_pages::play().or_else(without_features::play) {
         return status;
     }
     let result = match Arguments::parse().command {

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, ensure};
 use crate::machine::{has_packages, install_packages, installing, may_install};
 use crate::shell::{cargo, find_program, output, program, say, succeeds, target};
 use crate::variant::{KERNELS, Variant};
+use crate::without_features::{Without, leave_out};
 
 /// The target of every WebAssembly build.
 pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
@@ -30,6 +31,11 @@ pub(crate) const SMALLER: [&str; 2] = ["-Zlocation-detail=none", "-Zfmt-debug=sh
 /// The standard library's own sorts, numbers and searches as they are smallest, where it is compiled from
 /// source.
 const SMALLER_LIBRARY: &str = "build-std-features=optimize_for_size";
+
+/// What modules that pages download are compiled without: engines that search a text in less time than others, with
+/// the same matches. `fancy-regex` asks for them, and regex-automata takes another engine where one is not there.
+pub(crate) const FEWER_FEATURES: [Without; 1] =
+    [("regex-automata", &["dfa-build", "dfa-search", "dfa-onepass", "nfa-backtrack"])];
 
 /// A compiler that can build for another target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,8 +158,8 @@ impl Toolchain {
         if self == Self::Debian {
             command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", "wasm-ld-19");
         }
+        leave_out(&mut command, "wasm", &FEWER_FEATURES)?;
         if let Some(features) = variant.kernel_features() {
-            command.arg("-Zprofile-rustflags");
             for package in KERNELS {
                 let flags = format!("rustflags=['-Ctarget-feature={features}']");
                 command.args(["--config", &format!("profile.wasm.package.{package}.{flags}")]);

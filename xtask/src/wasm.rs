@@ -14,7 +14,7 @@ use crate::opcodes;
 use crate::parallel::parallel_map;
 use crate::shell::{root, run, say};
 use crate::stamp::{Inputs, if_changed};
-use crate::toolchain::{SMALLER, TARGET, Toolchain};
+use crate::toolchain::{FEWER_FEATURES, SMALLER, TARGET, Toolchain};
 use crate::variant::Variant;
 
 /// What wasm-opt does. Higher levels give fewer bytes but less alike ones: of a module of 3.21 MB,
@@ -34,7 +34,7 @@ const OPTIMIZER: [&str; 6] = [
 ];
 
 /// What it does last: functions lie beside others with like bodies, by which [`Bindgen::rank`] has named them.
-/// 984 kB instead of 994 in the order of the compiler's names, or 1008 in that of the linker.
+/// In the order of the bodies, which is 1 % smaller than that of names, it is 1.6 % larger.
 const ORDER: [&str; 1] = ["--reorder-functions-by-name"];
 
 /// What it does before with the module of grammars: nobody calls the parser's functions for C.
@@ -338,6 +338,7 @@ fn compile(
         .word(toolchain.describe())
         .word(variant.rustflags())
         .word(SMALLER)
+        .word(FEWER_FEATURES)
         .word(variant.kernel_features())
         .word(what)
         .files(sources()?)?;

@@ -2,11 +2,12 @@
 //!
 //! `setun-bindgen bind MODULE.wasm FOLDER` writes `setun.js`, `setun.d.ts` and `setun_bg.wasm`,
 //! and for a threaded module `threads.js` and `memory.js`.
-//! `setun-bindgen rank MODULE.wasm` names its functions in the order of their bodies.
+//! `setun-bindgen rank MODULE.wasm` names its functions so that like ones lie together.
 //! `setun-bindgen snip MODULE.wasm PART ...` makes a trap of each function with a part in its name.
 //! `setun-bindgen scan MODULE.wasm` prints a JSON object: instructions by proposal, and memory.
 
 mod bind;
+mod order;
 mod rank;
 mod scan;
 mod snip;

@@ -1,8 +1,10 @@
-//! Names for a module's functions that sort them by their bodies.
+//! Names for a module's functions that sort them by what their bodies share.
 
 use anyhow::Result;
 use wasm_encoder::{NameMap, NameSection, Section};
 use wasmparser::{Parser, Payload, TypeRef};
+
+use crate::order::order;
 
 /// The module with a name section in which functions with like bodies have neighbouring names.
 ///
@@ -26,10 +28,8 @@ pub fn rank(module: &[u8]) -> Result<Vec<u8>> {
             _ => {}
         }
     }
-    let mut order: Vec<usize> = (0..bodies.len()).collect();
-    order.sort_by_key(|&index| bodies[index]);
     let mut names = vec![String::new(); bodies.len()];
-    for (rank, index) in order.into_iter().enumerate() {
+    for (rank, index) in order(&bodies).into_iter().enumerate() {
         names[index] = format!("{rank:08}");
     }
     let mut functions = NameMap::new();
