@@ -1,22 +1,19 @@
-// quantize: int8 codes and one scale for each row of x, or of its norm
+// quantize: int8 codes of each row of x, or of its norm, and one scale or one for each group of columns
 //
 // Twin:      crates/setun-ops/src/quantize.rs
-// Layout:    of codes: [capacity, words] of four codes, then [capacity] scales, then [capacity] sums of codes
+// Layout:    of codes: [capacity, words] of four codes, then [capacity, groups] scales; then, with one scale a row,
+//            [capacity] sums of codes
 // Grid:      one block a row
 
 struct Shape {
     u32 x_width;
-    u32 words;      // of a row of codes, padded to whole blocks
-    u32 capacity;   // rows that the buffers hold
+    u32 words;          // of a row of codes, padded to whole blocks
+    u32 capacity;       // rows that the buffers hold
     u32 wanted;
     u32 has_norm;
     float eps;
-};
-
-struct RowCodes {
-    u32* words;
-
-    __device__ __forceinline__ void put(u32 word, u32 packed) { words[word] = packed; }
+    u32 groups;         // scales of a row
+    u32 group_words;    // of the codes of a group
 };
 
 extern "C" __global__ void __launch_bounds__(LANES) quantize(
@@ -35,11 +32,5 @@ extern "C" __global__ void __launch_bounds__(LANES) quantize(
     if (shape.has_norm != 0) {
         norm = Norm{gain, inverse_rms(own, shape.x_width, shape.eps, lane)};
     }
-    RowCodes row_codes{codes + (size_t)row * shape.words};
-    const QuantizedRow quantized = quantize_row(own, shape.x_width, shape.words, norm, lane, row_codes);
-    if (lane == 0) {
-        u32* scales = codes + (size_t)shape.capacity * shape.words;
-        scales[row] = __float_as_uint(quantized.scale);
-        scales[shape.capacity + row] = (u32)quantized.sum;
-    }
+    quantize_row(shape, own, norm, row, lane, codes);
 }

@@ -74,7 +74,10 @@ pub mod parts {
         DOT_PACKED = "dot_packed";
         DOT_SHIFTS = "dot_shifts";
         LINEAR = "linear";
+        QUANTIZATION = "quantization";
         QUANTIZE_ROW = "quantize_row";
+        QUANTIZE_WHOLE = "quantize_whole";
+        QUANTIZE_GROUPS = "quantize_groups";
         INPUT_CODES = "input_codes";
         INPUT_FLOATS = "input_floats";
         PRODUCTS_EACH = "products_each";
@@ -115,7 +118,9 @@ pub mod cuda_parts {
         SQUARES = "squares";
         INVERSE_RMS = "inverse_rms";
         LINEAR = "linear";
+        QUANTIZATION = "quantization";
         QUANTIZE_ROW = "quantize_row";
+        QUANTIZE_GROUPS = "quantize_groups";
         INPUT_CODES = "input_codes";
         INPUT_FLOATS = "input_floats";
         MMA = "mma";

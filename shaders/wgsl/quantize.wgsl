@@ -1,18 +1,21 @@
-// quantize: int8 codes and one scale for each row of x, or of its norm
+// quantize: int8 codes of each row of x, or of its norm, and one scale or one for each group of columns
 //
 // Twin:      crates/setun-ops/src/quantize.rs
-// Layout:    of codes: [capacity, words] of four codes, then [capacity] scales, then [capacity] sums of codes
+// Layout:    of codes: [capacity, words] of four codes, then [capacity, groups] scales; then, with one scale a row,
+//            [capacity] sums of codes
 // Grid:      one workgroup a row
 
 const LANES: u32 = 64u;
 
 struct Shape {
     x_width: u32,
-    words: u32,      // of a row of codes, padded to whole blocks
-    capacity: u32,   // rows that the buffers hold
+    words: u32,         // of a row of codes, padded to whole blocks
+    capacity: u32,      // rows that the buffers hold
     wanted: u32,
     has_norm: u32,
     eps: f32,
+    groups: u32,        // scales of a row
+    group_words: u32,   // of the codes of a group
 }
 
 @group(0) @binding(0) var<uniform> shape: Shape;
@@ -26,14 +29,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     if row >= rows_of(shape.wanted) {
         return;
     }
-    let scale_and_sum = quantize_row(row, lane);
-    if lane == 0u {
-        let scales = shape.capacity * shape.words;
-        codes[scales + row] = scale_and_sum.x;
-        codes[scales + shape.capacity + row] = scale_and_sum.y;
-    }
+    quantize(row, lane);
 }
 
 fn put_codes(row: u32, word: u32, packed: u32) {
     codes[row * shape.words + word] = packed;
+}
+
+fn put_scale(row: u32, group: u32, bits: u32) {
+    codes[shape.capacity * shape.words + row * shape.groups + group] = bits;
 }

@@ -51,11 +51,8 @@ fn file_name(kernel: Kernel) -> String {
             format!("{element:?} {}", if chunks { "chunks" } else { "whole" })
         }
         Kernel::Peak(products) => format!("{products:?}"),
-        Kernel::RmsNorm
-        | Kernel::Quantize
-        | Kernel::HeadNorm
-        | Kernel::TopLogits
-        | Kernel::Argmax => String::new(),
+        Kernel::Quantize { grouped } => if grouped { "grouped" } else { "" }.to_owned(),
+        Kernel::RmsNorm | Kernel::HeadNorm | Kernel::TopLogits | Kernel::Argmax => String::new(),
     };
     let name = format!("{} {variant}", kernel.cuda().name).to_lowercase();
     format!("{}.ptx", name.trim().replace(' ', "."))

@@ -8,6 +8,7 @@ use setun_ops::{
     backend::{StepTimes, check_multi_step, check_read, check_weights, check_write},
     numeric::to_u32,
     plan::{BufferKind, BufferSpec},
+    quantize::scales_of_row,
     ternary::padded_columns,
     top_logits::Ranked,
 };
@@ -292,12 +293,12 @@ impl<E: Executor> Backend for GpuBackend<E> {
         let Some(memory) = self.arena.buffer(buffer.0 as usize) else {
             return Err(error("not in memory"));
         };
-        if spec.kind != BufferKind::Quantized {
+        if !matches!(spec.kind, BufferKind::Quantized { .. }) {
             let offset = rows.start * spec.width * spec.kind.element_bytes();
             return self.executor.read(memory, offset as u64, out).await;
         }
         let is_made = |launch: &Launch| {
-            launch.kernel == Kernel::Quantize
+            matches!(launch.kernel, Kernel::Quantize { .. })
                 && launch.arguments.contains(&Argument::Buffer(buffer))
         };
         if !step.launches.list.iter().any(is_made) {
@@ -371,7 +372,10 @@ pub(crate) fn chunks(inputs: &BatchInputs, steps: usize) -> u32 {
 fn buffer_bytes(spec: BufferSpec, rows: usize) -> u64 {
     let row = match spec.kind {
         BufferKind::F32 => 4 * spec.width,
-        BufferKind::Quantized => padded_columns(spec.width) + 8,
+        BufferKind::Quantized { group } => {
+            let sums = usize::from(group.is_none());
+            padded_columns(spec.width) + 4 * (scales_of_row(spec.width, group) + sums)
+        }
         BufferKind::Ranked => spec.width * size_of::<Ranked>(),
         BufferKind::Tokens => spec.width * size_of::<u32>() * MAX_MULTI_STEPS,
     };

@@ -16,7 +16,10 @@ pub enum Kernel {
     /// See [`setun_ops::rms_norm`].
     RmsNorm,
     /// See [`setun_ops::quantize`].
-    Quantize,
+    Quantize {
+        /// Whether a row has a scale for each group of columns.
+        grouped: bool,
+    },
     /// See [`setun_ops::ternary_matmul`].
     TernaryMatmul(Product),
     /// See [`setun_ops::head_norm`].
@@ -59,7 +62,7 @@ pub enum PeakProducts {
 /// How products with a packed matrix are formed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Product {
-    /// Whether scales are by column group.
+    /// Whether scales, of weights or of activations, are by column group.
     pub grouped: bool,
     /// What comes in.
     pub input: Input,
@@ -138,8 +141,9 @@ impl Kernel {
         let attention = CACHES
             .into_iter()
             .flat_map(|element| [false, true].map(|chunks| Self::Attention { element, chunks }));
-        [Self::RmsNorm, Self::Quantize, Self::HeadNorm, Self::TopLogits, Self::Argmax]
+        [Self::RmsNorm, Self::HeadNorm, Self::TopLogits, Self::Argmax]
             .into_iter()
+            .chain([false, true].map(|grouped| Self::Quantize { grouped }))
             .chain(TABLES.map(Self::Embed))
             .chain(CACHES.map(Self::RopeAppend))
             .chain(attention)
@@ -154,7 +158,7 @@ impl Kernel {
         match self {
             Self::Embed(_) => shaders::EMBED,
             Self::RmsNorm => shaders::RMS_NORM,
-            Self::Quantize => shaders::QUANTIZE,
+            Self::Quantize { .. } => shaders::QUANTIZE,
             Self::TernaryMatmul(_) => shaders::TERNARY_MATMUL,
             Self::HeadNorm => shaders::HEAD_NORM,
             Self::RopeAppend(_) => shaders::ROPE_APPEND,
@@ -173,7 +177,7 @@ impl Kernel {
         use Access::{Read, Write};
         match self {
             Self::Embed(_) | Self::HeadNorm => &[Read, Write],
-            Self::RmsNorm | Self::Quantize | Self::Head { .. } => &[Read, Read, Write],
+            Self::RmsNorm | Self::Quantize { .. } | Self::Head { .. } => &[Read, Read, Write],
             Self::TernaryMatmul(_) => &[Read, Read, Read, Read, Read, Write],
             Self::Gate(..) => &[Read, Read, Read, Read, Read, Read, Write],
             Self::RopeAppend(_) => &[Read, Write, Write, Write],

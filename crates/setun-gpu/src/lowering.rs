@@ -12,6 +12,7 @@ use setun_ops::{
     numeric::to_u32,
     op::{HeadShape, Norm, Op},
     plan::{BufferSpec, RowSet},
+    quantize::scales_of_row,
     ternary::padded_columns,
 };
 
@@ -105,23 +106,31 @@ impl<B> Lowering<'_, B> {
             self.own_inputs.insert(out, (x, norm));
             return;
         }
-        let width = self.spec(x).width;
+        let BufferSpec { kind, width, .. } = self.spec(out);
+        let (group, padded) = (kind.group(), padded_columns(width));
         let shape = vec![
             to_u32(width),
-            to_u32(padded_columns(width) / 4),
+            to_u32(padded / 4),
             self.rows(out),
             self.is_wanted(out),
             u32::from(norm.is_some()),
             norm.map_or(0, |norm| norm.eps.to_bits()),
+            to_u32(scales_of_row(width, group)),
+            to_u32(group.map_or(padded, |group| group.min(padded)) / 4),
         ];
         let gain = norm.map_or(Argument::Nothing, |norm| weight(norm.gain));
         let arguments = vec![Argument::Buffer(x), gain, Argument::Buffer(out)];
-        self.push(Kernel::Quantize, shape, arguments, [self.rows(out), 1, 1]);
+        let kernel = Kernel::Quantize { grouped: group.is_some() };
+        self.push(kernel, shape, arguments, [self.rows(out), 1, 1]);
     }
 
     /// Whether all that reads the codes of one row can make them of `x`, which is still there.
     fn readers_quantize(&self, x: BufferId, out: BufferId) -> bool {
         let words = padded_columns(self.spec(x).width) / 4;
+        // Lanes that agree on one scale make no others.
+        if self.spec(out).kind.group().is_some() {
+            return false;
+        }
         if self.fusion == Fusion::Apart || self.rows(out) > 1 || words > MAX_OWN_WORDS {
             return false;
         }

@@ -3,7 +3,7 @@
 use bytemuck::{cast_slice, cast_slice_mut};
 use setun_ops::{
     BatchInputs, BufferId, OpsError, backend::check_step, comparison::OpByOp, plan::BufferKind,
-    ternary::padded_columns,
+    quantize::scales_of_row, ternary::padded_columns,
 };
 
 use crate::{
@@ -30,10 +30,10 @@ impl<E: Executor> OpByOp for GpuBackend<E> {
         let (spec, rows) = (step.plan.buffer(buffer), step.plan.buffer_rows(buffer));
         let Some(target) = self.memory_of(buffer) else { return };
         // What fails is reported by the operation that follows.
-        if spec.kind != BufferKind::Quantized {
+        let BufferKind::Quantized { group } = spec.kind else {
             let _ = self.executor.write(&target, 0, values);
             return;
-        }
+        };
         let padded = padded_columns(spec.width);
         let mut codes = vec![0; rows * padded];
         let mut sums = vec![0i32; rows];
@@ -43,7 +43,10 @@ impl<E: Executor> OpByOp for GpuBackend<E> {
         }
         let _ = self.executor.write(&target, 0, &codes);
         let _ = self.executor.write(&target, codes.len() as u64, cast_slice(scales));
-        let _ = self.executor.write(&target, (codes.len() + 4 * rows) as u64, cast_slice(&sums));
+        if group.is_none() {
+            let offset = codes.len() + size_of_val(scales);
+            let _ = self.executor.write(&target, offset as u64, cast_slice(&sums));
+        }
     }
 
     async fn read_scales(
@@ -52,7 +55,7 @@ impl<E: Executor> OpByOp for GpuBackend<E> {
         buffer: BufferId,
     ) -> Result<Vec<f32>, OpsError> {
         let (spec, rows) = (step.plan.buffer(buffer), step.plan.buffer_rows(buffer));
-        let mut scales = vec![0.0; rows];
+        let mut scales = vec![0.0; rows * scales_of_row(spec.width, spec.kind.group())];
         let offset = (rows * padded_columns(spec.width)) as u64;
         if let Some(memory) = self.memory_of(buffer) {
             self.executor.read(&memory, offset, cast_slice_mut(&mut scales)).await?;

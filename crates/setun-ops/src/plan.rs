@@ -46,6 +46,12 @@ impl BufferKind {
             Self::Tokens => size_of::<u32>(),
         }
     }
+
+    /// Columns that share a scale, where codes have one for each group of them.
+    #[must_use]
+    pub fn group(self) -> Option<usize> {
+        if let Self::Quantized { group } = self { group } else { None }
+    }
 }
 
 /// Which rows of a step a buffer holds.

@@ -52,6 +52,12 @@ pub fn common_group(x: Option<usize>, scales: &Scales) -> Option<usize> {
         Scales::ColumnGroups { columns, .. } => Some(*columns),
         Scales::Tensor(_) | Scales::Rows(_) => None,
     };
+    common_run(x, w)
+}
+
+/// [`common_group`] of activations and weights with groups of these columns.
+#[must_use]
+pub fn common_run(x: Option<usize>, w: Option<usize>) -> Option<usize> {
     let fits = |run: usize| [x, w].into_iter().flatten().all(|group| group.is_multiple_of(run));
     let runs = [BLOCK_COLUMNS, 2 * PLANE_COLUMNS, PLANE_COLUMNS];
     x.or(w).and_then(|_| runs.into_iter().find(|&run| fits(run)))

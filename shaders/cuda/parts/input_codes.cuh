@@ -1,9 +1,10 @@
-// Activations that `quantize` has made, of each side: codes, scales, sums.
+// Activations that `quantize` has made, of each side: codes, scales and, with one scale a row, sums.
 
 struct Input {
     const uint4* codes[2];
     u32 capacity;
     u32 words;
+    u32 groups[2];
 
     __device__ __forceinline__ u32 row(u32 row) const { return min_of(row, capacity - 1); }
 
@@ -24,6 +25,11 @@ struct Input {
         return ((const float*)codes[side])[capacity * words + row(at_row)];
     }
 
+    __device__ __forceinline__ float group_scale(u32 side, u32 at_row, u32 group) const
+    {
+        return ((const float*)codes[side])[capacity * words + row(at_row) * groups[side] + group];
+    }
+
     __device__ __forceinline__ i32 sum(u32 side, u32 at_row) const
     {
         return ((const i32*)codes[side])[capacity * (words + 1) + row(at_row)];
@@ -34,5 +40,6 @@ __device__ __forceinline__ u32 quads_of(const Shape& shape) { return shape.block
 
 __device__ __forceinline__ Input make_input(const Shape& shape, const void* x, const void* second, u32 row, u32 lane)
 {
-    return Input{{(const uint4*)x, (const uint4*)second}, shape.capacity, shape.words};
+    return Input{
+        {(const uint4*)x, (const uint4*)second}, shape.capacity, shape.words, {shape.x_groups[0], shape.x_groups[1]}};
 }

@@ -17,6 +17,7 @@ struct Input {
     }
 
     __device__ __forceinline__ float scale(u32 side, u32 at_row) const { return row_scale; }
+    __device__ __forceinline__ float group_scale(u32 side, u32 at_row, u32 group) const { return row_scale; }
     __device__ __forceinline__ i32 sum(u32 side, u32 at_row) const { return row_sum; }
 };
 

@@ -17,7 +17,12 @@ struct Shape {
     u32 outputs;
     u32 blocks;             // packed blocks of a row of a matrix
     u32 groups[2];          // scales of a row of each matrix
-    u32 group_planes[2];    // planes that share a scale
+    u32 x_groups[2];        // and of a row of what it is multiplied with
+    u32 grouped[2];         // whether either has several
+    u32 runs[2];            // runs of columns of a row that have one scale of each
+    u32 run_planes[2];      // planes of a run
+    u32 w_runs[2];          // runs that share a scale of weights
+    u32 x_runs[2];          // and one of activations
     u32 bias[2];
     u32 capacity;           // rows that x holds
     u32 wanted;
@@ -28,7 +33,6 @@ struct Shape {
     u32 width;              // of a row of the result
     u32 first;              // its column that the first output goes to
     u32 residual;
-    u32 grouped[2];         // whether scales are by column group
 };
 
 struct Matrix {

@@ -1,4 +1,4 @@
-// Activations that `quantize` has made, of each side: codes, scales, sums.
+// Activations that `quantize` has made, of each side: codes, scales and, with one scale a row, sums.
 
 @group(0) @binding(2) var<storage, read> x_codes: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read> x_codes_of_second: array<vec4<u32>>;
@@ -16,8 +16,8 @@ fn x_quad(side: u32, row: u32, at: u32) -> vec4<u32> {
     return x_at(side, min(row, shape.capacity - 1u) * (shape.words / 4u) + at);
 }
 
-fn x_scale(side: u32, row: u32) -> f32 {
-    let at = shape.capacity * shape.words + min(row, shape.capacity - 1u);
+fn x_scale(side: u32, row: u32, group: u32) -> f32 {
+    let at = shape.capacity * shape.words + min(row, shape.capacity - 1u) * shape.x_groups[side] + group;
     return bitcast<f32>(x_at(side, at / 4u)[at % 4u]);
 }
 

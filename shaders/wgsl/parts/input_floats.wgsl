@@ -23,5 +23,5 @@ fn x_quad(side: u32, row: u32, at: u32) -> vec4<u32> {
     return vec4<u32>(row_codes[word], row_codes[word + 1u], row_codes[word + 2u], row_codes[word + 3u]);
 }
 
-fn x_scale(side: u32, row: u32) -> f32 { return bitcast<f32>(row_scale_and_sum.x); }
+fn x_scale(side: u32, row: u32, group: u32) -> f32 { return bitcast<f32>(row_scale_and_sum.x); }
 fn x_sum(side: u32, row: u32) -> i32 { return bitcast<i32>(row_scale_and_sum.y); }

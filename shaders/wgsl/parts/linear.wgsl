@@ -18,7 +18,12 @@ struct Shape {
     outputs: u32,
     blocks: u32,                // packed blocks of a row of a matrix
     groups: vec2<u32>,          // scales of a row of each matrix
-    group_planes: vec2<u32>,    // planes that share a scale
+    x_groups: vec2<u32>,        // and of a row of what it is multiplied with
+    grouped: vec2<u32>,         // whether either has several
+    runs: vec2<u32>,            // runs of columns of a row that have one scale of each
+    run_planes: vec2<u32>,      // planes of a run
+    w_runs: vec2<u32>,          // runs that share a scale of weights
+    x_runs: vec2<u32>,          // and one of activations
     bias: vec2<u32>,
     capacity: u32,              // rows that x holds
     wanted: u32,
@@ -57,20 +62,16 @@ fn dot_quads(codes: vec4<u32>, acts: vec4<u32>) -> i32 {
     return dot4(codes.x, acts.x) + dot4(codes.y, acts.y) + dot4(codes.z, acts.z) + dot4(codes.w, acts.w);
 }
 
-// An output of a matrix with one scale a row, of its sum over codes, plus `addend`.
+// An output of a matrix with one scale a row, of its sum over weights, plus `addend`.
 fn scaled(side: u32, output: u32, row: u32, sum: i32, addend: f32) -> f32 {
-    let dot = f32(sum - x_sum(side, row));
+    let dot = f32(sum);
     let w = w_scale(side, output, 0u);
+    let t = x_scale(side, row, 0u);
     if shape.bias[side] == BIAS_BEFORE_SCALE {
-        return fma(fma(dot, x_scale(side, row), bias_at(side, output)), w, addend);
+        return fma(fma(dot, t, bias_at(side, output)), w, addend);
     }
-    return plus_bias(side, output, dot, x_scale(side, row) * w, addend);
-}
-
-// y × scale, plus the bias that follows the scale, plus `addend`.
-fn plus_bias(side: u32, output: u32, y: f32, scale: f32, addend: f32) -> f32 {
     if shape.bias[side] == BIAS_AFTER_SCALE {
-        return fma(y, scale, bias_at(side, output)) + addend;
+        return fma(dot, t * w, bias_at(side, output)) + addend;
     }
-    return fma(y, scale, addend);
+    return fma(dot, t * w, addend);
 }

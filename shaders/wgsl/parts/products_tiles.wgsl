@@ -42,7 +42,8 @@ fn products(side: u32, first_output: u32, first_row: u32, lane: u32) -> array<f3
     for (var k = 0u; k < VALUES; k += 1u) {
         let output = first_output + output_of(lane, k);
         let row = first_row + row_of(lane, k);
-        values[k] = scaled(side, min(output, shape.outputs - 1u), row, sums[k / 4u][k % 4u], addend_at(row, output));
+        let dot = sums[k / 4u][k % 4u] - x_sum(side, row);
+        values[k] = scaled(side, min(output, shape.outputs - 1u), row, dot, addend_at(row, output));
     }
     return values;
 }

@@ -68,9 +68,9 @@ fn linear_layers_of_both_classes() {
             let expected = units.floats(&name(&format!("y_{result}_f32"))).expect("y");
             for (row, x) in x.chunks_exact(columns).enumerate() {
                 let mut quantized = vec![0; padded_columns(columns)];
-                let scale = quantize_row(x, &mut quantized).scale;
+                let scales = [quantize_row(x, &mut quantized).scale];
                 assert_eq!(quantized[..columns], expected_codes[row * columns..][..columns]);
-                let x = QuantizedRow { codes: &quantized, scale };
+                let x = QuantizedRow { codes: &quantized, scales: &scales, group: None };
                 let y: Vec<f32> = (0..rows)
                     .map(|output| ternary_matmul_output(&matrix, output, x, None))
                     .collect();

@@ -75,7 +75,7 @@ impl Kernel {
             Self::TernaryMatmul(_) | Self::Gate(..) => PRODUCT_LANES,
             Self::Head { .. } => HEAD_LANES,
             Self::RopeAppend(_) => 128,
-            Self::RmsNorm | Self::Quantize | Self::Argmax | Self::Peak(_) => 256,
+            Self::RmsNorm | Self::Quantize { .. } | Self::Argmax | Self::Peak(_) => 256,
             Self::Attention { chunks, .. } => {
                 if chunks {
                     CHUNK_LANES
@@ -109,15 +109,14 @@ impl Kernel {
             Self::Embed(table) => vec![table.cuda_part()],
             Self::Head { table, .. } => vec![parts::FOLD, table.cuda_part()],
             Self::RmsNorm | Self::HeadNorm => vec![parts::FOLD, parts::SQUARES, parts::INVERSE_RMS],
-            Self::Quantize => {
-                vec![
-                    parts::FOLD,
-                    parts::LANES,
-                    parts::SQUARES,
-                    parts::INVERSE_RMS,
-                    parts::QUANTIZE_ROW,
-                ]
-            }
+            Self::Quantize { grouped } => vec![
+                parts::FOLD,
+                parts::LANES,
+                parts::SQUARES,
+                parts::INVERSE_RMS,
+                parts::QUANTIZATION,
+                if grouped { parts::QUANTIZE_GROUPS } else { parts::QUANTIZE_ROW },
+            ],
             Self::TernaryMatmul(product) => product.cuda_parts(),
             Self::RopeAppend(CacheElement::F32) => vec![parts::STORE_F32],
             Self::RopeAppend(CacheElement::F16) => vec![parts::STORE_F16],
@@ -171,7 +170,7 @@ impl Product {
                 parts::FOLD,
                 parts::LANES,
                 parts::SQUARES,
-                parts::QUANTIZE_ROW,
+                parts::QUANTIZATION,
                 parts::INPUT_FLOATS,
             ],
         };

@@ -86,11 +86,14 @@ impl Kernel {
         match self {
             Self::Embed(table) | Self::Head { table, .. } => table.parts(),
             Self::RmsNorm => vec![parts::LANES, parts::INVERSE_RMS],
-            Self::Quantize => reduction
-                .over_lanes()
-                .into_iter()
-                .chain([parts::LANES, parts::INVERSE_RMS, parts::QUANTIZE_ROW])
-                .collect(),
+            Self::Quantize { grouped: false } => {
+                let mut all = quantizing(reduction);
+                all.push(parts::QUANTIZE_WHOLE);
+                all
+            }
+            Self::Quantize { grouped: true } => {
+                vec![parts::LANES, parts::INVERSE_RMS, parts::QUANTIZATION, parts::QUANTIZE_GROUPS]
+            }
             Self::TernaryMatmul(product) => product.parts(language),
             Self::HeadNorm => vec![parts::LANES],
             Self::Peak(_) => vec![language.dot.part()],
@@ -146,6 +149,13 @@ impl Reduction {
     }
 }
 
+/// What quantizes a row with one scale.
+fn quantizing(reduction: Reduction) -> Vec<&'static str> {
+    let mut all = reduction.over_lanes();
+    all.extend([parts::LANES, parts::INVERSE_RMS, parts::QUANTIZATION, parts::QUANTIZE_ROW]);
+    all
+}
+
 impl Product {
     fn parts(self, language: Language) -> Vec<&'static str> {
         let mut all = vec![parts::LINEAR, language.dot.part()];
@@ -172,13 +182,8 @@ impl Product {
         match self.input {
             Input::Tiles | Input::Codes { .. } => all.push(parts::INPUT_CODES),
             Input::Floats { .. } => {
-                all.extend(language.reduction.over_lanes());
-                all.extend([
-                    parts::LANES,
-                    parts::INVERSE_RMS,
-                    parts::QUANTIZE_ROW,
-                    parts::INPUT_FLOATS,
-                ]);
+                all.extend(quantizing(language.reduction));
+                all.push(parts::INPUT_FLOATS);
             }
         }
         all

@@ -4,7 +4,9 @@ use setun_ops::{
     BufferId, WeightSpec,
     numeric::to_u32,
     op::{Activation, Linear},
-    ternary::{BLOCK_COLUMNS, padded_columns},
+    quantize::scales_of_row,
+    ternary::{BLOCK_COLUMNS, PLANE_COLUMNS, padded_columns},
+    ternary_matmul::common_run,
 };
 
 use super::{Lowering, columns, weight};
@@ -28,10 +30,15 @@ pub(crate) const MAX_OWN_WORDS: usize = (16_384 - 4096) / 4;
 struct Side {
     outputs: usize,
     columns: usize,
-    groups: usize,
-    group_planes: usize,
+    /// Scales of a row of weights and of one of activations.
+    groups: [usize; 2],
     bias: u32,
     grouped: bool,
+    /// Columns that have one scale of each.
+    run: usize,
+    runs: usize,
+    /// Runs that share a scale of weights, and one of activations.
+    shared: [usize; 2],
 }
 
 impl<B> Lowering<'_, B> {
@@ -88,7 +95,13 @@ impl<B> Lowering<'_, B> {
             return None;
         };
         let bias = linear.bias.map_or(0, |bias| if bias.before_scale { 2 } else { 1 });
-        Some(Side { outputs, columns, groups, group_planes, bias, grouped })
+        let w = grouped.then_some(group_planes * PLANE_COLUMNS);
+        let x = self.spec(linear.x).kind.group();
+        let (groups, grouped) = ([groups, scales_of_row(columns, x)], w.or(x).is_some());
+        let run = common_run(x, w).unwrap_or(BLOCK_COLUMNS);
+        let runs = columns.div_ceil(run);
+        let shared = [w, x].map(|group| group.map_or(runs, |group| runs.min(group / run)));
+        Some(Side { outputs, columns, groups, bias, grouped, run, runs, shared })
     }
 
     /// The variant and its first arguments: codes, or the floats that they are made of.
@@ -108,7 +121,7 @@ impl<B> Lowering<'_, B> {
         (Product { grouped, input }, x.map(Argument::Buffer))
     }
 
-    /// The words of `Shape` in `cuda/parts/linear.cuh`; `wgsl/parts/linear.wgsl` has no use for the last.
+    /// The words of `Shape` in `cuda/parts/linear.cuh` and `wgsl/parts/linear.wgsl`.
     fn product_shape(
         &self,
         sides: [&Side; 2],
@@ -119,8 +132,13 @@ impl<B> Lowering<'_, B> {
         let padded = padded_columns(sides[0].columns);
         let norm = self.own_inputs.get(&x).and_then(|(_, norm)| *norm);
         let mut shape = vec![to_u32(sides[0].outputs), to_u32(padded / BLOCK_COLUMNS)];
-        shape.extend(sides.map(|side| to_u32(side.groups)));
-        shape.extend(sides.map(|side| to_u32(side.group_planes)));
+        shape.extend(sides.map(|side| to_u32(side.groups[0])));
+        shape.extend(sides.map(|side| to_u32(side.groups[1])));
+        shape.extend(sides.map(|side| u32::from(side.grouped)));
+        shape.extend(sides.map(|side| to_u32(side.runs)));
+        shape.extend(sides.map(|side| to_u32(side.run / PLANE_COLUMNS)));
+        shape.extend(sides.map(|side| to_u32(side.shared[0])));
+        shape.extend(sides.map(|side| to_u32(side.shared[1])));
         shape.extend(sides.map(|side| side.bias));
         shape.extend([
             self.rows(x),
@@ -133,7 +151,6 @@ impl<B> Lowering<'_, B> {
             to_u32(first),
             residual,
         ]);
-        shape.extend(sides.map(|side| u32::from(side.grouped)));
         shape
     }
 

@@ -8,7 +8,8 @@ use setun_ops::{
     BufferId, CacheSpec, Plan, Usage, WeightSpec,
     op::Activation,
     plan::BufferKind,
-    ternary::padded_columns,
+    quantize::scales_of_row,
+    ternary::{PLANE_COLUMNS, padded_columns},
     top_logits::Ranked,
     weight::{DenseKind, ScaleKind, WeightKind},
 };
@@ -76,16 +77,25 @@ impl MemoryEstimate {
     }
 
     /// Steps of all sizes are twice the largest, as sizes are powers of two; or they share it.
-    fn add_steps(&mut self, plan: &Plan, shared: bool) {
+    fn add_steps(&mut self, plan: &Plan, is_gpu: bool) {
         for (id, buffer) in (0..).zip(plan.buffers()) {
             let row = match buffer.kind {
                 BufferKind::F32 => 4 * buffer.width,
-                BufferKind::Quantized => padded_columns(buffer.width) + 8,
+                BufferKind::Quantized { group } => {
+                    let padded = padded_columns(buffer.width);
+                    // Sums of a row, on a GPU if it has one scale, and of its planes.
+                    let sums = match (is_gpu, group) {
+                        (true, Some(_)) => 0,
+                        (true, None) => 1,
+                        (false, _) => 1 + padded / PLANE_COLUMNS,
+                    };
+                    padded + 4 * (scales_of_row(buffer.width, group) + sums)
+                }
                 BufferKind::Ranked => buffer.width * size_of::<Ranked>(),
                 BufferKind::Tokens => buffer.width * 4,
             };
             let bytes = plan.buffer_rows(BufferId(id)) as u64 * row as u64;
-            self.steps += if shared { bytes } else { 2 * bytes };
+            self.steps += if is_gpu { bytes } else { 2 * bytes };
             self.largest_buffer = self.largest_buffer.max(bytes);
         }
     }

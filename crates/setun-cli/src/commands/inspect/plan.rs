@@ -36,6 +36,9 @@ struct OpReport {
 #[derive(Debug, Serialize)]
 struct BufferReport {
     kind: &'static str,
+    /// Columns that share a scale, where not all of a row do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<usize>,
     rows: usize,
     width: usize,
 }
@@ -67,6 +70,7 @@ fn buffers(plan: &Plan) -> Vec<BufferReport> {
             BufferKind::Ranked => "ranked",
             BufferKind::Tokens => "tokens",
         },
+        group: spec.kind.group(),
         rows: plan.buffer_rows(BufferId(id)),
         width: spec.width,
     };
@@ -110,7 +114,10 @@ impl PlanReport {
     /// For people.
     pub(super) fn text(&self) -> String {
         let buffer = |id: &u32| match self.buffers.get(*id as usize) {
-            Some(BufferReport { kind, rows, width }) => format!("b{id} {kind} [{rows}, {width}]"),
+            Some(BufferReport { kind, group, rows, width }) => {
+                let by = group.map_or(String::new(), |columns| format!(" by {columns}"));
+                format!("b{id} {kind}{by} [{rows}, {width}]")
+            }
             None => format!("b{id}"),
         };
         let weight = |id: &u32| match self.weights.get(*id as usize) {
