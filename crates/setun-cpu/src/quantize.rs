@@ -10,9 +10,10 @@ use setun_ops::{
 
 use crate::{
     lanes::{LANES, padded},
+    quantized::Quantized,
     rms_norm::rms_norm_row,
     split::Grid,
-    step::{Buffers, Quantized},
+    step::Buffers,
     ternary_dot::TernaryDot,
     walk::Walk,
 };

@@ -12,9 +12,9 @@ use setun_ops::{
 };
 
 use crate::{
+    group_scratch::GroupScratch,
     memory::zeroed,
     step::Weights,
-    ternary_dot::CodeDots,
     ternary_panel::{
         BLOCK_QUADS, FEWEST_PANEL_ROWS, MAX_BLOCKS, MAX_ROWS, PanelOutputs, PanelSums, Quad,
     },
@@ -46,19 +46,6 @@ pub(crate) struct Scratch {
     pub(crate) span_sums: Aligned<f32>,
     pub(crate) panel: PanelScratch,
     pub(crate) groups: GroupScratch,
-}
-
-/// What a product by groups of columns works in: of each run of columns.
-#[derive(Debug, Default)]
-pub(crate) struct GroupScratch {
-    /// Activation scales, as many as the row in work has.
-    pub(crate) t: Vec<f32>,
-    /// Sums of activations, one for each output of a tile.
-    pub(crate) sums: Vec<CodeDots>,
-    /// Sums over codes of a tile.
-    pub(crate) dots: Vec<CodeDots>,
-    /// Those of the lower of two planes.
-    pub(crate) low: Vec<CodeDots>,
 }
 
 /// A panel of unpacked weights and what it adds up to.
@@ -189,29 +176,6 @@ impl Scratch {
             self.scores = zeroed(size.next_power_of_two(), "scratch memory")?;
         }
         Ok(())
-    }
-}
-
-impl GroupScratch {
-    fn reserve(&mut self, runs: usize) -> Result<(), OpsError> {
-        let runs = runs.next_multiple_of(4);
-        let no_memory = |_| OpsError::OutOfMemory { what: "scratch memory", bytes: 52 * runs };
-        self.t.clear();
-        self.t.try_reserve_exact(runs).map_err(no_memory)?;
-        self.sums.clear();
-        self.sums.try_reserve_exact(runs).map_err(no_memory)?;
-        self.dots.clear();
-        self.dots.try_reserve_exact(runs).map_err(no_memory)?;
-        self.low.clear();
-        self.low.try_reserve_exact(runs).map_err(no_memory)
-    }
-
-    /// As many runs as a row has, within what `prepare` has reserved.
-    pub(crate) fn take(&mut self, runs: usize) {
-        self.t.resize(runs, 0.0);
-        self.sums.resize(runs, CodeDots::default());
-        self.dots.resize(runs, CodeDots::default());
-        self.low.resize(runs, CodeDots::default());
     }
 }
 

@@ -13,16 +13,16 @@ use setun_ops::{
     dense::DenseValues,
     op::{BufferId, WeightId},
     plan::{BufferKind, BufferSpec},
-    quantize::scales_of_row,
     rope_append::RopeTable,
-    ternary::{PLANE_COLUMNS, padded_columns},
+    ternary::padded_columns,
     ternary_matmul::common_group,
     top_logits::Ranked,
     weight::{WeightData, WeightSpec},
 };
 
 use crate::{
-    isa::Isa, memory::zeroed, screen::Screen, team::Crew, ternary_columns::TernaryColumns,
+    isa::Isa, memory::zeroed, quantized::Quantized, screen::Screen, team::Crew,
+    ternary_columns::TernaryColumns,
 };
 
 /// A plan with its weights and buffers, made by [`CpuBackend`](crate::CpuBackend).
@@ -143,6 +143,7 @@ pub struct CpuWeight(Arc<WeightStorage>);
 
 /// The form in which a weight is kept.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a model has few, each behind an `Arc`")]
 pub(crate) enum WeightStorage {
     /// As it came, and the screen of a table.
     Plain {
@@ -294,24 +295,6 @@ pub(crate) type RankedRows = Rows<Ranked>;
 /// A buffer of tokens.
 pub(crate) type TokenRows = Rows<u32>;
 
-/// A quantized buffer.
-#[derive(Debug, Default)]
-pub(crate) struct Quantized {
-    /// Without padding.
-    pub(crate) width: usize,
-    /// Columns that share a scale; none where all of a row do.
-    pub(crate) group: Option<usize>,
-    /// `[rows, padded_columns(width)]`
-    pub(crate) codes: Aligned<i8>,
-    /// `[rows, scales_of_row]`
-    pub(crate) scales: Aligned<f32>,
-    /// Sums of the codes, `[rows]`.
-    pub(crate) sums: Aligned<i32>,
-    /// Those of 32 columns each, `[rows, planes]`, if a product by groups needs them.
-    pub(crate) plane_sums: Aligned<i32>,
-    pub(crate) has_plane_sums: bool,
-}
-
 impl Buffers {
     pub(crate) fn floats(&self, id: BufferId) -> &Floats {
         match &self.0[id.0 as usize] {
@@ -338,6 +321,7 @@ impl Buffers {
 macro_rules! buffer_kinds {
     ($($kind:ident $memory:ty, $write:ident;)+) => {
         #[derive(Debug)]
+        #[expect(clippy::large_enum_variant, reason = "a plan has few")]
         enum Buffer {
             $($kind($memory),)+
         }
@@ -378,38 +362,5 @@ impl<T: Copy + Default> Rows<T> {
 impl Floats {
     pub(crate) fn row(&self, row: usize) -> &[f32] {
         &self.values[row * self.width..][..self.width]
-    }
-}
-
-impl Quantized {
-    fn zeroed(rows: usize, width: usize, group: Option<usize>) -> Result<Self, OpsError> {
-        let padded = padded_columns(width);
-        Ok(Self {
-            width,
-            group,
-            codes: zeroed(rows * padded, "a buffer")?,
-            scales: zeroed(rows * scales_of_row(width, group), "a buffer")?,
-            sums: zeroed(rows, "a buffer")?,
-            plane_sums: zeroed(rows * padded / PLANE_COLUMNS, "a buffer")?,
-            has_plane_sums: false,
-        })
-    }
-
-    /// The scale of a column of a row.
-    pub(crate) fn scale(&self, row: usize, column: usize) -> f32 {
-        let groups = scales_of_row(self.width, self.group);
-        self.scales[row * groups + self.group.map_or(0, |group| column / group)]
-    }
-
-    /// The sum of a run of whole planes of a row.
-    pub(crate) fn run_sum(&self, row: usize, planes: Range<usize>) -> i32 {
-        let of_row = padded_columns(self.width) / PLANE_COLUMNS;
-        self.plane_sums[row * of_row..][planes].iter().sum()
-    }
-
-    /// The codes of a row, padding included.
-    pub(crate) fn row(&self, row: usize) -> &[i8] {
-        let padded = padded_columns(self.width);
-        &self.codes[row * padded..][..padded]
     }
 }

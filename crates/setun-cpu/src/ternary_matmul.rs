@@ -20,10 +20,9 @@ use setun_ops::{
     ternary_matmul::common_group,
 };
 
-pub(crate) use self::grouped::{RUNS, scaled};
 use self::scaling::Scaling;
 use crate::{
-    scratch::GroupScratch,
+    group_scratch::GroupScratch,
     split::Grid,
     step::{Buffers, Floats},
     ternary_dot::{CodeRows, TILE_OUTPUTS, TILE_ROWS, TernaryDot},

@@ -242,7 +242,8 @@ fn mixed(random: &mut Random, rows: usize, vocab: usize) -> Vec<TopLogitsRequest
             .chance(0.6)
             .then(|| NoisyScores { noise: Noise::new(u64::from(random.u16())), temperature });
         let within = (noise.is_none() && random.chance(0.5)).then(|| random.unit());
-        let touched = (0..random.below(4)).map(|at| at * vocab / 7).map(|id| id as u32).collect();
+        let ids = (0..random.below(4)).map(|at| at * vocab / 7);
+        let touched = ids.map(|id| u32::try_from(id).unwrap()).collect();
         TopLogitsRequest { k: random.between(1, 40), within, noise, touched, ..<_>::default() }
     };
     (0..rows).map(request).collect()

@@ -69,7 +69,7 @@ pub fn quantize_groups(x: &[f32], group: usize, codes: &mut [i8], scales: &mut [
     }
 }
 
-/// Whether so many columns of activations can share a scale: a whole number of planes.
+/// Whether this number of columns of activations can share a scale: whole planes.
 #[must_use]
 pub fn is_group(columns: usize) -> bool {
     columns > 0 && columns.is_multiple_of(PLANE_COLUMNS)

@@ -1,4 +1,4 @@
-//! What scales by groups of columns cost: products of Bonsai-4B's shapes with one scale, and with one
+//! Cost of scales by groups of columns: products of Bonsai-4B's shapes with one scale, and with one
 //! for each group of weights and of activations, in turn. `cargo bench -p setun-cpu --bench
 //! ternary_groups`, with `-- avx2` for one level.
 //!

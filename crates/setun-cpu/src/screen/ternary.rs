@@ -22,10 +22,10 @@ use super::{
     numbers::{MIN_ERROR, ROUND_UP, columns_to_f64, to_f32, up},
 };
 use crate::{
+    group_scratch::GroupScratch,
     memory::zeroed,
-    scratch::GroupScratch,
+    scaled_runs::{RUNS, scaled},
     ternary_dot::{TILE_OUTPUTS, TernaryDot},
-    ternary_matmul::{RUNS, scaled},
 };
 
 /// Largest weight scale: a run's product with it is finite in `f32`, and so are their sums.

@@ -14,9 +14,10 @@ use super::{LinearView, Residual, panel_groups::PanelRuns};
 use crate::{
     column_sums::ColumnSums,
     lanes::{LANES, padded},
+    quantized::Quantized,
     scratch::PanelScratch,
     split::Grid,
-    step::{Buffers, Quantized},
+    step::Buffers,
     ternary_dot::TernaryDot,
     ternary_panel::{
         BLOCK_QUADS, Four, MAX_ROWS, MAX_TILE_ROWS, PANEL_OUTPUTS, PanelSums, Quad, UNPACKED_ROWS,

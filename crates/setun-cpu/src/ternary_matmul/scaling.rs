@@ -8,7 +8,7 @@ use setun_ops::ternary::Scales;
 use super::RUN;
 use crate::{
     lanes::{LANES, padded},
-    step::Quantized,
+    quantized::Quantized,
 };
 
 /// What turns the integer sums of a layer into its outputs.

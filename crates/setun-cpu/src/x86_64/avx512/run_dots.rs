@@ -13,7 +13,7 @@ use std::arch::x86_64::{
 use fearless_simd::{i32x4, i32x8, i32x16, prelude::*, x86::Avx512};
 use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
 
-use super::ternary_dot::{codes, planes};
+use super::blocks::{codes, planes};
 use crate::{
     ternary_dot::{CodeDots, CodeRows},
     x86_64::prefetch_blocks,

@@ -8,24 +8,24 @@
 //! the registers: codes are shifted, once for all four.
 
 use std::arch::x86_64::{
-    __m128i, __m256i, __m512i, _mm_add_epi32, _mm256_add_epi32, _mm256_castsi256_si128,
+    __m128i, __m512i, _mm_add_epi32, _mm256_add_epi32, _mm256_castsi256_si128,
     _mm256_extracti128_si256, _mm256_hadd_epi32, _mm256_set1_epi16, _mm512_add_epi32,
     _mm512_and_si512, _mm512_broadcast_i64x4, _mm512_castsi256_si512, _mm512_castsi512_si256,
     _mm512_dpbusd_epi32, _mm512_extracti64x4_epi64, _mm512_inserti64x4, _mm512_set1_epi8,
-    _mm512_setzero_si512, _mm512_srai_epi32, _mm512_srlv_epi16, _mm512_zextsi256_si512,
+    _mm512_setzero_si512, _mm512_srai_epi32, _mm512_srlv_epi16,
 };
 
-use fearless_simd::{i8x32, i8x64, i32x4, prelude::*, u8x32, u8x64, x86::Avx512};
-use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
+use fearless_simd::{i8x64, i32x4, prelude::*, u8x32, u8x64, x86::Avx512};
+use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
 
-use super::run_dots::run_dots;
+use super::{
+    blocks::{PAIR_BYTES, codes, planes},
+    run_dots::run_dots,
+};
 use crate::{
     ternary_dot::{ActivationBlock, CodeBlock, CodeDots, CodeRows, TernaryDot, WideDots, WideRows},
     x86_64::{prefetch::tiles_ahead, prefetch_blocks},
 };
-
-/// Bytes of packed codes in a load.
-const PAIR_BYTES: usize = 2 * BLOCK_BYTES;
 
 impl TernaryDot for Avx512 {
     type Lanes = Self;
@@ -130,45 +130,6 @@ fearless_simd::kernel!(
         let low = _mm512_add_epi32(by_1, _mm512_srai_epi32::<2>(by_4));
         let high = _mm512_add_epi32(_mm512_srai_epi32::<4>(by_16), _mm512_srai_epi32::<6>(by_64));
         _mm512_add_epi32(low, high)
-    }
-);
-
-fearless_simd::kernel!(
-    /// The activations of all planes.
-    #[inline]
-    pub(super) fn planes(avx512: Avx512, x: &[i8]) -> [__m512i; 4] {
-        [
-            activations(avx512, x, 0),
-            activations(avx512, x, 1),
-            activations(avx512, x, 2),
-            activations(avx512, x, 3),
-        ]
-    }
-);
-
-fearless_simd::kernel!(
-    /// The codes of a pair of blocks of a row; zeros for a second block that is not there.
-    #[inline]
-    pub(super) fn codes(avx512: Avx512, row: &[u8], pair: usize) -> __m512i {
-        let row = &row[pair * PAIR_BYTES..];
-        if let Some(pair) = row.get(..PAIR_BYTES) {
-            return u8x64::from_slice(avx512, pair).into();
-        }
-        let last: __m256i = u8x32::from_slice(avx512, &row[..BLOCK_BYTES]).into();
-        _mm512_zextsi256_si512(last)
-    }
-);
-
-fearless_simd::kernel!(
-    /// The activations of a plane of the first two blocks of `x`; those of the first twice where
-    /// it is the last.
-    #[inline]
-    fn activations(avx512: Avx512, x: &[i8], plane: usize) -> __m512i {
-        let at = plane * PLANE_COLUMNS;
-        let next = if x.len() > BLOCK_COLUMNS { BLOCK_COLUMNS } else { 0 };
-        let first: __m256i = i8x32::from_slice(avx512, &x[at..][..PLANE_COLUMNS]).into();
-        let second: __m256i = i8x32::from_slice(avx512, &x[at + next..][..PLANE_COLUMNS]).into();
-        _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second)
     }
 );
 

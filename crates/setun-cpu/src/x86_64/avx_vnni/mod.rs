@@ -1,5 +1,6 @@
 //! Kernels of AVX2 with VNNI in its own encoding, as processors without AVX-512 have it.
 
+mod blocks;
 mod run_dots;
 mod screen_dot;
 mod ternary_dot;

@@ -14,7 +14,7 @@ use setun_ops::ternary::BLOCK_COLUMNS;
 
 use super::{
     AvxVnni,
-    ternary_dot::{activations, add_planes, codes},
+    blocks::{activations, add_planes, codes},
 };
 use crate::{
     ternary_dot::{ActivationBlock, CodeBlock, CodeDots, CodeRows, code_blocks},

@@ -14,13 +14,16 @@ use std::arch::x86_64::{
     _mm256_setzero_si256, _mm256_srai_epi32, _mm256_srli_epi16,
 };
 
-use fearless_simd::{i8x32, prelude::*, u8x32, x86::Avx2};
-use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
+use fearless_simd::x86::Avx2;
+use setun_ops::ternary::BLOCK_COLUMNS;
 
-use super::{AvxVnni, run_dots::run_dots};
+use super::{
+    AvxVnni,
+    blocks::{activations, add_planes, codes},
+    run_dots::run_dots,
+};
 use crate::ternary_dot::{
-    ActivationBlock, CodeBlock, CodeDots, CodeRows, TernaryDot, WideDots, WideRows,
-    activation_blocks, code_blocks,
+    CodeDots, CodeRows, TernaryDot, WideDots, WideRows, activation_blocks, code_blocks,
 };
 use crate::x86_64::{avx2::ternary_dot::add_lanes, prefetch::tiles_ahead, prefetch_blocks};
 
@@ -88,20 +91,6 @@ fn four_rows(avx2: Avx2, weights: [&[u8]; 4], ahead: [&[u8]; 4], x: &[i8]) -> [i
     add_lanes(avx2, sums)
 }
 
-/// Adds the products of a block of a row to its sums, which are 1 and 16 times too large.
-#[target_feature(enable = "avxvnni")]
-#[inline]
-pub(super) fn add_planes(sums: [__m256i; 2], packed: __m256i, x: [__m256i; 4]) -> [__m256i; 2] {
-    let [by_1, by_16] = sums;
-    let masks = [_mm256_set1_epi8(0x03), _mm256_set1_epi8(0x30)];
-    let shifted = _mm256_srli_epi16::<2>(packed);
-    let by_1 = _mm256_dpbusd_avx_epi32(by_1, _mm256_and_si256(packed, masks[0]), x[0]);
-    let by_1 = _mm256_dpbusd_avx_epi32(by_1, _mm256_and_si256(shifted, masks[0]), x[1]);
-    let by_16 = _mm256_dpbusd_avx_epi32(by_16, _mm256_and_si256(packed, masks[1]), x[2]);
-    let by_16 = _mm256_dpbusd_avx_epi32(by_16, _mm256_and_si256(shifted, masks[1]), x[3]);
-    [by_1, by_16]
-}
-
 #[target_feature(enable = "avxvnni")]
 fn two_rows_wide(
     avx2: Avx2,
@@ -138,15 +127,4 @@ fn add_columns(sums: [__m256i; 4], codes: __m256i, x: [__m256i; 4]) -> [__m256i;
         _mm256_dpbusd_avx_epi32(sums[2], codes, x[2]),
         _mm256_dpbusd_avx_epi32(sums[3], codes, x[3]),
     ]
-}
-
-#[inline(always)]
-pub(super) fn codes(avx2: Avx2, block: &CodeBlock) -> __m256i {
-    u8x32::from_slice(avx2, block).into()
-}
-
-/// The activations of a plane.
-#[inline(always)]
-pub(super) fn activations(avx2: Avx2, block: &ActivationBlock, plane: usize) -> __m256i {
-    i8x32::from_slice(avx2, &block.as_chunks::<PLANE_COLUMNS>().0[plane]).into()
 }

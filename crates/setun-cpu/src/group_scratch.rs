@@ -1,0 +1,42 @@
+//! Memory of a member of the team for products by groups of columns.
+
+use setun_ops::OpsError;
+
+use crate::ternary_dot::CodeDots;
+
+/// What a product by groups of columns works in: of each run of columns.
+#[derive(Debug, Default)]
+pub(crate) struct GroupScratch {
+    /// Activation scales, as many as the row in work has.
+    pub(crate) t: Vec<f32>,
+    /// Sums of activations, one for each output of a tile.
+    pub(crate) sums: Vec<CodeDots>,
+    /// Sums over codes of a tile.
+    pub(crate) dots: Vec<CodeDots>,
+    /// Those of the lower of two planes.
+    pub(crate) low: Vec<CodeDots>,
+}
+
+impl GroupScratch {
+    /// Makes room for rows of this many runs.
+    pub(crate) fn reserve(&mut self, runs: usize) -> Result<(), OpsError> {
+        let runs = runs.next_multiple_of(4);
+        let no_memory = |_| OpsError::OutOfMemory { what: "scratch memory", bytes: 52 * runs };
+        self.t.clear();
+        self.t.try_reserve_exact(runs).map_err(no_memory)?;
+        self.sums.clear();
+        self.sums.try_reserve_exact(runs).map_err(no_memory)?;
+        self.dots.clear();
+        self.dots.try_reserve_exact(runs).map_err(no_memory)?;
+        self.low.clear();
+        self.low.try_reserve_exact(runs).map_err(no_memory)
+    }
+
+    /// As many runs as a row has, within what `prepare` has reserved.
+    pub(crate) fn take(&mut self, runs: usize) {
+        self.t.resize(runs, 0.0);
+        self.sums.resize(runs, CodeDots::default());
+        self.dots.resize(runs, CodeDots::default());
+        self.low.resize(runs, CodeDots::default());
+    }
+}
