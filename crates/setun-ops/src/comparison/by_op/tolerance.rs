@@ -10,6 +10,7 @@ use crate::{
     BatchInputs, CacheElement, CacheSpec, WeightData,
     argmax::argmax,
     attention::inverse_sqrt,
+    exp::exp,
     head::head_logit,
     host_cache::HostCache,
     op::{Agreement, HeadShape, Op, WeightId},
@@ -28,6 +29,9 @@ pub(super) struct At<'a> {
 
 /// Below this a device may have zero.
 const MIN_NORMAL: f32 = f32::MIN_POSITIVE;
+
+/// An exponent below this many units has no error that counts.
+const SMALL_SCORE: f32 = 8.0;
 
 /// How near to a tie a value lies whose code may be either.
 const TIE: f32 = 1e-3;
@@ -82,7 +86,6 @@ pub(super) fn logit_magnitudes(case: &Case, table: WeightId, x: &[u8]) -> Vec<f3
 /// Scores that are off by some of their units multiply weights by as much: the largest value, times
 /// the largest score where that exceeds some units; `qkv` is `[rows, shape.qkv_width()]`.
 pub(super) fn attention_magnitudes(shape: HeadShape, qkv: &[u8], cache: &HostCache) -> Vec<f32> {
-    const SMALL_SCORE: f32 = 8.0;
     let d = shape.head_dim;
     let norm = |x: &[f32]| x.iter().map(|x| x * x).sum::<f32>().sqrt();
     let (mut key, mut value) = (0.0f32, 0.0f32);
@@ -103,6 +106,15 @@ pub(super) fn attention_magnitudes(shape: HeadShape, qkv: &[u8], cache: &HostCac
             value * (query * key * inverse_sqrt(d) / SMALL_SCORE).max(1.0)
         })
         .collect()
+}
+
+/// A negative `g` that is off by some of its units multiplies `exp(g)` by as much.
+pub(super) fn silu_magnitude([g, u]: [Vec<f32>; 2]) -> f32 {
+    let magnitude = |(g, u): (&f32, &f32)| {
+        let below = g.min(0.0);
+        (g * exp(below) * u * (-below / SMALL_SCORE).max(1.0)).abs()
+    };
+    g.iter().zip(&u).map(magnitude).fold(0.0, f32::max)
 }
 
 pub(super) fn compare_floats(
