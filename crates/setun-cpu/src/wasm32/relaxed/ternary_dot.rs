@@ -19,7 +19,7 @@ use std::arch::wasm32::{
 use fearless_simd::{i8x16, prelude::*, u8x16, wasm32::WasmSimd128};
 use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
 
-use super::{Products, Relaxed};
+use super::{Products, Relaxed, run_dots::run_dots};
 use crate::{
     ternary_dot::{
         ActivationBlock, CodeBlock, CodeDots, CodeRows, TernaryDot, WideDots, WideRows,
@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Bytes of a vector.
-const BYTES: usize = 16;
+pub(super) const BYTES: usize = 16;
 
 /// Blocks whose 16-bit sums of pairs cannot overflow: `3 × 4 × 2048 = 24,576`.
 const BLOCKS: usize = 3;
@@ -51,6 +51,17 @@ impl TernaryDot for Relaxed {
             Products::Fours => four_rows(self.simd, weights, ahead, x),
             Products::Pairs => four_rows_by_pairs(self.simd, weights, ahead, x),
         }
+    }
+
+    fn run_dots(
+        self,
+        weights: CodeRows<'_>,
+        ahead: CodeRows<'_>,
+        x: &[i8],
+        run: usize,
+        dots: &mut [CodeDots],
+    ) {
+        run_dots(self, weights, ahead, x, run, dots);
     }
 
     fn code_dots_wide(
@@ -167,11 +178,15 @@ fn add_half_wide<const AT: usize>(
 
 /// 16 activations of a plane of a block, from byte `AT` of the plane on.
 #[inline(always)]
-fn activations<const AT: usize>(simd: WasmSimd128, block: &ActivationBlock, plane: usize) -> v128 {
+pub(super) fn activations<const AT: usize>(
+    simd: WasmSimd128,
+    block: &ActivationBlock,
+    plane: usize,
+) -> v128 {
     i8x16::from_slice(simd, &block[plane * PLANE_COLUMNS + AT..][..BYTES]).into()
 }
 
 #[inline(always)]
-fn codes<const AT: usize>(simd: WasmSimd128, block: &CodeBlock) -> v128 {
+pub(super) fn codes<const AT: usize>(simd: WasmSimd128, block: &CodeBlock) -> v128 {
     u8x16::from_slice(simd, &block[AT..][..BYTES]).into()
 }

@@ -20,7 +20,7 @@ use std::arch::wasm32::{
 use fearless_simd::{i32x4, prelude::*, u8x16, wasm32::WasmSimd128};
 use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
 
-use super::Simd128;
+use super::{Simd128, run_dots::run_dots};
 use crate::{
     ternary_dot::{
         CodeDots, CodeRows, TernaryDot, WideDots, WideRows, activation_blocks, code_blocks,
@@ -35,7 +35,7 @@ const BLOCKS: usize = 7;
 pub(super) const BYTES: usize = 16;
 
 /// Lanes of 16 bits of a vector.
-const LANES: usize = 8;
+pub(super) const LANES: usize = 8;
 
 impl TernaryDot for Simd128 {
     type Lanes = WasmSimd128;
@@ -52,6 +52,17 @@ impl TernaryDot for Simd128 {
     fn code_dots(self, weights: CodeRows<'_>, ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {
         let [sums] = tile(self.0, weights, ahead, [x]);
         sums
+    }
+
+    fn run_dots(
+        self,
+        weights: CodeRows<'_>,
+        ahead: CodeRows<'_>,
+        x: &[i8],
+        run: usize,
+        dots: &mut [CodeDots],
+    ) {
+        run_dots(self.0, weights, ahead, x, run, dots);
     }
 
     fn code_dots_wide(
