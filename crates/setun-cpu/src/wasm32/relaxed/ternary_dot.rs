@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Bytes of a vector.
-pub(super) const BYTES: usize = 16;
+const BYTES: usize = 16;
 
 /// Blocks whose 16-bit sums of pairs cannot overflow: `3 × 4 × 2048 = 24,576`.
 const BLOCKS: usize = 3;
@@ -178,15 +178,11 @@ fn add_half_wide<const AT: usize>(
 
 /// 16 activations of a plane of a block, from byte `AT` of the plane on.
 #[inline(always)]
-pub(super) fn activations<const AT: usize>(
-    simd: WasmSimd128,
-    block: &ActivationBlock,
-    plane: usize,
-) -> v128 {
+fn activations<const AT: usize>(simd: WasmSimd128, block: &ActivationBlock, plane: usize) -> v128 {
     i8x16::from_slice(simd, &block[plane * PLANE_COLUMNS + AT..][..BYTES]).into()
 }
 
 #[inline(always)]
-pub(super) fn codes<const AT: usize>(simd: WasmSimd128, block: &CodeBlock) -> v128 {
+fn codes<const AT: usize>(simd: WasmSimd128, block: &CodeBlock) -> v128 {
     u8x16::from_slice(simd, &block[AT..][..BYTES]).into()
 }

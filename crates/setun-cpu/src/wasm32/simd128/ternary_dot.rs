@@ -35,7 +35,7 @@ const BLOCKS: usize = 7;
 pub(super) const BYTES: usize = 16;
 
 /// Lanes of 16 bits of a vector.
-pub(super) const LANES: usize = 8;
+const LANES: usize = 8;
 
 impl TernaryDot for Simd128 {
     type Lanes = WasmSimd128;
