@@ -58,7 +58,7 @@ pub(in crate::wasm32) fn plane_by_plane(
     widen: impl Fn(v128) -> v128,
 ) {
     let weights = code_blocks(weights, x.len() / BLOCK_COLUMNS);
-    let mut dots = dots.iter_mut();
+    let (mut dots, mut left) = (dots.iter_mut(), run);
     let mut packed = [[i32x4_splat(0); TILE_OUTPUTS]; HALVES];
     let mut sums = [i32x4_splat(0); TILE_OUTPUTS];
     for (plane, x) in x.as_chunks::<PLANE_COLUMNS>().0.iter().enumerate() {
@@ -71,7 +71,9 @@ pub(in crate::wasm32) fn plane_by_plane(
         packed = packed.map(|half| half.map(|packed| u16x8_shr(packed, 2)));
         let x = [0, 1].map(|half| i8x16::from_slice(simd, &x[half * BYTES..][..BYTES]).into());
         add(x, &codes, &mut sums);
-        if (plane + 1) * PLANE_COLUMNS % run == 0 {
+        left -= PLANE_COLUMNS;
+        if left == 0 {
+            left = run;
             let Some(dots) = dots.next() else { return };
             *dots = i32x4::simd_from(simd, fold(sums.map(&widen))).into();
             sums = [i32x4_splat(0); TILE_OUTPUTS];

@@ -175,7 +175,9 @@ fn scaled_row(case: &Case, op: &Op, group: Option<usize>, x: &[f32]) -> Vec<f32>
     }
     for values in values.chunks_mut(group.unwrap_or(x.len()).max(1)) {
         let factor = MAX_CODE / absmax(values).max(MIN_ABSMAX);
-        values.iter_mut().for_each(|value| *value *= factor);
+        for value in values {
+            *value *= factor;
+        }
     }
     values
 }
