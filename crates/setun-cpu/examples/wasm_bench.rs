@@ -13,8 +13,9 @@ use setun_ops::Usage;
 
 static PRODUCTS: Mutex<Option<Products>> = Mutex::new(None);
 
-/// Makes this many random matrices; by columns if that is not 0. Returns the multiply-adds of a
-/// run with this many rows of activations, or 0 if it cannot be.
+/// Makes this many random matrices; by columns if that is not 0, and with a scale for so many columns of weights and of
+/// activations if that is not 0. Returns the multiply-adds of a run with this many rows of activations, or 0 if it
+/// cannot be.
 #[unsafe(no_mangle)]
 pub extern "C" fn prepare(
     outputs: usize,
@@ -22,18 +23,16 @@ pub extern "C" fn prepare(
     matrices: usize,
     by_columns: usize,
     rows: usize,
+    group: usize,
 ) -> f64 {
     let usage = if by_columns == 0 { Usage::General } else { Usage::SparseInput };
+    let group = Some(group).filter(|columns| *columns > 0);
+    let groups = Groups { weights: group, activations: group };
     let options = CpuOptions { level: Level::available().first().copied(), threads: Some(1) };
     let Ok(mut kept) = PRODUCTS.lock() else { return 0.0 };
     // Before there is memory for others.
     *kept = None;
-    *kept = Products::new(
-        options,
-        Shape { outputs, columns, usage, matrices, groups: Groups::default() },
-        rows,
-    )
-    .ok();
+    *kept = Products::new(options, Shape { outputs, columns, usage, matrices, groups }, rows).ok();
     kept.as_ref().map_or(0.0, |products| products.multiply_adds)
 }
 

@@ -10,7 +10,6 @@ use setun_ops::{
     DenseMatrix, Op, OpsError, Plan, TernaryMatrix,
     aligned::Aligned,
     backend::{check_read, check_weights, check_write},
-    dense::DenseValues,
     op::{BufferId, WeightId},
     plan::{BufferKind, BufferSpec},
     rope_append::RopeTable,
@@ -165,6 +164,8 @@ impl CpuWeight {
     /// A table of which it is known whether it has a screen.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn table(table: DenseMatrix, screen: Option<Screen>) -> Self {
+        use setun_ops::dense::DenseValues;
+
         // That of a ternary table is made when it is first needed: it takes no time.
         let is_ternary = matches!(table.values(), DenseValues::Ternary(_));
         let known = if is_ternary { OnceLock::new() } else { OnceLock::from(screen) };

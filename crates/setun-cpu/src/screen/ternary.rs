@@ -95,8 +95,11 @@ impl Screen {
         hidden: &[TernaryHidden<'_>],
         mut store: impl FnMut(usize, Range<usize>, &TileBounds),
     ) {
+        let runs = self.columns / self.run;
         scratch.take(self.runs);
-        scratch.t.fill(1.0);
+        // Beyond the last run is what other products left there.
+        scratch.t[..runs].fill(1.0);
+        scratch.t[runs..].fill(0.0);
         let far = TILE_OUTPUTS * isa.tiles_ahead();
         for (row, hidden) in hidden.iter().enumerate() {
             for (of_tile, &sum) in scratch.sums.iter_mut().zip(hidden.sums) {
@@ -112,7 +115,7 @@ impl Screen {
                 let [high, low] = hidden.planes;
                 isa.run_dots(weights, ahead, low, self.run, &mut scratch.low);
                 isa.run_dots(weights, ahead, high, self.run, &mut scratch.dots);
-                let pairs = scratch.dots.as_flattened_mut().iter_mut();
+                let pairs = scratch.dots[..runs].as_flattened_mut().iter_mut();
                 for (high, low) in pairs.zip(scratch.low.as_flattened()) {
                     *high = 256 * *high + low;
                 }

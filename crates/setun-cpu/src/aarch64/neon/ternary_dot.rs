@@ -13,6 +13,7 @@ use std::arch::aarch64::{
 use fearless_simd::aarch64::Neon;
 use setun_ops::ternary::BLOCK_COLUMNS;
 
+use super::run_dots::run_dots;
 use crate::aarch64::vectors::{activations, add_lanes, codes};
 use crate::ternary_dot::{
     CodeDots, CodeRows, TernaryDot, WideDots, WideRows, activation_blocks, code_blocks,
@@ -35,6 +36,17 @@ impl TernaryDot for Neon {
 
     fn code_dots(self, weights: CodeRows<'_>, _ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {
         four_rows(self, weights, x)
+    }
+
+    fn run_dots(
+        self,
+        weights: CodeRows<'_>,
+        _ahead: CodeRows<'_>,
+        x: &[i8],
+        run: usize,
+        dots: &mut [CodeDots],
+    ) {
+        run_dots(self, weights, x, run, dots);
     }
 
     fn code_dots_wide(

@@ -22,7 +22,7 @@ use std::arch::{
 use fearless_simd::aarch64::Neon;
 use setun_ops::ternary::BLOCK_COLUMNS;
 
-use super::NeonDotprod;
+use super::{NeonDotprod, run_dots::run_dots};
 use crate::aarch64::vectors::{activations, add_lanes, codes};
 use crate::ternary_dot::{
     CodeDots, CodeRows, TernaryDot, WideDots, WideRows, activation_blocks, code_blocks,
@@ -43,6 +43,17 @@ impl TernaryDot for NeonDotprod {
     fn code_dots(self, weights: CodeRows<'_>, _ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {
         // SAFETY: `self` exists only where the feature was detected.
         unsafe { four_rows(self.0, weights, x) }
+    }
+
+    fn run_dots(
+        self,
+        weights: CodeRows<'_>,
+        _ahead: CodeRows<'_>,
+        x: &[i8],
+        run: usize,
+        dots: &mut [CodeDots],
+    ) {
+        run_dots(self, weights, x, run, dots);
     }
 
     fn code_dots_wide(
@@ -122,7 +133,7 @@ fn add_rows(sums: [int32x4_t; 4], codes: [uint8x16_t; 4], x: int8x16_t) -> [int3
 /// Adds to each lane the products of the four codes and activations there; codes below 128.
 #[target_feature(enable = "neon,dotprod")]
 #[inline]
-fn dot4(mut sums: int32x4_t, codes: uint8x16_t, x: int8x16_t) -> int32x4_t {
+pub(super) fn dot4(mut sums: int32x4_t, codes: uint8x16_t, x: int8x16_t) -> int32x4_t {
     // SAFETY: reads and writes the named registers alone; the function enables the feature.
     unsafe {
         asm!(

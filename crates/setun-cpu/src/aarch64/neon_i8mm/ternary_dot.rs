@@ -1,6 +1,6 @@
 //! NEON-i8mm version of [`setun_ops::ternary_dot()`].
 //!
-//! For one row of activations, the kernel is that of NEON-dotprod: `usdot` takes as many
+//! For one row of activations, the kernels are those of NEON-dotprod: `usdot` takes as many
 //! instructions as `sdot`.
 //!
 //! For four rows, `smmla` multiplies eight columns of two rows with those of two others: four
@@ -45,6 +45,17 @@ impl TernaryDot for NeonI8mm {
 
     fn code_dots(self, weights: CodeRows<'_>, ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {
         self.0.code_dots(weights, ahead, x)
+    }
+
+    fn run_dots(
+        self,
+        weights: CodeRows<'_>,
+        ahead: CodeRows<'_>,
+        x: &[i8],
+        run: usize,
+        dots: &mut [CodeDots],
+    ) {
+        self.0.run_dots(weights, ahead, x, run, dots);
     }
 
     fn code_dots_wide(

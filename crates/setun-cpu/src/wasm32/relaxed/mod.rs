@@ -1,6 +1,7 @@
 //! Kernels of WebAssembly's relaxed SIMD.
 
 mod column_sums;
+mod run_dots;
 mod screen_dot;
 mod ternary_dot;
 mod ternary_panel;

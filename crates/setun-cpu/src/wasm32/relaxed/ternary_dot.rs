@@ -19,7 +19,7 @@ use std::arch::wasm32::{
 use fearless_simd::{i8x16, prelude::*, u8x16, wasm32::WasmSimd128};
 use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
 
-use super::{Products, Relaxed};
+use super::{Products, Relaxed, run_dots::run_dots};
 use crate::{
     ternary_dot::{
         ActivationBlock, CodeBlock, CodeDots, CodeRows, TernaryDot, WideDots, WideRows,
@@ -51,6 +51,17 @@ impl TernaryDot for Relaxed {
             Products::Fours => four_rows(self.simd, weights, ahead, x),
             Products::Pairs => four_rows_by_pairs(self.simd, weights, ahead, x),
         }
+    }
+
+    fn run_dots(
+        self,
+        weights: CodeRows<'_>,
+        ahead: CodeRows<'_>,
+        x: &[i8],
+        run: usize,
+        dots: &mut [CodeDots],
+    ) {
+        run_dots(self, weights, ahead, x, run, dots);
     }
 
     fn code_dots_wide(

@@ -1,6 +1,7 @@
 //! Kernels of WebAssembly's 128-bit SIMD.
 
 mod column_sums;
+pub(super) mod run_dots;
 pub(super) mod screen_dot;
 pub(super) mod ternary_dot;
 mod ternary_panel;

@@ -20,7 +20,7 @@ use std::arch::wasm32::{
 use fearless_simd::{i32x4, prelude::*, u8x16, wasm32::WasmSimd128};
 use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
 
-use super::Simd128;
+use super::{Simd128, run_dots::run_dots};
 use crate::{
     ternary_dot::{
         CodeDots, CodeRows, TernaryDot, WideDots, WideRows, activation_blocks, code_blocks,
@@ -52,6 +52,17 @@ impl TernaryDot for Simd128 {
     fn code_dots(self, weights: CodeRows<'_>, ahead: CodeRows<'_>, x: &[i8]) -> CodeDots {
         let [sums] = tile(self.0, weights, ahead, [x]);
         sums
+    }
+
+    fn run_dots(
+        self,
+        weights: CodeRows<'_>,
+        ahead: CodeRows<'_>,
+        x: &[i8],
+        run: usize,
+        dots: &mut [CodeDots],
+    ) {
+        run_dots(self.0, weights, ahead, x, run, dots);
     }
 
     fn code_dots_wide(
