@@ -50,7 +50,7 @@ export interface GenerateOptions extends SamplingOptions, PenaltyOptions {
    */
   continueFinalMessage?: boolean;
   /**
-   * More variables of the chat template, such as `enable_thinking`.
+   * More variables of the chat template, such as `"enable_thinking"`.
    *
    * They go before the template's other variables; `messages`, `tools` and `add_generation_prompt` are none
    * of them.
@@ -58,6 +58,25 @@ export interface GenerateOptions extends SamplingOptions, PenaltyOptions {
    * @defaultValue none
    */
   chatTemplateKwargs?: Record<string, unknown>;
+  /**
+   * Thinking: whether the model thinks before it answers. Takes one of true, false.
+   *
+   * The chat template gets it as `"enable_thinking"`. Where that does not keep the model from thinking, false
+   * closes its reasoning at once.
+   *
+   * @defaultValue what the template has
+   */
+  enableThinking?: boolean;
+  /**
+   * Thinking: how much the model thinks before it answers. Takes one of none, minimal, low, medium, high,
+   * xhigh, max.
+   *
+   * A chat template that knows `"reasoning_effort"` gets it. `"none"` is as `enableThinking` false, others as
+   * true.
+   *
+   * @defaultValue what the template has
+   */
+  reasoningEffort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
   /**
    * What the chat template has as now: seconds of Unix time. Takes an integer from 0 to 253402300799.
    *
@@ -76,6 +95,15 @@ export interface GenerateOptions extends SamplingOptions, PenaltyOptions {
    * @defaultValue none
    */
   generatedTokens?: number[];
+  /**
+   * Thinking: most tokens of reasoning, after which the closing marker is forced. Takes an integer of 0 or
+   * more.
+   *
+   * 0 is as `enableThinking` false. The answer follows in what is left of `maxTokens`.
+   *
+   * @defaultValue unlimited
+   */
+  maxThinkingTokens?: number;
   /**
    * Maximum number of tokens to generate. Takes an integer of 1 or more.
    *

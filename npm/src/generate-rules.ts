@@ -35,8 +35,14 @@ export const GENERATE: Rules<GenerateOptions> = {
   parseSpecial: [isBoolean, "true or false"],
   continueFinalMessage: [isBoolean, "true or false"],
   chatTemplateKwargs: [isObject, "an object of variables"],
+  enableThinking: [oneOf([true, false]), "one of true, false"],
+  reasoningEffort: [
+    oneOf(["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
+    "one of none, minimal, low, medium, high, xhigh, max",
+  ],
   chatTemplateTime: [integer(0, 253402300799), "an integer from 0 to 253402300799"],
   generatedTokens: [areTokens, "a list of token ids"],
+  maxThinkingTokens: [integer(0), "an integer of 0 or more"],
   maxTokens: [integer(1), "an integer of 1 or more"],
   timeout: [number(0, 1000000000000), "a number of milliseconds from 0 to 1000000000000"],
   contextOverflow: [

@@ -14,6 +14,8 @@ import type { DoneEvent, TextDelta, WasmEvent, WasmPrompt } from "./wasm.js";
 export interface GenerationResult extends Omit<DoneEvent, "type"> {
   /** The whole text. */
   readonly text: string;
+  /** What the model thought before; empty if it did not. */
+  readonly reasoning: string;
   /** Ids of the generated tokens, including an end token. */
   readonly tokens: readonly number[];
   /** Calls of tools. Where the answer was cut off, the last one may be, too. */
@@ -33,6 +35,16 @@ export interface GenerationResult extends Omit<DoneEvent, "type"> {
  * @example
  * ```ts
  * for await (const { text } of model.generate("The Setun was")) output.append(text);
+ * ```
+ *
+ * The reasoning of an answer is apart from its text.
+ *
+ * @example
+ * ```ts
+ * for await (const { text, reasoning = "" } of model.chat(messages)) {
+ *   thoughts.append(reasoning);
+ *   output.append(text);
+ * }
  * ```
  */
 export interface Generation extends AsyncIterable<TextDelta> {
@@ -119,6 +131,7 @@ class ConnectedGeneration implements Generation, Listener {
   #ending: { readonly error?: unknown } | undefined;
   #wake: (() => void) | undefined;
   #text: string;
+  #reasoning: string;
   readonly #tokens: number[];
   readonly #toolCalls: ToolCall[];
   #iterated = false;
@@ -127,9 +140,14 @@ class ConnectedGeneration implements Generation, Listener {
   constructor(
     { connection, build }: GenerationContext,
     onPromptProgress: GenerateOptions["onPromptProgress"],
-    { text, tokens, toolCalls }: Omit<KnownGeneration, "begun"> = { text: "", tokens: [], toolCalls: [] },
+    { text, reasoning = "", tokens, toolCalls }: Omit<KnownGeneration, "begun"> = {
+      text: "",
+      tokens: [],
+      toolCalls: [],
+    },
   ) {
     this.#text = text;
+    this.#reasoning = reasoning;
     this.#tokens = [...tokens];
     this.#toolCalls = [...toolCalls];
     this.#connection = connection;
@@ -226,6 +244,7 @@ class ConnectedGeneration implements Generation, Listener {
       const { type: _, ...delta } = event;
       turn.push(delta);
       this.#text += delta.text;
+      this.#reasoning += delta.reasoning ?? "";
       this.#tokens.push(delta.token);
       if (delta.toolCalls) joinCalls(this.#toolCalls, delta.toolCalls);
     }
@@ -235,8 +254,8 @@ class ConnectedGeneration implements Generation, Listener {
 
   #finish({ type: _, ...done }: DoneEvent): void {
     this.#end({});
-    const [text, tokens, toolCalls] = [this.#text, this.#tokens, this.#toolCalls];
-    this.#finished.resolve({ ...done, text, tokens, toolCalls, build: this.#build });
+    const [text, reasoning, tokens, toolCalls] = [this.#text, this.#reasoning, this.#tokens, this.#toolCalls];
+    this.#finished.resolve({ ...done, text, reasoning, tokens, toolCalls, build: this.#build });
   }
 
   #end(ending: { readonly error?: unknown }): void {

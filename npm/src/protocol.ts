@@ -58,6 +58,7 @@ export interface KnownGeneration {
   /** When it was requested, in milliseconds. */
   readonly begun: number;
   readonly text: string;
+  readonly reasoning?: string;
   readonly tokens: readonly number[];
   readonly toolCalls: readonly ToolCall[];
 }

@@ -293,6 +293,8 @@ export interface TextEvent extends TextDelta {
 export interface TextDelta {
   /** Text added by this token. Empty while a character, or a possible stop string, is incomplete. */
   readonly text: string;
+  /** What this token adds to the reasoning, if it belongs to it or to its markers. It is no part of the text. */
+  readonly reasoning?: string;
   /** Id of the token. */
   readonly token: number;
   /** Natural logarithm of the token's probability before sampling options; with `logprobs`. */
@@ -353,6 +355,8 @@ export interface DoneEvent {
     readonly totalTokens: number;
     /** Tokens of the prompt that were in the KV cache and not computed. */
     readonly cachedTokens: number;
+    /** Generated tokens that are reasoning. */
+    readonly reasoningTokens: number;
   };
   /** Durations in seconds, and the decoding speed. */
   readonly timings: {

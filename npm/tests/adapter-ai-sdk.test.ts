@@ -103,6 +103,7 @@ describe("the language model", () => {
       {
         role: "assistant",
         content: "c",
+        reasoning_content: "hm",
         tool_calls: [
           { id: "1", type: "function", function: { name: "weather", arguments: '{"city":"Oslo"}' } },
         ],
@@ -110,7 +111,7 @@ describe("the language model", () => {
       { ...result, tool_call_id: "1", content: '{"rain":true}' },
       { ...result, tool_call_id: "2", content: "The execution of the tool was denied." },
     ]);
-    expect(warnings.map((warning) => "feature" in warning && warning.feature)).toEqual(["reasoning part"]);
+    expect(warnings).toEqual([]);
   });
 
   it.each<[string, Prompt[number]]>([
@@ -167,11 +168,11 @@ describe("the language model", () => {
       toolChoice: { type: "tool", toolName: "weather" },
     });
     expect(warnings.map((warning) => "feature" in warning && warning.feature)).toEqual([
-      "reasoning",
       "provider-defined tool openai.web_search",
       "inputExamples",
     ]);
     expect(model.asked[0]?.options).toMatchObject({
+      reasoningEffort: "high",
       tools: [
         { type: "function", function: { name: "weather", parameters: { type: "object" }, strict: true } },
       ],
@@ -239,6 +240,30 @@ describe("the language model", () => {
       ...input("call_1"),
       expect.objectContaining({ type: "finish", finishReason: { unified: "tool-calls", raw: "tool_calls" } }),
     ]);
+  });
+
+  it("has parts of reasoning, and passes its effort", async () => {
+    const model = fakeModel([{ thoughts: ["W", "hy"], texts: ["So"], calls: [CALL] }]);
+    const setun = createSetun(model)();
+    const { content, usage, warnings } = await setun.doGenerate({ prompt, reasoning: "low" });
+    expect(content.slice(0, 2)).toEqual([
+      { type: "reasoning", text: "Why" },
+      { type: "text", text: "So" },
+    ]);
+    expect(usage.outputTokens).toEqual({ total: 5, text: 3, reasoning: 2 });
+    expect(warnings).toEqual([]);
+    expect(model.asked[0]?.options).toEqual({ reasoningEffort: "low" });
+    const { stream } = await setun.doStream({ prompt, reasoning: "provider-default" });
+    expect((await partsOf(stream)).slice(2, 9)).toEqual([
+      { type: "reasoning-start", id: "reasoning-0" },
+      { type: "reasoning-delta", id: "reasoning-0", delta: "W" },
+      { type: "reasoning-delta", id: "reasoning-0", delta: "hy" },
+      { type: "reasoning-end", id: "reasoning-0" },
+      { type: "text-start", id: "text-1" },
+      { type: "text-delta", id: "text-1", delta: "So" },
+      { type: "text-end", id: "text-1" },
+    ]);
+    expect(model.asked[1]?.options).toEqual({});
   });
 
   it("has no call of an answer that was cut off in its input", async () => {

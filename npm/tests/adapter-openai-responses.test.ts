@@ -97,6 +97,49 @@ describe("responses.create", () => {
     expect(events.at(-1)).toMatchObject({ response: { status: "completed", output: { length: 3 } } });
   });
 
+  it("has items of reasoning, and takes them back", async () => {
+    const model = fakeModel([{ thoughts: ["W", "hy"], texts: ["So"] }]);
+    const client = createClient(model);
+    const { output, output_text, usage } = await client.responses.create({
+      input: [
+        { role: "user", content: "a" },
+        { type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: "hm" }] },
+        { role: "assistant", content: "b" },
+        { type: "reasoning", summary: [{ type: "summary_text", text: "ah" }], content: null },
+        { type: "function_call", call_id: "1", name: "weather", arguments: "{}" },
+        { type: "function_call_output", call_id: "1", output: "c" },
+      ],
+      reasoning: { effort: "low", summary: "auto" },
+    });
+    expect(model.asked[0]?.prompt).toMatchObject([
+      { role: "user" },
+      { role: "assistant", content: "b", reasoning_content: "hm" },
+      { role: "assistant", content: "", reasoning_content: "ah", tool_calls: [{ id: "1" }] },
+      { role: "tool" },
+    ]);
+    expect(model.asked[0]?.options).toMatchObject({ reasoningEffort: "low" });
+    const content = [{ type: "reasoning_text", text: "Why" }];
+    expect(output).toMatchObject([
+      { type: "reasoning", status: "completed", summary: [], content },
+      { type: "message", content: [{ text: "So" }] },
+    ]);
+    expect(output_text).toBe("So");
+    expect(usage?.output_tokens_details).toEqual({ reasoning_tokens: 2 });
+    const events: ResponseEvent[] = [];
+    for await (const event of await client.responses.create({ input: "a", stream: true })) events.push(event);
+    expect(events.slice(2, 9).map(({ type }) => type)).toEqual([
+      "response.output_item.added",
+      "response.content_part.added",
+      "response.reasoning_text.delta",
+      "response.reasoning_text.delta",
+      "response.reasoning_text.done",
+      "response.content_part.done",
+      "response.output_item.done",
+    ]);
+    expect(events[2]).toMatchObject({ item: { type: "reasoning", content: [] } });
+    expect(events[8]).toMatchObject({ item: { status: "completed", content } });
+  });
+
   it("gives the log-probabilities of texts, and none of calls", async () => {
     const client = createClient(fakeModel([{ texts: ["", "a", "b", ""], calls: [CALL] }]));
     const params = { input: "Weather?", tools: [tool], include: ["message.output_text.logprobs"] };
@@ -119,7 +162,6 @@ describe("responses.create", () => {
     [{ previous_response_id: "r" }, "previous_response_id"],
     [{ conversation: "c" }, "conversation"],
     [{ background: true }, "background"],
-    [{ reasoning: { effort: "low" } }, "reasoning"],
     [{ truncation: "auto" }, "truncation"],
     [{ include: ["file_search_call.results"] }, "include"],
     [{ tools: [{ type: "web_search" }] }, "tools[0]"],

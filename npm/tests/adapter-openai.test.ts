@@ -105,6 +105,28 @@ describe("chat.completions.create", () => {
     expect(new Set(chunks.map(({ id }) => id)).size).toBe(1);
   });
 
+  it("has reasoning apart, whole and in chunks", async () => {
+    const model = fakeModel([{ thoughts: ["W", "hy"], texts: ["So"] }]);
+    const client = createClient(model);
+    const params = { messages, reasoning_effort: "low" as const, logprobs: true };
+    const { choices, usage } = await client.chat.completions.create(params);
+    const [choice] = choices;
+    expect(choice?.message).toMatchObject({ content: "So", reasoning_content: "Why", reasoning: "Why" });
+    expect(choice?.logprobs?.content).toHaveLength(1);
+    expect(usage.completion_tokens_details).toEqual({ reasoning_tokens: 2 });
+    expect(model.asked[0]?.options).toMatchObject({ reasoningEffort: "low" });
+    const deltas: object[] = [];
+    for await (const { choices } of await client.chat.completions.create({ ...params, stream: true }))
+      deltas.push(choices[0]?.delta ?? {});
+    expect(deltas).toEqual([
+      { role: "assistant", content: "" },
+      { reasoning_content: "W", reasoning: "W" },
+      { reasoning_content: "hy", reasoning: "hy" },
+      { content: "So" },
+      {},
+    ]);
+  });
+
   it("returns calls, and takes their results", async () => {
     const model = fakeModel([{ calls: [CALL] }]);
     const client = createClient(model);
@@ -132,7 +154,7 @@ describe("chat.completions.create", () => {
     [{ messages: [{ role: "function", content: "a" }] }, "messages[0]"],
     [{ messages: [{ role: "user", content: [{ type: "image_url" }] }] }, "messages[0].content[0]"],
     [{ messages, functions: [] }, "functions"],
-    [{ messages, reasoning_effort: "low" }, "reasoning_effort"],
+    [{ messages, reasoning: {} }, "reasoning"],
     [{ messages, modalities: ["text", "audio"] }, "modalities"],
     [{ messages, tools: [{ type: "custom" }] }, "tools[0]"],
     [{ messages, tools: [weather], tool_choice: { type: "allowed_tools" } }, "tool_choice"],
@@ -148,7 +170,6 @@ describe("chat.completions.create", () => {
     const { chat } = createClient(fakeModel([{ texts: ["a"] }]));
     const params = {
       messages,
-      reasoning_effort: "none",
       modalities: ["text"],
       verbosity: "medium",
       audio: null,

@@ -15,6 +15,8 @@ import { SetunError } from "../src/errors.js";
 /** What a generation says: its text token by token, and its calls in pieces of their arguments. */
 export interface Answer {
   readonly texts?: readonly string[];
+  /** Pieces of reasoning before them. */
+  readonly thoughts?: readonly string[];
   readonly calls?: readonly { readonly name: string; readonly pieces: readonly string[] }[];
   readonly finishReason?: GenerationResult["finishReason"];
   readonly error?: Error;
@@ -84,7 +86,7 @@ function fakeGeneration(
   promptTokens: number,
   onStop: () => void,
 ): Generation {
-  const { texts = [], calls = [] } = answer;
+  const { texts = [], thoughts = [], calls = [] } = answer;
   const toolCalls = calls.map(
     ({ name, pieces }, index): ToolCall => ({
       id: `call_${index}`,
@@ -92,12 +94,11 @@ function fakeGeneration(
       function: { name, arguments: pieces.join("") },
     }),
   );
-  const deltas: TextDelta[] = texts.map((text, token) => ({
-    text,
-    token,
-    logprob: -0.5,
-    topLogprobs: [{ token, text: `<${text}>`, logprob: -0.5 }],
-  }));
+  const deltas: TextDelta[] = thoughts.map((reasoning) => ({ text: "", reasoning, token: 0, logprob: -0.5 }));
+  for (const [token, text] of texts.entries()) {
+    const topLogprobs = [{ token, text: `<${text}>`, logprob: -0.5 }];
+    deltas.push({ text, token, logprob: -0.5, topLogprobs });
+  }
   for (const [index, { name, pieces }] of calls.entries()) {
     for (const [at, piece] of pieces.entries()) {
       const begin = at === 0 ? { id: `call_${index}`, name } : {};
@@ -112,6 +113,7 @@ function fakeGeneration(
     completionTokens,
     totalTokens: promptTokens + completionTokens,
     cachedTokens: 1,
+    reasoningTokens: thoughts.length,
   };
   const check = () => {
     signal?.throwIfAborted();
@@ -125,7 +127,8 @@ function fakeGeneration(
         const timings = { loadSeconds: 0, firstTokenSeconds: 0, tokensPerSecond: 0 };
         const device = { backend: "cpu", level: "scalar", model: "fake", build: "simd128" as const };
         const text = texts.join("");
-        return { text, tokens: [], finishReason, usage, toolCalls, timings, seed: 1, ...device };
+        const reasoning = thoughts.join("");
+        return { text, reasoning, tokens: [], finishReason, usage, toolCalls, timings, seed: 1, ...device };
       })();
     },
     async text() {

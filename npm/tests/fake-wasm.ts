@@ -347,6 +347,7 @@ function fakeGeneration(
       completionTokens: token,
       totalTokens: prompt.length + token,
       cachedTokens: 0,
+      reasoningTokens: 0,
     },
     timings: { loadSeconds: 0, firstTokenSeconds: 0, tokensPerSecond: 0 },
     seed: 1,

@@ -272,6 +272,28 @@ describe("the chat with a model that has a chat template", () => {
   });
 });
 
+describe("the chat with a model that thinks", () => {
+  it("folds the reasoning, and gives it back to the template", async () => {
+    const template =
+      "{% for m in messages %}{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}" +
+      "{{ m.content }}{% endfor %}{% if add_generation_prompt %}<think>{% endif %}";
+    const folder = await modelFolder({ "chat_template.jinja": template });
+    await page.setInputFiles("#folder", folder.path);
+    await send("Once upon a time, a little dog");
+    await folder.remove();
+    const reasoning = page.locator("article details.reasoning").last();
+    assert.equal(await reasoning.isVisible(), true);
+    assert.equal(await reasoning.locator("div").isVisible(), false, "it is folded");
+    await reasoning.locator("summary").click();
+    assert.notEqual((await reasoning.locator("div").textContent())?.trim(), "");
+    assert.equal(
+      (await page.locator("article .body").last().textContent())?.trim(),
+      "",
+      "it thought to the end",
+    );
+  });
+});
+
 describe("Markdown", () => {
   it("is shown as headings, lists, tables and code that can be copied", async () => {
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);

@@ -19,8 +19,12 @@ use crate::{
 pub struct Output {
     target: Box<dyn Write>,
     is_terminal: bool,
-    in_line: bool, // text stands in the last line
+    in_line: bool,      // text stands in the last line
+    in_reasoning: bool, // reasoning is the last that was written
 }
+
+/// What begins and ends dim text on a terminal.
+const DIM: [&str; 2] = ["\x1b[2m", "\x1b[0m"];
 
 impl Output {
     /// Locks standard output.
@@ -29,15 +33,39 @@ impl Output {
     pub fn new() -> Self {
         let stdout = io::stdout().lock();
         let is_terminal = stdout.is_terminal();
-        Self { target: Box::new(stdout), is_terminal, in_line: false }
+        Self { target: Box::new(stdout), is_terminal, in_line: false, in_reasoning: false }
     }
 
     /// Writes, and hands it on at once.
     pub fn write(&mut self, text: &str) -> Result<(), CliError> {
+        if !text.is_empty() && std::mem::take(&mut self.in_reasoning) {
+            if self.is_terminal {
+                self.put("\n\n").map_err(failed)?;
+            } else {
+                report("\n");
+            }
+        }
         if let Some(last) = text.chars().last() {
             self.in_line = last != '\n';
         }
         self.put(text).and_then(|()| self.target.flush()).map_err(failed)
+    }
+
+    /// Writes what a model thinks: dim where this is a terminal, else to standard error.
+    pub(crate) fn reasoning(&mut self, text: &str) -> Result<(), CliError> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.in_reasoning = true;
+        if !self.is_terminal {
+            report(text);
+            return Ok(());
+        }
+        let [dim, plain] =
+            if std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty()) { DIM } else { [""; 2] };
+        let shown = format!("{dim}{}{plain}", escaped(text));
+        let written = self.target.write_all(shown.as_bytes());
+        written.and_then(|()| self.target.flush()).map_err(failed)
     }
 
     /// Writes a line, and hands it on at once.

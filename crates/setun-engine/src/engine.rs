@@ -18,6 +18,7 @@ mod slots_tests;
 mod start;
 #[cfg(all(test, not(target_family = "wasm")))]
 mod test_support;
+mod thinking;
 mod tools;
 mod weak;
 

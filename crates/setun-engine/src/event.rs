@@ -34,6 +34,10 @@ impl Event {
 pub struct TextDelta {
     /// Text to append.
     pub text: String,
+    /// What to append to the reasoning, if the token belongs to it or to its markers. It is no part
+    /// of the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
     /// The token behind it.
     pub token: u32,
     /// Natural logarithm of the token's probability before any sampling option, if requested.
@@ -140,6 +144,8 @@ pub struct Usage {
     pub completion_tokens: usize,
     /// Tokens of the prompt that were found in the cache and not computed.
     pub cached_tokens: usize,
+    /// Those of the generated tokens that are reasoning, without its markers.
+    pub reasoning_tokens: usize,
 }
 
 /// Times of a generation.

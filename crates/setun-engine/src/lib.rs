@@ -34,6 +34,7 @@ mod speculation;
 mod stream;
 mod sync;
 mod telemetry;
+mod thinking;
 mod timeline;
 
 pub use beams::{Beam, BeamOptions, BeamText, EarlyStopping};
@@ -57,7 +58,7 @@ pub use inferencer::{
 };
 pub use memory_pressure::{MemoryMonitor, Pressure, SharedMonitor};
 pub use metrics::{EngineMetrics, OperationTime};
-pub use options::{BackPressure, EngineOptions, GenerateOptions, Prompt};
+pub use options::{BackPressure, EngineOptions, GenerateOptions, Prompt, ReasoningEffort};
 pub use parts::{EngineParts, ReloadModel, Replica, ReplicaDraft, SelfTester};
 pub use pooling::Pooling;
 pub use profile::{EngineProfile, PhaseProfile};

@@ -2,6 +2,7 @@
 
 mod back_pressure;
 mod engine;
+mod reasoning_effort;
 mod sampling;
 mod table;
 
@@ -16,6 +17,7 @@ use crate::{constraint::SharedConstraint, context::SharedContextStrategy, error:
 
 pub use back_pressure::BackPressure;
 pub use engine::EngineOptions;
+pub use reasoning_effort::ReasoningEffort;
 pub(crate) use sampling::Meaning;
 use table::{generate_options, join};
 
@@ -55,6 +57,21 @@ impl GenerateOptions {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Whether the model is to think, if anything says so.
+    pub(crate) fn thinks(&self) -> Option<bool> {
+        let by_effort = self.reasoning_effort.map(|effort| effort != ReasoningEffort::None);
+        let by_budget = (self.max_thinking_tokens == Some(0)).then_some(false);
+        self.enable_thinking.or(by_budget).or(by_effort)
+    }
+
+    /// Most tokens that it may think.
+    pub(crate) fn thinking_budget(&self) -> usize {
+        match self.thinks() {
+            Some(false) => 0,
+            _ => self.max_thinking_tokens.unwrap_or(usize::MAX),
+        }
     }
 
     /// Checks every value, and those that depend on each other.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(crate) use constraint_state::{Away, Prepared, SequenceConstraint};
 pub(crate) use pool::Pool;
 pub(crate) use prompt_logprobs::MAX_PROMPT_LOGPROB_ROWS;
-use request::TextEnd;
+use request::{Decoded, TextEnd};
 pub(crate) use request::{PromptRange, Request, SearchRequest, TaskRequest};
 pub(crate) use residency::Wait;
 use setun_clock::Instant;
@@ -180,9 +180,10 @@ impl Sequence {
         }
     }
 
-    /// The constraint that it follows, if there is one.
+    /// The constraint that its next token follows, if there is one.
     pub(crate) fn constraint(&mut self) -> Option<&mut SequenceConstraint> {
-        self.constraint.as_mut()
+        let is_thinking = self.request.is_thinking();
+        self.constraint.as_mut().filter(|_| !is_thinking)
     }
 
     /// Tokens that may still be generated before it ends, or its context is full.

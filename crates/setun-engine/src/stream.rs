@@ -43,6 +43,8 @@ pub struct Completion {
     pub prompt: Vec<TextDelta>,
     /// The whole text.
     pub text: String,
+    /// What the model thought before; empty where it did not.
+    pub reasoning: String,
     /// The tokens behind it.
     pub tokens: Vec<u32>,
     /// Each of them with its part of the text, and its log-probabilities if requested.
@@ -88,19 +90,22 @@ impl GenerationStream {
     pub async fn finish(mut self) -> Result<Completion, Error> {
         let (mut prompt, mut text, mut tokens, mut deltas) =
             (vec![], String::new(), vec![], vec![]);
-        let mut tool_calls = vec![];
+        let (mut reasoning, mut tool_calls) = (String::new(), vec![]);
         while let Some(event) = self.next().await {
             match event? {
                 Event::Progress(_) => {}
                 Event::Prompt(reported) => prompt = reported.tokens,
                 Event::Text(delta) => {
                     text.push_str(&delta.text);
+                    reasoning.extend(delta.reasoning.as_deref());
                     delta.tool_calls.iter().for_each(|call| ToolCall::join(&mut tool_calls, call));
                     tokens.push(delta.token);
                     deltas.push(delta);
                 }
                 Event::Done(done) => {
-                    return Ok(Completion { prompt, text, tokens, deltas, tool_calls, done });
+                    let answer =
+                        Completion { prompt, text, reasoning, tokens, deltas, tool_calls, done };
+                    return Ok(answer);
                 }
             }
         }

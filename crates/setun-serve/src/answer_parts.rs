@@ -1,10 +1,11 @@
-//! Parts of an answer in their order: texts, and calls of tools.
+//! Parts of an answer in their order: reasoning, texts, and calls of tools.
 
 use setun::{Completion, TextDelta, ToolCall, ToolCallDelta};
 
 /// A part of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Part {
+    Reasoning(String),
     Text {
         text: String,
         /// The tokens behind it, with log-probabilities; none if those were not requested.
@@ -18,6 +19,8 @@ pub(crate) enum Part {
 pub(crate) enum PartEvent<'a> {
     /// It begins, without its content.
     Begun(&'a Part),
+    /// A piece of reasoning.
+    Reasoning(&'a str),
     /// A piece of a text, with its tokens.
     Text(&'a str, &'a [TextDelta]),
     /// A piece of a call's arguments.
@@ -56,12 +59,15 @@ impl Parts {
         delta: &TextDelta,
         mut report: impl FnMut(usize, PartEvent<'_>),
     ) {
-        if delta.logprob.is_some() {
+        if delta.logprob.is_some() && delta.reasoning.is_none() {
             self.pending.push(TextDelta {
                 text: String::new(),
                 tool_calls: vec![],
                 ..delta.clone()
             });
+        }
+        if let Some(piece) = delta.reasoning.as_deref().filter(|piece| !piece.is_empty()) {
+            self.add_reasoning(piece, &mut report);
         }
         if !delta.text.is_empty() {
             self.add_text(&delta.text, &mut report);
@@ -93,6 +99,17 @@ impl Parts {
         report(self.list.len(), PartEvent::Begun(&part));
         self.list.push(part);
         self.is_open = true;
+    }
+
+    fn add_reasoning(&mut self, piece: &str, report: &mut impl FnMut(usize, PartEvent<'_>)) {
+        if !matches!(self.list.last(), Some(Part::Reasoning(_))) {
+            self.begin(Part::Reasoning(String::new()), report);
+        }
+        let place = self.list.len() - 1;
+        if let Some(Part::Reasoning(text)) = self.list.last_mut() {
+            text.push_str(piece);
+            report(place, PartEvent::Reasoning(piece));
+        }
     }
 
     fn add_text(&mut self, piece: &str, report: &mut impl FnMut(usize, PartEvent<'_>)) {

@@ -9,6 +9,8 @@ use setun::Message;
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     system: Vec<String>,
+    /// What the assistant thought before its next message.
+    reasoning: String,
     messages: Vec<Message>,
     /// Names of functions by the ids of their calls.
     names: BTreeMap<String, String>,
@@ -20,7 +22,14 @@ impl Conversation {
     }
 
     pub(crate) fn add(&mut self, role: &str, text: String) {
-        self.messages.push(Message::new(role, text));
+        let reasoning = std::mem::take(&mut self.reasoning);
+        let reasoning = if role == "assistant" { reasoning } else { String::new() };
+        self.messages.push(Message::new(role, text).with_reasoning(reasoning));
+    }
+
+    /// What the assistant thought before what it says or calls next.
+    pub(crate) fn add_reasoning(&mut self, text: &str) {
+        self.reasoning.push_str(text);
     }
 
     /// A call belongs to the assistant's message before it.
@@ -31,7 +40,8 @@ impl Conversation {
         self.names.insert(id, name);
         if self.messages.last().is_none_or(|last| last.role != "assistant") {
             let role = "assistant".to_owned();
-            self.messages.push(Message { role, content: None, fields: Map::new() });
+            let message = Message { role, content: None, fields: Map::new() };
+            self.messages.push(message.with_reasoning(std::mem::take(&mut self.reasoning)));
         }
         let Some(message) = self.messages.last_mut() else { return };
         let calls = message.fields.entry("tool_calls").or_insert_with(|| json!([]));

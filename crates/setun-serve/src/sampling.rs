@@ -40,7 +40,13 @@ pub(crate) const DEFAULTS: [&str; 3] = [MAX_TOKENS, "seed", "top_k"];
 pub(crate) const TEMPLATE_VARIABLES: &str = "chat_template_kwargs";
 
 /// Options of how a conversation becomes tokens.
-const OF_TEMPLATES: [&str; 2] = ["chat_template_time", "parse_special"];
+const OF_TEMPLATES: [&str; 5] = [
+    "chat_template_time",
+    "enable_thinking",
+    "max_thinking_tokens",
+    "parse_special",
+    "reasoning_effort",
+];
 
 /// Takes every option of a generation from the fields of a request.
 pub(crate) fn read(fields: &mut Fields) -> Result<GenerateOptions, ApiError> {
@@ -53,6 +59,26 @@ pub(crate) fn read_template(
     options: GenerateOptions,
 ) -> Result<GenerateOptions, ApiError> {
     read_options(fields, template_specs(), options)
+}
+
+/// Takes how much a model is to think, where a request has it as `effort`.
+pub(crate) fn read_effort(
+    fields: &mut Fields,
+    options: GenerateOptions,
+) -> Result<GenerateOptions, ApiError> {
+    let Some(effort) = fields.text("effort")? else { return Ok(options) };
+    with_effort(options, &fields.name("effort"), effort)
+}
+
+/// Sets how much a model is to think, as a field says.
+pub(crate) fn with_effort(
+    mut options: GenerateOptions,
+    name: &str,
+    effort: String,
+) -> Result<GenerateOptions, ApiError> {
+    let set = options.set("reasoning_effort", &OptionValue::Text(effort));
+    set.map_err(|error| refused(name, &error))?;
+    Ok(options)
 }
 
 fn read_options(

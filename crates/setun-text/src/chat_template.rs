@@ -154,6 +154,19 @@ impl ChatTemplate {
         ToolFormat::of_template(program.source())
     }
 
+    /// Whether its models think aloud between [`ReasoningReader::MARKERS`](crate::ReasoningReader::MARKERS):
+    /// a template writes the closing one, or looks for it.
+    #[must_use]
+    pub fn thinks(&self) -> bool {
+        self.names(crate::ReasoningReader::MARKERS[1])
+    }
+
+    /// Whether a template has this variable.
+    #[must_use]
+    pub fn names(&self, variable: &str) -> bool {
+        self.programs.iter().any(|(_, program)| program.source().contains(variable))
+    }
+
     /// Whether the template for conversations without tools writes the calls in them.
     pub(crate) fn writes_calls(&self) -> bool {
         self.choose(false).is_ok_and(|(_, program)| program.source().contains("tool_calls"))

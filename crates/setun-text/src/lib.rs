@@ -36,6 +36,7 @@ mod option;
 mod pattern_filter;
 mod processor;
 mod ranked_candidates;
+mod reasoning;
 mod sampler;
 mod sampler_options;
 mod sampling_step;
@@ -70,6 +71,7 @@ pub use option::{
 };
 pub use pattern_filter::{FilterAction, FilterPattern, FilterRule, PatternFilter};
 pub use processor::{Candidates, LogitsProcessor, MaybeShared, SharedProcessor};
+pub use reasoning::{ReasoningReader, ReasoningStep};
 pub use sampler::{Choice, Greedy, Needs, Sampler};
 pub use sampler_options::SamplerOptions;
 pub use sampling_step::SamplingStep;

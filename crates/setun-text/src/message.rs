@@ -39,6 +39,16 @@ impl Message {
         Self::new("assistant", content)
     }
 
+    /// Adds what the model thought before; templates keep or drop it. An empty text adds nothing.
+    #[must_use]
+    pub fn with_reasoning(mut self, reasoning: impl Into<String>) -> Self {
+        let reasoning = reasoning.into();
+        if !reasoning.is_empty() {
+            self.fields.insert("reasoning_content".to_owned(), reasoning.into());
+        }
+        self
+    }
+
     /// Messages as chat APIs have them. A `content` is a text, a list of parts
     /// `{"type": "text", "text": …}`, each of which begins a line, or null beside `tool_calls`.
     ///

@@ -39,6 +39,8 @@ pub(crate) enum Event {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Delta {
     text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<String>,
     token: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     logprob: Option<f64>,
@@ -50,8 +52,8 @@ pub(crate) struct Delta {
 
 impl From<TextDelta> for Delta {
     fn from(delta: TextDelta) -> Self {
-        let TextDelta { text, token, logprob, top_logprobs, tool_calls } = delta;
-        Self { text, token, logprob, top_logprobs, tool_calls }
+        let TextDelta { text, reasoning, token, logprob, top_logprobs, tool_calls } = delta;
+        Self { text, reasoning, token, logprob, top_logprobs, tool_calls }
     }
 }
 
@@ -63,6 +65,7 @@ pub(crate) struct Usage {
     completion_tokens: usize,
     total_tokens: usize,
     cached_tokens: usize,
+    reasoning_tokens: usize,
 }
 
 #[derive(Serialize)]
@@ -100,6 +103,7 @@ impl From<setun::Event> for Event {
                     completion_tokens: usage.completion_tokens,
                     total_tokens: usage.prompt_tokens + usage.completion_tokens,
                     cached_tokens: usage.cached_tokens,
+                    reasoning_tokens: usage.reasoning_tokens,
                 },
                 timings: Timings {
                     load_seconds: timings.load_seconds,

@@ -76,9 +76,9 @@ pub use setun_engine::{
     EngineOptions, EngineProfile, Error as EngineError, Event, FinishReason, FullContext,
     GenerateOptions, GenerationStream, GpuApi, HeadType, Histogram, Inferencer, InferencerCache,
     InferencerOptions, Inferred, MemoryMonitor, OperationTime, PhaseProfile, Pooling, Pressure,
-    Prompt, PromptProgress, PromptTokens, Ragged, Score, SelfTest, Session, SharedConstraint,
-    SharedContextStrategy, SinksAndWindow, TextDelta, TimeHistogram, TimedStep, Timeline, Timings,
-    TokenLogits, TokenLogprob, TruncateMiddle, Usage, Verdict, WeakEngine,
+    Prompt, PromptProgress, PromptTokens, Ragged, ReasoningEffort, Score, SelfTest, Session,
+    SharedConstraint, SharedContextStrategy, SinksAndWindow, TextDelta, TimeHistogram, TimedStep,
+    Timeline, Timings, TokenLogits, TokenLogprob, TruncateMiddle, Usage, Verdict, WeakEngine,
 };
 #[cfg(feature = "gpu")]
 pub use setun_gpu as gpu;

@@ -31,8 +31,10 @@ export function languageModel(modelId: string, model: AdapterModel): LanguageMod
     supportedUrls: {},
     async doGenerate(call) {
       const { generation, warnings } = start(model, call);
-      const { text, toolCalls, finishReason, usage } = await generation.result;
-      const content: LanguageModelV4Content[] = text === "" ? [] : [{ type: "text", text }];
+      const { text, reasoning, toolCalls, finishReason, usage } = await generation.result;
+      const content: LanguageModelV4Content[] = [];
+      if (reasoning !== "") content.push({ type: "reasoning", text: reasoning });
+      if (text !== "") content.push({ type: "text", text });
       for (const { id, function: called } of toolCalls) {
         const { name: toolName, arguments: input } = called;
         if (isWhole(input)) content.push({ type: "tool-call", toolCallId: id, toolName, input });
@@ -53,7 +55,7 @@ function start(
   call: LanguageModelV4CallOptions,
 ): { generation: Generation; warnings: SharedV4Warning[] } {
   const warnings: SharedV4Warning[] = [];
-  const messages = messagesOf(call.prompt, warnings);
+  const messages = messagesOf(call.prompt);
   const options = optionsOf(call, warnings);
   const text = textToContinue(model, messages);
   if (text === undefined) return { generation: model.chat(messages, options), warnings };
@@ -88,13 +90,14 @@ async function* partsOf(
 }
 
 function* partsOfStep(step: BlockStep): Generator<LanguageModelV4StreamPart> {
-  const { index, call, text: input } = step.block;
-  const id = call?.id ?? `text-${index}`;
-  const kind = call ? "tool-input" : "text";
+  const { index, call, isReasoning, text: input } = step.block;
+  const part = isReasoning ? "reasoning" : "text";
+  const id = call?.id ?? `${part}-${index}`;
+  const kind = call ? "tool-input" : part;
   if (step.type === "delta") yield { type: `${kind}-delta`, id, delta: step.delta };
   else if (step.type === "end") yield { type: `${kind}-end`, id };
   else if (call) yield { type: "tool-input-start", id, toolName: call.name };
-  else yield { type: "text-start", id };
+  else yield { type: `${part}-start`, id };
   if (step.type === "end" && call && isWhole(input))
     yield { type: "tool-call", toolCallId: id, toolName: call.name, input };
 }
@@ -114,9 +117,11 @@ function endOf(raw: GenerationResult["finishReason"]): LanguageModelV4FinishReas
 
 function usageOf(usage: GenerationResult["usage"] | undefined): LanguageModelV4Usage {
   const { promptTokens: total, cachedTokens: cacheRead, completionTokens } = usage ?? {};
+  const reasoning = usage?.reasoningTokens;
+  const text = usage && usage.completionTokens - usage.reasoningTokens;
   const noCache = total === undefined || cacheRead === undefined ? undefined : total - cacheRead;
   return {
     inputTokens: { total, noCache, cacheRead, cacheWrite: undefined },
-    outputTokens: { total: completionTokens, text: completionTokens, reasoning: undefined },
+    outputTokens: { total: completionTokens, text, reasoning },
   };
 }

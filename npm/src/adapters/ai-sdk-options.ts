@@ -9,14 +9,13 @@ export type SetunProviderOptions = Omit<GenerateOptions, "signal" | "tools" | "t
 /** The options of a call. What the model cannot honour is a warning. `providerOptions.setun` comes last. */
 export function optionsOf(call: LanguageModelV4CallOptions, warnings: SharedV4Warning[]): GenerateOptions {
   const { maxOutputTokens: maxTokens, temperature, topP, topK, seed, abortSignal: signal, reasoning } = call;
-  if (reasoning !== undefined && reasoning !== "provider-default" && reasoning !== "none")
-    warnings.push({ type: "unsupported", feature: "reasoning" });
+  const reasoningEffort = reasoning === "provider-default" ? undefined : reasoning;
   const presencePenalty = penalty("presencePenalty", call.presencePenalty, warnings);
   const frequencyPenalty = penalty("frequencyPenalty", call.frequencyPenalty, warnings);
   const stop = call.stopSequences?.length ? call.stopSequences : undefined;
   const sampling = { maxTokens, temperature, topP, topK, presencePenalty, frequencyPenalty, seed, stop };
   return {
-    ...defined({ ...sampling, signal }),
+    ...defined({ ...sampling, reasoningEffort, signal }),
     ...toolsOrFormat(call, warnings),
     ...(call.providerOptions?.setun as SetunProviderOptions | undefined),
   };

@@ -1,26 +1,22 @@
 /** Prompts of the AI SDK as messages of a chat template. */
 
-import {
-  type LanguageModelV4Prompt,
-  type SharedV4Warning,
-  UnsupportedFunctionalityError,
-} from "@ai-sdk/provider";
+import { type LanguageModelV4Prompt, UnsupportedFunctionalityError } from "@ai-sdk/provider";
 import type { ChatMessage } from "./core.js";
 
 type Message<Role extends string> = Extract<LanguageModelV4Prompt[number], { role: Role }>;
 type ToolResult = Extract<Message<"tool">["content"][number], { type: "tool-result" }>;
 
 /**
- * The messages of a prompt. What is left out without harm is a warning.
+ * The messages of a prompt. The chat template keeps or drops their reasoning.
  *
  * @throws {UnsupportedFunctionalityError} for content that a text model cannot read.
  */
-export function messagesOf(prompt: LanguageModelV4Prompt, warnings: SharedV4Warning[]): ChatMessage[] {
+export function messagesOf(prompt: LanguageModelV4Prompt): ChatMessage[] {
   return prompt.flatMap((message): ChatMessage[] => {
     const { role } = message;
     if (role === "system") return [{ role, content: message.content }];
     if (role === "user") return [{ role, content: userContent(message) }];
-    return role === "assistant" ? [assistantMessage(message, warnings)] : toolMessages(message);
+    return role === "assistant" ? [assistantMessage(message)] : toolMessages(message);
   });
 }
 
@@ -33,8 +29,8 @@ function userContent({ content }: Message<"user">): ChatMessage["content"] {
   return parts.length === 1 ? parts[0]?.text : parts;
 }
 
-function assistantMessage({ content }: Message<"assistant">, warnings: SharedV4Warning[]): ChatMessage {
-  let text = "";
+function assistantMessage({ content }: Message<"assistant">): ChatMessage {
+  let [text, reasoning] = ["", ""];
   const calls: object[] = [];
   for (const part of content) {
     if (part.type === "text") text += part.text;
@@ -42,12 +38,11 @@ function assistantMessage({ content }: Message<"assistant">, warnings: SharedV4W
       const { toolCallId: id, toolName: name, input } = part;
       const given = typeof input === "string" ? input : JSON.stringify(input ?? {});
       calls.push({ id, type: "function", function: { name, arguments: given } });
-    } else if (part.type === "reasoning") {
-      const details = "it is left out of the prompt";
-      warnings.push({ type: "unsupported", feature: "reasoning part", details });
-    } else unsupported(`${part.type} part of an assistant's message`);
+    } else if (part.type === "reasoning") reasoning += part.text;
+    else unsupported(`${part.type} part of an assistant's message`);
   }
-  return { role: "assistant", content: text, ...(calls.length > 0 && { tool_calls: calls }) };
+  const thought = reasoning !== "" && { reasoning_content: reasoning };
+  return { role: "assistant", content: text, ...thought, ...(calls.length > 0 && { tool_calls: calls }) };
 }
 
 /** One message for each result. Approvals come with their results. */

@@ -27,11 +27,17 @@ export function messagesOf(messages: readonly BaseMessage[]): ChatMessage[] {
   return messages.map((message) => {
     const { type } = message;
     const role = ROLES[type] ?? ("role" in message ? String(message.role) : type); // a generic message has its own
-    if (type === "ai") return { role, content: message.text, ...callsOf(message as AIMessage) };
+    if (type === "ai")
+      return { role, content: message.text, ...callsOf(message as AIMessage), ...thoughtsOf(message) };
     if (type !== "tool") return { role, content: textOf(message) };
     const { tool_call_id, name } = message as ToolMessage;
     return { role, content: textOf(message), tool_call_id, ...defined({ name }) };
   });
+}
+
+/** What the model thought, where `additional_kwargs` has it. */
+function thoughtsOf({ additional_kwargs: { reasoning_content } }: BaseMessage): Partial<ChatMessage> {
+  return typeof reasoning_content === "string" ? { reasoning_content } : {};
 }
 
 function callsOf({ tool_calls = [] }: AIMessage): { tool_calls?: object[] } {
@@ -52,7 +58,11 @@ function textOf({ content, type }: BaseMessage): string {
 
 /** The message of a finished answer. */
 export function answerOf(result: GenerationResult): Answer {
-  const message: Answer = new AIMessage({ content: result.text, ...endOf(result) });
+  const message: Answer = new AIMessage({
+    content: result.text,
+    ...kwargsOf(result.reasoning),
+    ...endOf(result),
+  });
   for (const { id, function: called } of result.toolCalls) {
     const { name, arguments: args } = called;
     if (isWhole(args)) message.tool_calls?.push({ type: "tool_call", id, name, args: JSON.parse(args) });
@@ -62,18 +72,24 @@ export function answerOf(result: GenerationResult): Answer {
 }
 
 /** What a token adds to the message; `undefined` for a token whose text is held back. */
-export function chunkOf({ text, toolCalls = [] }: TextDelta): AnswerChunk | undefined {
-  if (text === "" && toolCalls.length === 0) return undefined;
+export function chunkOf({ text, reasoning = "", toolCalls = [] }: TextDelta): AnswerChunk | undefined {
+  if (text === "" && reasoning === "" && toolCalls.length === 0) return undefined;
   const pieces = toolCalls.map(({ index, id, name, arguments: args = "" }) => {
     return { type: "tool_call_chunk" as const, index, args, ...defined({ id, name }) };
   });
-  return new AIMessageChunk({ content: text, tool_call_chunks: pieces });
+  return new AIMessageChunk({ content: text, ...kwargsOf(reasoning), tool_call_chunks: pieces });
+}
+
+function kwargsOf(reasoning_content: string) {
+  return reasoning_content === "" ? {} : { additional_kwargs: { reasoning_content } };
 }
 
 /** What is known at the end of a message. */
 export function endOf({ usage, model }: GenerationResult) {
   const { promptTokens: input_tokens, completionTokens: output_tokens, totalTokens: total_tokens } = usage;
   const input_token_details = { cache_read: usage.cachedTokens };
-  const usage_metadata = { input_tokens, output_tokens, total_tokens, input_token_details };
+  const output_token_details = { reasoning: usage.reasoningTokens };
+  const tokens = { input_tokens, output_tokens, total_tokens };
+  const usage_metadata = { ...tokens, input_token_details, output_token_details };
   return { usage_metadata, response_metadata: { model_provider: "setun", model_name: model } };
 }

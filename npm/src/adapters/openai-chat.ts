@@ -40,7 +40,7 @@ async function whole(
   generations: readonly Generation[],
 ): Promise<ChatCompletion> {
   const { deltas, results } = await collected(generations);
-  const choices = results.map(({ text, finishReason, toolCalls }, index) => ({
+  const choices = results.map(({ text, reasoning, finishReason, toolCalls }, index) => ({
     index,
     finish_reason: finishReasonOf(finishReason),
     logprobs: params.logprobs ? logprobsOf(deltas[index] ?? []) : null,
@@ -48,6 +48,7 @@ async function whole(
       role: "assistant" as const,
       content: text === "" && toolCalls.length > 0 ? null : text,
       refusal: null,
+      ...thoughtsOf(reasoning),
       ...(toolCalls.length > 0 && { tool_calls: [...toolCalls] }),
     },
   }));
@@ -77,7 +78,8 @@ async function* chunks(
       yield chunk(index, {}, { finish_reason: finishReasonOf(result.finishReason) });
       continue;
     }
-    const logprobs = params.logprobs ? logprobsOf([delta]) : null;
+    if (delta.reasoning) yield chunk(index, thoughtsOf(delta.reasoning));
+    const logprobs = params.logprobs && delta.reasoning === undefined ? logprobsOf([delta]) : null;
     if (delta.text !== "" || logprobs !== null) yield chunk(index, { content: delta.text }, { logprobs });
     const calls = delta.toolCalls?.map(({ index, id, name, arguments: text = "" }) => ({
       index,
@@ -87,6 +89,11 @@ async function* chunks(
     if (calls?.length) yield chunk(index, { tool_calls: calls });
   }
   if (withUsage) yield { ...beginning, choices: [], usage: usageOf(results) };
+}
+
+/** The reasoning by both names that clients know; nothing for none. */
+function thoughtsOf(reasoning: string) {
+  return reasoning === "" ? {} : { reasoning_content: reasoning, reasoning };
 }
 
 /** The fields that all chunks of an answer share. */
@@ -111,13 +118,14 @@ export function usageOf(results: readonly GenerationResult[], prompts = 1): Usag
     completion_tokens,
     total_tokens: prompt_tokens + completion_tokens,
     prompt_tokens_details: { cached_tokens: sum(firsts, "cachedTokens") },
+    completion_tokens_details: { reasoning_tokens: sum(results, "reasoningTokens") },
   };
 }
 
-/** Log-probabilities of some tokens. */
+/** Log-probabilities of some tokens; those of reasoning have none here. */
 export function logprobsOf(deltas: readonly TextDelta[]): Logprobs {
   const content = deltas
-    .filter(({ logprob }) => logprob !== undefined)
+    .filter(({ logprob, reasoning }) => logprob !== undefined && reasoning === undefined)
     .map((delta) => ({
       ...topLogprob({ ...delta, text: tokenText(delta), logprob: delta.logprob ?? 0 }),
       top_logprobs: (delta.topLogprobs ?? []).map(topLogprob),

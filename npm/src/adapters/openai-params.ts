@@ -32,8 +32,7 @@ const REFUSED: Readonly<Record<string, string>> = {
   moderation: "use filter",
   previous_response_id: "nothing is stored between requests: send all of the input",
   prompt: "there are no stored prompts",
-  reasoning: "the model has no reasoning effort",
-  reasoning_effort: "the model has no reasoning effort",
+  reasoning: "use reasoning_effort",
   suffix: "the model continues texts only",
   verbosity: "the model has no verbosity",
   web_search_options: "there is no web search",
@@ -43,7 +42,6 @@ const REFUSED: Readonly<Record<string, string>> = {
 const HARMLESS: Readonly<Record<string, unknown>> = {
   background: false,
   modalities: ["text"],
-  reasoning_effort: "none",
   verbosity: "medium",
 };
 

@@ -1,16 +1,18 @@
 /** Requests, answers and events of `responses.create`. Answers are assignable to the types of the official client. */
 
+import type { GenerateOptions } from "./core.js";
 import type { ExtraOptions, IgnoredParams, TokenLogprobs } from "./openai-types.js";
 
 /** A message, a call or its output. */
 export interface ResponseInputItem {
   type?: string | null;
   role?: string;
-  content?: string | readonly { readonly type: string; readonly text?: string }[];
+  content?: string | readonly { readonly type: string; readonly text?: string }[] | null;
   call_id?: string | null;
   name?: string | null;
   arguments?: unknown;
   output?: unknown;
+  summary?: unknown;
 }
 
 /** A function that the model may call. */
@@ -47,6 +49,8 @@ export interface ResponseParams extends ExtraOptions, IgnoredParams {
   include?: readonly string[] | null;
   /** Without effect: there are no built-in tools. */
   max_tool_calls?: number | null;
+  /** How much the model thinks; `summary` is without effect: reasoning comes whole. */
+  reasoning?: { effort?: GenerateOptions["reasoningEffort"] | null; summary?: string | null } | null;
   stop?: string | string[] | null;
   stream?: boolean | null;
   stream_options?: object | null;
@@ -79,6 +83,21 @@ export interface OutputMessage {
   content: OutputText[];
 }
 
+/** A text of reasoning. */
+export interface ReasoningText {
+  type: "reasoning_text";
+  text: string;
+}
+
+/** What the model thought. */
+export interface OutputReasoning {
+  type: "reasoning";
+  id: string;
+  status: "in_progress" | "completed" | "incomplete";
+  summary: never[];
+  content: ReasoningText[];
+}
+
 /** A call of a function. */
 export interface OutputCall {
   type: "function_call";
@@ -97,7 +116,7 @@ export interface ModelResponse {
   completed_at: number | null;
   status: "in_progress" | "completed" | "incomplete";
   model: string;
-  output: (OutputMessage | OutputCall)[];
+  output: (OutputReasoning | OutputMessage | OutputCall)[];
   output_text: string;
   error: null;
   incomplete_details: { reason: "max_output_tokens" | "content_filter" } | null;
@@ -131,9 +150,14 @@ export type ResponseEvent = { sequence_number: number } & (
   | {
       type: "response.output_item.added" | "response.output_item.done";
       output_index: number;
-      item: OutputMessage | OutputCall;
+      item: OutputReasoning | OutputMessage | OutputCall;
     }
-  | ({ type: "response.content_part.added" | "response.content_part.done"; part: OutputText } & Place)
+  | ({
+      type: "response.content_part.added" | "response.content_part.done";
+      part: OutputText | ReasoningText;
+    } & Place)
+  | ({ type: "response.reasoning_text.delta"; delta: string } & Place)
+  | ({ type: "response.reasoning_text.done"; text: string } & Place)
   | ({ type: "response.output_text.delta"; delta: string; logprobs: ResponseLogprob[] } & Place)
   | ({ type: "response.output_text.done"; text: string; logprobs: ResponseLogprob[] } & Place)
   | { type: "response.function_call_arguments.delta"; item_id: string; output_index: number; delta: string }

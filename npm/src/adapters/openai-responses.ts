@@ -8,6 +8,7 @@ import type {
   ModelResponse,
   OutputCall,
   OutputMessage,
+  OutputReasoning,
   OutputText,
   ResponseEvent,
   ResponseInputItem,
@@ -29,7 +30,7 @@ export function startResponse(
   signal: AbortSignal,
 ) {
   const { input, instructions, tools, tool_choice, text, max_tool_calls: _, ...rest } = params;
-  const { include, top_logprobs, truncation, ...others } = rest;
+  const { include, top_logprobs, truncation, reasoning, ...others } = rest;
   const other = include?.find((entry) => entry !== LOGPROBS);
   if (other !== undefined) throw refused("include", `expected ${LOGPROBS}, found ${other}`);
   if (truncation === "auto") throw refused("truncation", "expected disabled: use context_overflow");
@@ -39,6 +40,7 @@ export function startResponse(
   const { format } = text ?? {};
   const generation = model.chat(messagesOf(params), {
     ...optionsOf(others),
+    ...(reasoning?.effort && { reasoningEffort: reasoning.effort }),
     ...formatOf(format?.type === "json_schema" ? { type: format.type, json_schema: format } : format),
     ...toolsOf(nested(tools), nestedChoice(tool_choice)),
     ...(wantsLogprobs && { logprobs: true, topLogprobs: top_logprobs ?? 0 }),
@@ -78,7 +80,8 @@ function addItem(messages: ChatMessage[], item: ResponseInputItem, at: string): 
   const texts = (given: unknown) =>
     typeof given === "string" ? given : partsOf(Array.isArray(given) ? given : [{ type: typeof given }], at);
   if (type === "message" && role !== undefined) {
-    messages.push({ role: role === "developer" ? "system" : role, content: texts(content) });
+    const thoughts = role === "assistant" && isThoughts(messages.at(-1)) && messages.pop();
+    messages.push({ ...thoughts, role: role === "developer" ? "system" : role, content: texts(content) });
   } else if (type === "function_call") {
     const call = { id: call_id, type: "function", function: { name, arguments: item.arguments } };
     // Calls of one turn are one message.
@@ -88,9 +91,18 @@ function addItem(messages: ChatMessage[], item: ResponseInputItem, at: string): 
     else messages.push({ role: "assistant", content: null, tool_calls: [call] });
   } else if (type === "function_call_output") {
     messages.push({ role: "tool", tool_call_id: call_id, content: texts(output) });
-  } else if (type !== "reasoning") {
+  } else if (type === "reasoning") {
+    const parts = [content, item.summary].flatMap((parts) => (Array.isArray(parts) ? parts : []));
+    const reasoning_content = parts.map(({ text = "" }) => text).join("");
+    if (reasoning_content !== "") messages.push({ role: "assistant", content: "", reasoning_content });
+  } else {
     throw refused(at, `expected a message, a function call or its output, found the type ${type}`);
   }
+}
+
+/** Whether a message has reasoning alone, which belongs to the next one. */
+function isThoughts(message: ChatMessage | undefined): boolean {
+  return message?.reasoning_content !== undefined && message.content === "" && !message.tool_calls;
 }
 
 /** The answer without a stream: the response of its last event. */
@@ -140,7 +152,7 @@ class Answer {
     const status = isCut ? "incomplete" : "completed";
     for (const step of this.#blocks.end()) yield* this.#events(step, status);
     const reason = finishReason === "content_filter" ? "content_filter" : "max_output_tokens";
-    const { promptTokens, completionTokens, totalTokens, cachedTokens } = usage;
+    const { promptTokens, completionTokens, totalTokens, cachedTokens, reasoningTokens } = usage;
     Object.assign(this.#response, {
       status,
       completed_at: Math.floor(Date.now() / 1000),
@@ -149,7 +161,7 @@ class Answer {
         input_tokens: promptTokens,
         input_tokens_details: { cached_tokens: cachedTokens, cache_write_tokens: 0 },
         output_tokens: completionTokens,
-        output_tokens_details: { reasoning_tokens: 0 },
+        output_tokens_details: { reasoning_tokens: reasoningTokens },
         total_tokens: totalTokens,
       },
     });
@@ -158,19 +170,32 @@ class Answer {
 
   /** The events of a step. `status` is that of an item which it ends. */
   *#events(step: BlockStep, status: "completed" | "incomplete"): Generator<object> {
-    const { index: output_index, call } = step.block;
+    const { index: output_index, call, isReasoning } = step.block;
     if (step.type === "begin") {
-      const item = call ? callOf(call) : emptyMessage();
+      const item = call ? callOf(call) : isReasoning ? emptyReasoning() : emptyMessage();
       this.#response.output.push(item);
       yield { type: "response.output_item.added", output_index, item: structuredClone(item) };
     }
-    const item = this.#response.output[output_index] as OutputMessage | OutputCall;
+    const item = this.#response.output[output_index] as ModelResponse["output"][number];
     const place = { item_id: item.id, output_index };
-    if (item.type === "message") yield* this.#textEvents(step, item, { ...place, content_index: 0 });
+    if (item.type === "reasoning") yield* this.#reasoningEvents(step, item, { ...place, content_index: 0 });
+    else if (item.type === "message") yield* this.#textEvents(step, item, { ...place, content_index: 0 });
     else yield* this.#callEvents(step, item, place);
     if (step.type !== "end") return;
     item.status = status;
     yield { type: "response.output_item.done", output_index, item: structuredClone(item) };
+  }
+
+  *#reasoningEvents(step: BlockStep, { content }: OutputReasoning, place: object): Generator<object> {
+    const type = "response.reasoning_text";
+    const part = { type: "reasoning_text" as const, text: step.block.text };
+    content[0] = part;
+    if (step.type === "begin") yield { type: "response.content_part.added", ...place, part };
+    else if (step.type === "delta") yield { type: `${type}.delta`, ...place, delta: step.delta };
+    else {
+      yield { type: `${type}.done`, ...place, text: part.text };
+      yield { type: "response.content_part.done", ...place, part };
+    }
   }
 
   *#textEvents(step: BlockStep, { content }: OutputMessage, place: object): Generator<object> {
@@ -204,6 +229,10 @@ class Answer {
 
 function emptyMessage(): OutputMessage {
   return { type: "message", id: newId("msg_"), role: "assistant", status: "in_progress", content: [] };
+}
+
+function emptyReasoning(): OutputReasoning {
+  return { type: "reasoning", id: newId("rs_"), status: "in_progress", summary: [], content: [] };
 }
 
 function callOf({ id: call_id, name }: { readonly id: string; readonly name: string }): OutputCall {

@@ -60,6 +60,9 @@ export interface ChatMessageParam {
   content?: string | readonly { readonly type: string; readonly text?: string }[] | null;
   name?: string;
   refusal?: string | null;
+  /** What the assistant thought; also `reasoning`. The chat template keeps or drops it. */
+  reasoning_content?: string;
+  reasoning?: string;
   tool_calls?: readonly object[];
   tool_call_id?: string;
 }
@@ -130,6 +133,7 @@ export interface Usage {
   completion_tokens: number;
   total_tokens: number;
   prompt_tokens_details: { cached_tokens: number };
+  completion_tokens_details: { reasoning_tokens: number };
 }
 
 /** A likely token. */
@@ -161,6 +165,12 @@ export interface FunctionCall {
 /** Why a text ended. */
 export type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
+/** What the model thought, by both names that servers have for it. */
+export interface Thoughts {
+  reasoning_content?: string;
+  reasoning?: string;
+}
+
 /** Answer of `chat.completions.create`. */
 export interface ChatCompletion {
   id: string;
@@ -171,7 +181,12 @@ export interface ChatCompletion {
     index: number;
     finish_reason: FinishReason;
     logprobs: Logprobs | null;
-    message: { role: "assistant"; content: string | null; refusal: null; tool_calls?: FunctionCall[] };
+    message: {
+      role: "assistant";
+      content: string | null;
+      refusal: null;
+      tool_calls?: FunctionCall[];
+    } & Thoughts;
   }[];
   usage: Usage;
 }
@@ -195,7 +210,7 @@ export interface ChatCompletionChunk {
         type?: "function";
         function: { name?: string; arguments?: string };
       }[];
-    };
+    } & Thoughts;
   }[];
   usage?: Usage | null;
 }

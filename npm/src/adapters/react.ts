@@ -33,6 +33,8 @@ export interface ModelState {
 export interface GenerationState {
   /** The text so far. */
   readonly text: string;
+  /** What the model has thought so far; it is no part of the text. */
+  readonly reasoning: string;
   /** Whether more may come. */
   readonly isStreaming: boolean;
   /** Finish reason, usage and calls of tools, once the text has ended. */
@@ -53,7 +55,13 @@ type Streamed = Omit<GenerationState, "generate" | "stop">;
 
 const LOADING: Loaded = { status: "loading", model: undefined, progress: undefined, error: undefined };
 const NOTHING = { source: undefined, attempt: -1, state: LOADING };
-const NO_TEXT: Streamed = { text: "", isStreaming: false, result: undefined, error: undefined };
+const NO_TEXT: Streamed = {
+  text: "",
+  reasoning: "",
+  isStreaming: false,
+  result: undefined,
+  error: undefined,
+};
 
 /**
  * Loads a model, and disposes it when the component is unmounted or the source is another one. `null` loads nothing.
@@ -136,9 +144,10 @@ export function useGeneration(model: Pick<Model, "generate" | "chat"> | undefine
       stop();
       running.current = undefined;
       let generation: Generation | undefined;
-      let text = "";
+      let [text, reasoning] = ["", ""];
       const show = (state: Partial<Streamed>) => {
-        if (running.current === generation) setShown({ model, state: { ...NO_TEXT, text, ...state } });
+        if (running.current === generation)
+          setShown({ model, state: { ...NO_TEXT, text, reasoning, ...state } });
       };
       try {
         if (model === undefined) throw new TypeError("there is no model yet: wait until its status is ready");
@@ -148,6 +157,7 @@ export function useGeneration(model: Pick<Model, "generate" | "chat"> | undefine
         show({ isStreaming: true });
         for await (const delta of generation) {
           text += delta.text;
+          reasoning += delta.reasoning ?? "";
           show({ isStreaming: true });
         }
         const result = await generation.result;

@@ -60,10 +60,12 @@ async function* resumed<Item>(
   }
 }
 
-/** A text of an answer, or the input of a call, as far as it has come. */
+/** A text of an answer, its reasoning, or the input of a call, as far as it has come. */
 export interface Block {
   /** Place among those of the answer, from 0. */
   readonly index: number;
+  /** Whether it is reasoning. */
+  readonly isReasoning: boolean;
   /** Absent for a text. */
   readonly call?: { readonly id: string; readonly name: string };
   text: string;
@@ -74,27 +76,29 @@ export type BlockStep =
   | { readonly type: "begin" | "end"; readonly block: Block }
   | { readonly type: "delta"; readonly block: Block; readonly delta: string };
 
-/** The texts and calls of an answer, one after the other: each begins, grows and ends. */
+/** The reasoning, texts and calls of an answer, one after the other: each begins, grows and ends. */
 export class Blocks {
   #count = 0;
   #block: Block | undefined;
   /** That of the engine, of the last call. */
   #call: number | undefined;
 
-  *add({ text, toolCalls = [] }: TextDelta): Generator<BlockStep> {
+  *add({ text, reasoning = "", toolCalls = [] }: TextDelta): Generator<BlockStep> {
+    if (reasoning !== "") yield* this.#grow(reasoning, undefined, true);
     if (text !== "") yield* this.#grow(text);
     for (const call of toolCalls) yield* this.#grow(call.arguments ?? "", call);
   }
 
-  *#grow(delta: string, call?: ToolCallDelta): Generator<BlockStep> {
-    if (this.#block === undefined || this.#call !== call?.index) {
+  *#grow(delta: string, call?: ToolCallDelta, isReasoning = false): Generator<BlockStep> {
+    const { isReasoning: was } = this.#block ?? {};
+    if (was !== isReasoning || this.#call !== call?.index) {
       yield* this.end();
       const named = call && { call: { id: call.id ?? newId("call_"), name: call.name ?? "" } };
-      this.#block = { index: this.#count++, text: "", ...named };
+      this.#block = { index: this.#count++, text: "", isReasoning, ...named };
       this.#call = call?.index;
       yield { type: "begin", block: this.#block };
     }
-    const block = this.#block;
+    const block = this.#block as Block;
     block.text += delta;
     if (delta !== "") yield { type: "delta", block, delta };
   }

@@ -13,6 +13,8 @@ export interface ResumableGeneration {
   readonly prompt: string | readonly ChatMessage[] | readonly number[];
   /** The text so far. */
   readonly text: string;
+  /** The reasoning so far. */
+  readonly reasoning: string;
   /** Ids of the tokens so far. */
   readonly tokens: readonly number[];
   /** Calls of tools so far; the last one may be a part of a call. */
@@ -35,6 +37,7 @@ interface Kept {
   readonly processors?: Generate["processors"];
   readonly begun: number;
   readonly text: string;
+  readonly reasoning: string;
   readonly tokens: readonly number[];
   readonly toolCalls: readonly ToolCall[];
 }
@@ -82,13 +85,15 @@ export class KeptGenerations {
     return [...this.#offered].map((kept) => ({
       prompt: promptOf(kept),
       text: kept.text,
+      reasoning: kept.reasoning,
       tokens: kept.tokens,
       toolCalls: kept.toolCalls,
       continue: ({ signal } = {}) => {
         checkSignal(signal);
         this.#take(kept);
-        const { begun, text, tokens, toolCalls } = kept;
-        return continueGeneration(context, requestOf(kept), { begun, text, tokens, toolCalls }, signal);
+        const { begun, text, reasoning, tokens, toolCalls } = kept;
+        const known = { begun, text, reasoning, tokens, toolCalls };
+        return continueGeneration(context, requestOf(kept), known, signal);
       },
       discard: () => {
         this.#offered.delete(kept);
@@ -110,7 +115,8 @@ export class KeptGenerations {
   /** Writes the generations as they are now. */
   write(): void {
     this.#writtenAt = Date.now();
-    const running = this.#ledger.generations.flatMap(({ request, begun, text, tokens, toolCalls }) => {
+    const running = this.#ledger.generations.flatMap((generation) => {
+      const { request, begun, text, reasoning, tokens, toolCalls } = generation;
       const { prompt, processors } = request;
       const seed = request.options.seed;
       const options = { ...request.options, ...(typeof seed === "bigint" && { seed: `${seed}` }) };
@@ -120,6 +126,7 @@ export class KeptGenerations {
         ...(processors && { processors }),
         begun,
         text,
+        reasoning,
         tokens,
         toolCalls,
       };

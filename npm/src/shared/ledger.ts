@@ -20,6 +20,7 @@ export interface OpenGeneration {
   /** When it was requested, in milliseconds. */
   readonly begun: number;
   text: string;
+  reasoning: string;
   readonly tokens: number[];
   readonly toolCalls: ToolCall[];
 }
@@ -82,8 +83,8 @@ export class Ledger {
     for (let index = 0; index < count; index += 1) {
       const own = index === 0 ? options : { ...options, sampleIndex: first + index };
       const request = { ...message, id: id + index, count: 1, options: own };
-      const { text = "", tokens = [], toolCalls = [], begun = Date.now() } = known ?? {};
-      const generation = { request, begun, text, tokens: [...tokens], toolCalls: [...toolCalls] };
+      const { text = "", reasoning = "", tokens = [], toolCalls = [], begun = Date.now() } = known ?? {};
+      const generation = { request, begun, text, reasoning, tokens: [...tokens], toolCalls: [...toolCalls] };
       const entry = newEntry(request, generation, message.credit);
       this.#entries.set(id + index, entry);
       if (known !== undefined) return again(entry) as Generate;
@@ -157,6 +158,7 @@ function note(event: WasmEvent, entry: Entry, generation: OpenGeneration): void 
   if (event.type === "prompt") entry.hasPrompt = true;
   if (event.type !== "text") return;
   generation.text += event.text;
+  generation.reasoning += event.reasoning ?? "";
   generation.tokens.push(event.token);
   if (event.toolCalls) joinCalls(generation.toolCalls, event.toolCalls);
 }

@@ -220,7 +220,8 @@ export class Chat {
     try {
       let savedAt = performance.now();
       for await (const step of written) {
-        if (step.logprob !== undefined) steps.push(step);
+        if (step.logprob !== undefined && step.reasoning === undefined) steps.push(step);
+        if (step.reasoning) answer.reasoning = (answer.reasoning ?? "") + step.reasoning;
         answer.content += step.text;
         view.update();
         if (performance.now() - savedAt < SAVE_MS) continue;
@@ -231,8 +232,10 @@ export class Chat {
       this.#report("done", "");
     } finally {
       if (steps.length > 0) this.#steps.set(answer.id, steps);
-      if (answer.content === "") remove(thread, answer, parent);
-      if (answer.content === "") this.#report("idle", "The model said nothing.");
+      if (answer.content === "" && !answer.reasoning) {
+        remove(thread, answer, parent);
+        this.#report("idle", "The model said nothing.");
+      }
     }
   }
 

@@ -65,6 +65,7 @@ function message(where: string, value: unknown, ids: Map<string, string>): Messa
     parent,
     role: oneOf(`${where}.role`, ROLES, given.role),
     content: string(`${where}.content`, given.content),
+    ...(given.reasoning !== undefined && { reasoning: string(`${where}.reasoning`, given.reasoning) }),
     ...(given.note !== undefined && { note: string(`${where}.note`, given.note) }),
   };
 }

@@ -28,6 +28,8 @@ export class MessageView {
   readonly element: HTMLElement;
   readonly message: Message;
   readonly #actions: MessageActions;
+  readonly #thoughts = make("div", {});
+  readonly #reasoning = make("details", { className: "reasoning", hidden: true });
   readonly #body = make("div", { className: "body" });
   readonly #tools = make("div", { className: "tools" });
   #drawing = 0;
@@ -37,7 +39,15 @@ export class MessageView {
     this.message = message;
     this.#actions = actions;
     const heading = make("h3", { className: "speaker", textContent: speaker });
-    this.element = make("article", { className: "message" }, heading, this.#body, this.#tools);
+    this.element = make(
+      "article",
+      { className: "message" },
+      heading,
+      this.#reasoning,
+      this.#body,
+      this.#tools,
+    );
+    this.#reasoning.append(make("summary", { textContent: "Reasoning" }), this.#thoughts);
     this.element.dataset.role = message.role;
     this.#draw();
     this.#tools.append(...this.#buttons(versions));
@@ -71,7 +81,9 @@ export class MessageView {
   }
 
   #draw(): void {
-    const { role, content } = this.message;
+    const { role, content, reasoning = "" } = this.message;
+    this.#reasoning.hidden = reasoning === "";
+    if (reasoning !== "") this.#thoughts.replaceChildren(renderMarkdown(reasoning));
     if (role === "user") this.#body.replaceChildren(content);
     else this.#body.replaceChildren(renderMarkdown(content));
     for (const block of this.#body.querySelectorAll("pre")) block.replaceWith(codeBlock(block));

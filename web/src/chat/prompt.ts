@@ -9,7 +9,7 @@ export type UsedFormat = Exclude<Format, "auto">;
 /** What a prompt is made of. */
 export interface Conversation {
   readonly system: string;
-  readonly messages: readonly Pick<Message, "role" | "content">[];
+  readonly messages: readonly Pick<Message, "role" | "content" | "reasoning">[];
   /** How the answer begins; the model continues it. */
   readonly begun: string;
 }
@@ -42,7 +42,10 @@ export function startAnswer(
 export function chatMessages({ system, messages, begun }: Conversation) {
   const first = system.trim() === "" ? [] : [{ role: "system" as const, content: system }];
   const last = begun === "" ? [] : [{ role: "assistant" as const, content: begun }];
-  return [...first, ...messages.map(({ role, content }) => ({ role, content })), ...last];
+  const said = messages.map(({ role, content, reasoning }) => {
+    return { role, content, ...(reasoning && { reasoning_content: reasoning }) };
+  });
+  return [...first, ...said, ...last];
 }
 
 /** The messages as one text that the model continues; you and the model write it in turns. */

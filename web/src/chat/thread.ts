@@ -14,6 +14,8 @@ export interface Message {
   readonly parent: string | null;
   readonly role: Role;
   content: string;
+  /** What the model thought before an answer. */
+  reasoning?: string;
   /** Figures of an answer, in words. */
   note?: string;
 }
@@ -93,8 +95,9 @@ export function forkAt(thread: Thread, message: Message): Thread {
   const whole = path(thread);
   const kept = whole.slice(0, whole.indexOf(message) + 1);
   const fork = { ...newThread(), title: thread.title, system: thread.system, format: thread.format };
-  for (const { role, content, note } of kept) {
+  for (const { role, content, reasoning, note } of kept) {
     const copy = add(fork, fork.leaf, role, content);
+    if (reasoning !== undefined) copy.reasoning = reasoning;
     if (note !== undefined) copy.note = note;
   }
   return fork;

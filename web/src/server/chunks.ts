@@ -16,7 +16,7 @@ export interface Chunk {
   readonly choices: readonly {
     readonly finish_reason: string | null;
     readonly text?: string;
-    readonly delta?: { readonly content?: string };
+    readonly delta?: { readonly content?: string; readonly reasoning_content?: string };
     readonly logprobs: {
       readonly content?: readonly (NamedToken & { readonly top_logprobs: readonly NamedToken[] })[];
       readonly tokens?: readonly string[];
@@ -47,7 +47,9 @@ export class TokenNames {
 /** The token of a chunk, if it has one. */
 export function stepOf({ choices: [choice] }: Chunk, names: TokenNames): TextDelta | undefined {
   if (choice === undefined) return undefined;
-  const text = choice.text ?? choice.delta?.content ?? "";
+  const { content = "", reasoning_content: reasoning } = choice.delta ?? {};
+  if (reasoning !== undefined) return { text: "", reasoning, token: names.number(reasoning) };
+  const text = choice.text ?? content;
   const [named] = namedTokens(choice.logprobs);
   if (named === undefined) return text === "" ? undefined : { text, token: names.number(text) };
   const topLogprobs = named.top.map(({ token, logprob }) => ({

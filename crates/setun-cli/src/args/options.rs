@@ -30,7 +30,14 @@ impl<const CHAT: bool> OptionArgs<CHAT> {
 const REPORTED: [&str; 4] = ["logprobs", "top_logprobs", "prompt_logprobs", "prompt_progress"];
 
 /// How messages are read.
-const OF_MESSAGES: [&str; 3] = ["parse_special", "chat_template_time", CONTINUES];
+const OF_MESSAGES: [&str; 6] = [
+    "parse_special",
+    "chat_template_time",
+    "enable_thinking",
+    "reasoning_effort",
+    "max_thinking_tokens",
+    CONTINUES,
+];
 
 /// What a conversation needs that ends with an answer: lines are a user's.
 const CONTINUES: &str = "continue_final_message";
@@ -173,6 +180,7 @@ fn read(kind: OptionKind, text: &str) -> Result<OptionValue, String> {
             let step = text.parse::<SamplingStep>().map_err(|error| error.to_string())?;
             Some(OptionValue::Text(step.name().to_owned()))
         }
+        OptionKind::Choice(["true", "false"]) => text.parse().ok().map(OptionValue::Flag),
         _ => Some(OptionValue::Text(text.to_owned())),
     };
     value.ok_or_else(|| format!("expected {kind}"))

@@ -32,6 +32,9 @@ const ROOM: usize = 4;
 /// line of input is its result, which may be empty. Calls of one answer get their results in order.
 /// After the last result the model answers again.
 ///
+/// What a model thinks before its answer is dim on a terminal; where standard output is none, it goes
+/// to standard error. --thinking, --reasoning-effort and --max-thinking-tokens limit it.
+///
 /// With --messages a conversation is read whole and answered once; calls are printed and not run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -98,14 +101,14 @@ fn converse(
     output: &mut Output,
 ) -> Result<bool, CliError> {
     loop {
-        let Answer { text, calls, is_whole, .. } =
+        let Answer { text, reasoning, calls, is_whole, .. } =
             answer(engine, &history.messages, options.clone(), output)?;
         if !is_whole || calls.is_empty() {
-            history.messages.push(Message::assistant(text));
+            history.messages.push(Message::assistant(text).with_reasoning(reasoning));
             return Ok(true);
         }
         let begun = history.messages.len();
-        history.messages.push(Message::calls(text, &calls));
+        history.messages.push(Message::calls(text, &calls).with_reasoning(reasoning));
         for call in &calls {
             let prompt = format!("result of {}> ", call.name);
             let Some(result) = lines.next(&prompt, "the message", output)? else {
@@ -175,8 +178,11 @@ impl History {
 }
 
 /// What the model said.
+#[derive(Default)]
 struct Answer {
     text: String,
+    /// What it thought before.
+    reasoning: String,
     calls: Vec<ToolCall>,
     /// Whether it came to its end.
     is_whole: bool,
@@ -194,11 +200,12 @@ fn answer(
 ) -> Result<Answer, CliError> {
     let stream = engine.chat(history, options)?;
     let _guard = interrupt::cancels(vec![stream.cancel_handle()]);
-    let mut answer =
-        Answer { text: String::new(), calls: vec![], is_whole: true, is_aborted: false };
+    let mut answer = Answer { is_whole: true, ..Answer::default() };
     for event in stream.blocking() {
         match event.or_else(|error| output.fail(error))? {
             Event::Text(delta) => {
+                output.reasoning(delta.reasoning.as_deref().unwrap_or_default())?;
+                answer.reasoning.extend(delta.reasoning.as_deref());
                 output.write(&delta.text)?;
                 answer.text.push_str(&delta.text);
                 for piece in &delta.tool_calls {

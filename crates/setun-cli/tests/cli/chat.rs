@@ -195,3 +195,31 @@ fn tools_that_cannot_be_offered_are_wrong_usage() {
         chat(&["--tools", &path]).wrong_usage(words);
     }
 }
+
+/// Reasoning is no part of the output, and the history has it.
+#[test]
+fn reasoning_goes_to_standard_error_and_ends_with_its_budget() {
+    let template = "{% for m in messages %}{{ m.role }}: {% if m.reasoning_content %}\
+        <think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}\n{% endfor %}\
+        {{ '<think></think>' if enable_thinking is false else '<think>' }}";
+    let (_keep, folder) = with_template(template);
+    let args = ["chat", "--model", &folder, "--temperature", "0", "--max-tokens", "24"];
+    let run = |more: &[&str], lines: &str| {
+        let outcome = setun_reading(&[&args[..], more].concat(), lines.as_bytes());
+        assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+        (outcome.stdout, outcome.stderr)
+    };
+    let line = "A cat sat.\n";
+    let (answer, thought) = run(&["--max-thinking-tokens", "8"], line);
+    assert!(!answer.trim().is_empty() && !thought.trim().is_empty(), "{answer}{thought}");
+    assert!(!answer.contains("think>") && !thought.contains("think>"), "{answer}{thought}");
+    let (other, longer) = run(&[], line);
+    assert!(longer.starts_with(thought.trim_end()) && longer.len() > thought.len(), "{longer}");
+    assert_eq!(other, "\n", "it thinks to the end");
+    let (off, nothing) = run(&["--thinking", "false"], line);
+    assert!(!off.trim().is_empty() && nothing.is_empty(), "{nothing}");
+    assert_eq!(run(&["--max-thinking-tokens", "0"], line), (off.clone(), String::new()));
+    assert_eq!(run(&["--reasoning-effort", "none"], line), (off, String::new()));
+    let (both, _) = run(&["--max-thinking-tokens", "8"], &format!("{line}Why?\n"));
+    assert!(both.starts_with(&answer) && both.len() > answer.len(), "{both}");
+}

@@ -57,6 +57,7 @@ impl Engine {
             max_tokens,
             task,
             tool_use: None,
+            thinking: None,
         };
         let stream = self.submit_one(input, options.lookahead(0))?;
         Ok(BeamGeneration::new(stream, texts))
@@ -76,6 +77,9 @@ impl Engine {
             tools: vec![],
             tool_choice: None,
             parallel_tool_calls: None,
+            enable_thinking: None,
+            reasoning_effort: None,
+            max_thinking_tokens: None,
             ..options.or(&self.shared.defaults)
         }
     }

@@ -2,14 +2,14 @@
 
 use setun_clock::{Clock, Instant};
 use setun_text::{
-    CivilTime, Interrupt, Message, RenderOptions, TemplateVariables, Tool, ToolChoice,
+    ChatTemplate, CivilTime, Interrupt, Message, RenderOptions, TemplateVariables, Tool, ToolChoice,
 };
 use web_time::{SystemTime, UNIX_EPOCH};
 
 use super::Engine;
 use crate::{
     error::Error,
-    options::{GenerateOptions, Prompt},
+    options::{GenerateOptions, Prompt, ReasoningEffort},
 };
 
 /// How the prompt of a request is read.
@@ -23,6 +23,9 @@ pub(crate) struct Reading<'a> {
     pub(super) deadline: Option<Instant>,
     /// Whether a conversation ends where its last message does.
     pub(super) continues: bool,
+    /// Whether the model is to think, and how much.
+    pub(super) thinks: Option<bool>,
+    pub(super) effort: Option<ReasoningEffort>,
     /// More variables of the template.
     pub(super) variables: Option<&'a TemplateVariables>,
     /// What the template has as now, in seconds of Unix time.
@@ -39,6 +42,8 @@ impl<'a> Reading<'a> {
             must_fit: options.context_overflow.is_none(),
             deadline: options.timeout.and_then(|time| arrival_time.checked_add(time)),
             continues: options.continue_final_message.unwrap_or_default(),
+            thinks: options.thinks(),
+            effort: options.reasoning_effort,
             variables: options.chat_template_kwargs.as_ref(),
             time: options.chat_template_time,
             tools: match options.tool_choice {
@@ -102,7 +107,7 @@ impl Engine {
         let mut prepared = template.prepare_tools(messages, tools)?;
         let mut options = RenderOptions {
             tools: prepared.tools.clone(),
-            ..render_options(&reading, &self.shared.clock)
+            ..render_options(&reading, template, &self.shared.clock)
         };
         template.check(&prepared.messages, &options)?; // before marks change a role
         if !parse_special && let Some(mark) = prepared.mark(&tokenizer.special_tokens())? {
@@ -118,20 +123,38 @@ impl Engine {
 }
 
 /// Variables of chat templates: whether an answer comes next, and the date (UTC).
-fn render_options(reading: &Reading<'_>, clock: &Clock) -> RenderOptions {
+fn render_options(reading: &Reading<'_>, template: &ChatTemplate, clock: &Clock) -> RenderOptions {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let seconds = i64::try_from(reading.time.unwrap_or_else(now)).unwrap_or(0);
     RenderOptions {
         add_generation_prompt: !reading.continues,
         continue_final_message: reading.continues,
         now: Some(CivilTime::from_unix_seconds(seconds)),
-        variables: reading.variables.cloned().unwrap_or_default(),
+        variables: variables(reading, template),
         interrupt: reading.deadline.map(|end| {
             let clock = clock.clone();
             Interrupt::new(move || end <= clock.now())
         }),
         ..RenderOptions::default()
     }
+}
+
+/// The variables of a request, and those by which templates know whether and how much to think.
+fn variables(reading: &Reading<'_>, template: &ChatTemplate) -> TemplateVariables {
+    let mut variables = reading.variables.cloned().unwrap_or_default();
+    let thinks = reading.thinks.map(Into::into);
+    // Templates that can be told to think know no effort of none.
+    let is_told = |effort: &ReasoningEffort| {
+        *effort == ReasoningEffort::None && template.names("enable_thinking")
+    };
+    let effort = reading.effort.filter(|effort| !is_told(effort));
+    let effort = effort.map(|effort| effort.name().into());
+    for (name, value) in [("enable_thinking", thinks), ("reasoning_effort", effort)] {
+        if let Some(value) = value.filter(|_| template.names(name)) {
+            variables.entry(name).or_insert(value);
+        }
+    }
+    variables
 }
 
 #[cfg(all(test, not(target_family = "wasm")))]

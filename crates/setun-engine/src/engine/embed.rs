@@ -57,6 +57,7 @@ impl Engine {
             max_tokens: 0,
             task,
             tool_use: None,
+            thinking: None,
         };
         let done = self.submit_one(input, self.prompt_only())?.finish().await?.done;
         let cached_tokens = done.usage.cached_tokens;

@@ -17,6 +17,7 @@ use crate::{
     sequence::{PromptRange, Request, TaskRequest},
     stream::GenerationStream,
     telemetry::Trace,
+    thinking::Thinking,
 };
 
 /// Seeds are kept below 2^53, so that a JavaScript number holds them.
@@ -31,6 +32,7 @@ pub(crate) struct RequestInput {
     pub(crate) max_tokens: usize,
     pub(crate) task: TaskRequest,
     pub(crate) tool_use: Option<ToolUse>,
+    pub(crate) thinking: Option<Thinking>,
 }
 
 /// Tokens that a draft model proposes at once, by default.
@@ -49,6 +51,17 @@ impl Engine {
         options: GenerateOptions,
     ) -> Result<GenerationStream, Error> {
         let (input, options) = self.request_input(prompt.into(), options)?;
+        self.submit_one(input, options)
+    }
+
+    /// The same after the tokens of a conversation, in whose answer reasoning is told apart.
+    pub(super) fn continue_session(
+        &self,
+        tokens: Vec<u32>,
+        options: GenerateOptions,
+    ) -> Result<GenerationStream, Error> {
+        let (mut input, options) = self.request_input(tokens.into(), options)?;
+        input.thinking = self.thinking(&input.prompt, false, &options)?;
         self.submit_one(input, options)
     }
 
@@ -92,7 +105,12 @@ impl Engine {
         options.check()?;
         let arrival_time = self.shared.clock.now();
         let tool_use = self.prepare_tools(&prompt, &mut options)?;
-        let prompt = self.read_prompt(prompt, Reading::of(&options, arrival_time))?;
+        let is_chat = matches!(prompt, Prompt::Chat(_));
+        let reading = Reading::of(&options, arrival_time);
+        let begins_answer = !reading.continues;
+        let prompt = self.read_prompt(prompt, reading)?;
+        let thinking =
+            if is_chat { self.thinking(&prompt, begins_answer, &options)? } else { None };
         let mut max_tokens = options.max_tokens.unwrap_or(usize::MAX);
         let mut shortened = None;
         match (self.room(&prompt), &options.context_overflow) {
@@ -114,7 +132,8 @@ impl Engine {
         let prompt_range = PromptRange { from: 0, decoder: None };
         let is_reported = options.prompt_logprobs == Some(true);
         let task = TaskRequest::Generate(is_reported.then_some(prompt_range));
-        let input = RequestInput { arrival_time, prompt, shortened, max_tokens, task, tool_use };
+        let input =
+            RequestInput { arrival_time, prompt, shortened, max_tokens, task, tool_use, thinking };
         Ok((input, options))
     }
 
@@ -135,7 +154,7 @@ impl Engine {
         count: usize,
     ) -> Result<(GenerationStream, Vec<GenerationStream>), Error> {
         let RequestInput { arrival_time, prompt, shortened, max_tokens, .. } = input;
-        let (mut task, tool_use) = (input.task, input.tool_use);
+        let (mut task, tool_use, thinking) = (input.task, input.tool_use, input.thinking);
         let most = self.shared.max_concurrent;
         if !(1..=most).contains(&count) {
             let expected = format!("1 to {most}, `max_concurrent` of the engine");
@@ -152,7 +171,6 @@ impl Engine {
         let seed = options.seed.unwrap_or_else(random_seed);
         let first_sample = options.sample_index.unwrap_or_default() as u64;
         let salt = options.cache_salt.map(CacheSalt::from).or_else(|| self.salt.clone());
-        let constraint = options.constraint.map(|form| form.after(&options.generated_tokens));
         let calls = |sample| tool_use.as_ref().map(|tools| tools.reader(&prompt, [seed, sample]));
         let request = |sample, task, slot| Request {
             generated: options.generated_tokens.clone(),
@@ -167,15 +185,17 @@ impl Engine {
             sample: first_sample + sample,
             samples: vec![],
             decoder: decoder.clone(),
+            thinking: thinking.clone(),
             calls: calls(first_sample + sample),
             stops: stops.clone(),
             filter: options.filter.as_ref().map(SharedFilter::begin),
+            reasoning_filter: options.filter.as_ref().map(SharedFilter::begin),
             eos_tokens: end_tokens.clone(),
             logprobs: options.logprobs.unwrap_or_default(),
             top_logprobs: options.top_logprobs.unwrap_or_default(),
             prompt_progress: options.prompt_progress.unwrap_or_default(),
             task,
-            constraint: constraint.clone(),
+            constraint: options.constraint.clone(),
             vocabulary: self.shared.vocab_size,
             lookahead: options.lookahead.unwrap_or(self.default_lookahead()),
             queue: Arc::new(Queue::new(self.shared.buffer, self.shared.back_pressure)),

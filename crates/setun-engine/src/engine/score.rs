@@ -161,7 +161,7 @@ impl Engine {
 fn scored(prompt: Vec<u32>, from: Option<usize>, arrival_time: Instant) -> RequestInput {
     let range = from.map(|from| PromptRange { from, decoder: None });
     let (task, shortened, tool_use) = (TaskRequest::Score(range), None, None);
-    RequestInput { arrival_time, prompt, shortened, max_tokens: 0, task, tool_use }
+    RequestInput { arrival_time, prompt, shortened, max_tokens: 0, task, tool_use, thinking: None }
 }
 
 impl Score {

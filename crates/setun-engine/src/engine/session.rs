@@ -54,14 +54,14 @@ impl Session {
         self.tokens.truncate(len);
     }
 
-    /// Goes on from its tokens. What comes of it is the session's once it is
+    /// Goes on from its tokens, which may end inside the model's reasoning. What comes of it is the session's once it is
     /// [pushed](Self::push).
     ///
     /// # Errors
     ///
     /// As [`Engine::generate`].
     pub fn generate(&self, options: GenerateOptions) -> Result<GenerationStream, Error> {
-        self.engine.generate(self.tokens.clone(), options)
+        self.engine.continue_session(self.tokens.clone(), options)
     }
 
     /// Everything that [`Engine::restore`] needs: the tokens, and what of them is in the cache in

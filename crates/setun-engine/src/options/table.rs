@@ -17,12 +17,30 @@ macro_rules! generate_options {
         /// content and does not repeat it.
         continue_final_message: Option<bool> as Flag = "false", "", Prompt, with_beams;
 
-        /// More variables of the chat template, such as `enable_thinking`.
+        /// More variables of the chat template, such as `"enable_thinking"`.
         ///
         /// They go before the template's other variables; `messages`, `tools` and
         /// `add_generation_prompt` are none of them.
         chat_template_kwargs: Option<TemplateVariables> as Structured("an object of variables") = "none", "JSON", Prompt,
             with_beams;
+
+        /// Thinking: whether the model thinks before it answers.
+        ///
+        /// The chat template gets it as `"enable_thinking"`. Where that does not keep the model from
+        /// thinking, false closes its reasoning at once.
+        enable_thinking: Option<bool> as Choice(&["true", "false"]) = "what the template has", "true|false", Prompt,
+            with_flags("--thinking");
+
+        /// Thinking: how much the model thinks before it answers.
+        ///
+        /// A chat template that knows `"reasoning_effort"` gets it. `"none"` is as `enable_thinking`
+        /// false, others as true.
+        reasoning_effort: Option<ReasoningEffort> as Choice(ReasoningEffort::NAMES) = "what the template has", "EFFORT", Prompt;
+
+        /// Thinking: most tokens of reasoning, after which the closing marker is forced.
+        ///
+        /// 0 is as `enable_thinking` false. The answer follows in what is left of `max_tokens`.
+        max_thinking_tokens: Option<usize> as COUNT = "unlimited", "N", Length;
 
         /// What the chat template has as now: seconds of Unix time.
         ///

@@ -27,6 +27,8 @@ pub(crate) struct SequenceConstraint {
     is_ready: bool,
     /// What is allowed as long as the mask is not known.
     any: TokenMask,
+    /// The last mask with a token that the form does not know.
+    joined: TokenMask,
 }
 
 enum Place {
@@ -40,7 +42,8 @@ impl SequenceConstraint {
     pub(crate) fn new(state: Box<dyn ConstraintState>, vocabulary: usize) -> Self {
         let any = TokenMask::all(vocabulary);
         let quick = Duration::ZERO;
-        Self { place: Place::Here(state), took: None, quick, is_ready: false, any }
+        let joined = TokenMask::none(0);
+        Self { place: Place::Here(state), took: None, quick, is_ready: false, any, joined }
     }
 
     /// Hands the state out, for its mask to be made ready; what `send` gives brings it back.
@@ -86,7 +89,7 @@ impl SequenceConstraint {
         if !self.is_ready {
             self.prepare(prepare);
         }
-        let mask = self.mask().ok()?; // the error comes again
+        let mask = self.mask(None).ok()?; // the error comes again
         let mut tokens = mask.iter();
         tokens.next().filter(|_| tokens.next().is_none())
     }
@@ -109,8 +112,9 @@ impl SequenceConstraint {
         };
     }
 
-    /// The mask if it is ready, else one that allows all: what is to be asked of the model.
-    pub(crate) fn known_mask(&mut self) -> &TokenMask {
+    /// The mask if it is ready, else one that allows all: what is to be asked of the model. Another
+    /// token may be allowed beside it.
+    pub(crate) fn known_mask(&mut self, also: Option<u32>) -> &TokenMask {
         if let Place::Away(away) = &mut self.place {
             match away.try_recv() {
                 Ok(None) => {}
@@ -119,30 +123,43 @@ impl SequenceConstraint {
             }
         }
         match &mut self.place {
-            Place::Here(state) => state.mask().unwrap_or(&self.any), // the error comes again
+            // The error comes again.
+            Place::Here(state) => {
+                let mask = state.mask().map(|mask| join(mask, also, &mut self.joined));
+                mask.unwrap_or(&self.any)
+            }
             Place::Away(_) | Place::LostDevice => &self.any,
         }
     }
 
-    /// The tokens that may come next. The state is here.
-    pub(crate) fn mask(&mut self) -> Result<&TokenMask, Error> {
-        self.state()?.mask()
+    /// The tokens that may come next, and another, if there is one. The state is here.
+    pub(crate) fn mask(&mut self, also: Option<u32>) -> Result<&TokenMask, Error> {
+        match &mut self.place {
+            Place::Here(state) => Ok(join(state.mask()?, also, &mut self.joined)),
+            Place::Away(_) | Place::LostDevice => Err(lost()),
+        }
     }
 
     /// Takes a token. The state is here.
     pub(crate) fn accept(&mut self, token: u32) -> Result<(), Error> {
         self.is_ready = false;
-        self.state()?.accept(token)
-    }
-
-    fn state(&mut self) -> Result<&mut Box<dyn ConstraintState>, Error> {
         match &mut self.place {
-            Place::Here(state) => Ok(state),
-            Place::Away(_) | Place::LostDevice => Err(Error::Constraint {
-                reason: "the form panicked on the thread that computes its masks".into(),
-            }),
+            Place::Here(state) => state.accept(token),
+            Place::Away(_) | Place::LostDevice => Err(lost()),
         }
     }
+}
+
+/// A mask with another token.
+fn join<'a>(mask: &'a TokenMask, also: Option<u32>, joined: &'a mut TokenMask) -> &'a TokenMask {
+    let Some(token) = also else { return mask };
+    joined.clone_from(mask);
+    joined.insert(token);
+    joined
+}
+
+fn lost() -> Error {
+    Error::Constraint { reason: "the form panicked on the thread that computes its masks".into() }
 }
 
 impl fmt::Debug for SequenceConstraint {

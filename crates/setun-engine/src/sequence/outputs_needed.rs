@@ -4,8 +4,8 @@ use setun_model::{RequestedOutput, SequenceId};
 use setun_ops::{argmax::ArgmaxRequest, top_logits::TopLogitsRequest};
 use setun_text::{Greedy, Needs, Step};
 
-use super::{Sequence, SequenceConstraint, Task};
-use crate::speculation::DraftRequest;
+use super::{Sequence, Task};
+use crate::{speculation::DraftRequest, thinking::Thinking};
 
 impl Sequence {
     /// What the row of the last pending token is to give.
@@ -19,8 +19,10 @@ impl Sequence {
         if self.generated() < self.full_logits_until || self.request.wants_logprobs() {
             return RequestedOutput::Logits;
         }
+        let (is_thinking, opening) = (self.request.is_thinking(), self.opening());
         let mut constraint = self.constraint.take();
-        let allowed = constraint.as_mut().map(SequenceConstraint::known_mask);
+        let active = constraint.as_mut().filter(|_| !is_thinking);
+        let allowed = active.map(|constraint| constraint.known_mask(opening));
         let step = Step { allowed, ..self.step() };
         let needs = self.request.sampler.needs(&step, vocabulary);
         self.constraint = constraint;
@@ -98,8 +100,11 @@ impl Sequence {
     pub(crate) fn is_greedy(&self) -> bool {
         let needs_logits =
             self.generated() < self.full_logits_until || self.request.wants_logprobs();
-        let has_more =
-            self.request.lookahead > 0 || self.constraint.is_some() || self.reports_prompt();
+        let is_limited = self.request.thinking.as_ref().is_some_and(Thinking::is_limited);
+        let has_more = is_limited
+            || self.request.lookahead > 0
+            || self.constraint.is_some()
+            || self.reports_prompt();
         !needs_logits
             && !has_more
             && matches!(self.task, Task::Generate(_))

@@ -5,7 +5,9 @@ use std::{sync::Arc, time::Duration};
 use futures::channel::oneshot;
 use setun_clock::{Clock, Instant};
 use setun_model::CacheSalt;
-use setun_text::{FilteredText, Sampler, StopStrings, StreamDecoder, ToolCallReader, ToolStep};
+use setun_text::{
+    FilteredText, Sampler, StopStrings, StreamDecoder, ToolCallDelta, ToolCallReader,
+};
 
 use super::Pool;
 use crate::{
@@ -17,6 +19,7 @@ use crate::{
     event_queue::{Demand, Queue},
     request_slots::RequestSlot,
     telemetry::Trace,
+    thinking::Thinking,
 };
 
 /// What makes a request a search.
@@ -71,6 +74,14 @@ pub(crate) struct PromptRange {
 /// Why a text has ended, and the stop string that ended it, if one did.
 pub(crate) type TextEnd = (FinishReason, Option<String>);
 
+/// What a token adds to an answer.
+#[derive(Debug, Default)]
+pub(super) struct Decoded {
+    pub(super) text: String,
+    pub(super) reasoning: Option<String>,
+    pub(super) calls: Vec<ToolCallDelta>,
+}
+
 /// A request that has passed all checks.
 #[derive(Debug)]
 pub(crate) struct Request {
@@ -94,10 +105,14 @@ pub(crate) struct Request {
     /// Others of the same prompt, which begin where it ends.
     pub(crate) samples: Vec<Request>,
     pub(crate) decoder: Option<StreamDecoder>,
+    /// Takes the reasoning out of the text.
+    pub(crate) thinking: Option<Thinking>,
     /// Takes the calls of tools out of the text.
     pub(crate) calls: Option<ToolCallReader>,
     pub(crate) stops: StopStrings,
     pub(crate) filter: Option<FilteredText>,
+    /// The same filter over the reasoning.
+    pub(crate) reasoning_filter: Option<FilteredText>,
     pub(crate) eos_tokens: Vec<u32>,
     pub(crate) logprobs: bool,
     pub(crate) top_logprobs: usize,
@@ -141,14 +156,25 @@ impl Request {
         }
     }
 
-    /// Takes the tokens that were generated before. Their text is known already.
+    /// Whether the next token belongs to the reasoning.
+    pub(super) fn is_thinking(&self) -> bool {
+        self.thinking.as_ref().is_some_and(Thinking::is_open)
+    }
+
+    /// Takes the tokens that were generated before. Their text is known already, and the constraint
+    /// is that of what follows the answer's.
     ///
     /// # Errors
     ///
     /// If one cannot be decoded.
     pub(crate) fn replay(&mut self) -> Result<(), Error> {
+        let mut answer = vec![];
         for index in 0..self.generated.len() {
             let token = self.generated[index];
+            let opens = self.thinking.as_ref().and_then(Thinking::opening) == Some(token);
+            if !opens && !self.is_thinking() {
+                answer.push(token);
+            }
             let ends = self.eos_tokens.contains(&token);
             let is_last = ends || index + 1 == self.max_tokens;
             let (_, stopped) = self.decode(token, ends, is_last)?;
@@ -163,6 +189,7 @@ impl Request {
                 break;
             }
         }
+        self.constraint = self.constraint.take().map(|form| form.after(&answer));
         Ok(())
     }
 
@@ -177,14 +204,19 @@ impl Request {
         token: u32,
         ends: bool,
         last: bool,
-    ) -> Result<(ToolStep, Option<TextEnd>), Error> {
-        let Some(decoder) = &mut self.decoder else { return Ok((ToolStep::default(), None)) };
+    ) -> Result<(Decoded, Option<TextEnd>), Error> {
+        let Some(decoder) = &mut self.decoder else { return Ok((Decoded::default(), None)) };
         let mut delta = if ends { String::new() } else { decoder.push(token)? };
         if last {
             delta.push_str(&decoder.finish()?);
         }
-        let mut calls = vec![];
-        if let Some(reader) = &mut self.calls {
+        let (mut reasoning, mut calls) = (None, vec![]);
+        if let Some(thinking) = &mut self.thinking {
+            let step = thinking.push(token, delta, ends, last);
+            (delta, reasoning) = (step.text, step.reasoning);
+        }
+        let is_thinking = self.is_thinking();
+        if let Some(reader) = self.calls.as_mut().filter(|_| !is_thinking) {
             let step = reader.push(token, &delta);
             (delta, calls) = (step.text, step.calls);
             if last {
@@ -197,12 +229,18 @@ impl Request {
             text.push_str(&self.stops.flush());
         }
         let stopped = step.stopped.map(|stop| (FinishReason::Stop, Some(stop)));
-        let Some(filter) = &mut self.filter else {
-            return Ok((ToolStep { text, calls }, stopped));
-        };
-        let step = filter.push(&text, last || stopped.is_some())?;
-        let filtered = step.stopped.then_some((FinishReason::ContentFilter, None));
-        Ok((ToolStep { text: step.text, calls }, filtered.or(stopped)))
+        let is_last = last || stopped.is_some();
+        let mut filtered = false;
+        if let (Some(filter), Some(text)) = (&mut self.reasoning_filter, &mut reasoning) {
+            let step = filter.push(text, is_last || !is_thinking)?;
+            (*text, filtered) = (step.text, step.stopped);
+        }
+        if let Some(filter) = self.filter.as_mut().filter(|_| !filtered) {
+            let step = filter.push(&text, is_last)?;
+            (text, filtered) = (step.text, step.stopped);
+        }
+        let filtered = filtered.then_some((FinishReason::ContentFilter, None));
+        Ok((Decoded { text, reasoning, calls }, filtered.or(stopped)))
     }
 }
 

@@ -5,16 +5,15 @@ use std::{sync::Arc, time::Duration};
 use setun_clock::Clock;
 use setun_model::Row;
 use setun_ops::{argmax::NONE, top_logits::Ranked};
-use setun_text::{Choice, Draw, Step, ToolCallReader, ToolStep};
+use setun_text::{Choice, Draw, Step, ToolCallReader};
 
-use super::{
-    Prepared, Request, Sequence, SequenceConstraint, Task, Wait, prompt_logprobs::token_logprobs,
-};
+use super::{Decoded, Prepared, Request, Sequence, Task, Wait, prompt_logprobs::token_logprobs};
 use crate::{
     constraint::ConstraintState,
     engine_info::EngineInfo,
     error::Error,
     event::{Done, Event, FinishReason, TextDelta, Timings, Usage},
+    thinking::Thinking,
 };
 
 /// Where the best logits do not decide the next token, it takes all logits. So do the tokens after it, twice as many each time that this
@@ -83,7 +82,14 @@ impl Sequence {
         if cfg!(target_family = "wasm") || !is_silent || !has_room {
             return None;
         }
-        let constraint = self.constraint.as_mut()?;
+        if let Some(token) = self.request.thinking.as_ref().and_then(Thinking::forced) {
+            return Some(self.take(TextDelta { token, ..TextDelta::default() }));
+        }
+        if self.opening().is_some() {
+            return None;
+        }
+        let is_thinking = self.request.is_thinking();
+        let constraint = self.constraint.as_mut().filter(|_| !is_thinking)?;
         let token = constraint.only_token(|state| prepare(state, &self.request.clock))?;
         let is_known = (token as usize) < self.request.vocabulary;
         if !is_known || !self.request.sampler.takes_only(token, &self.step()) {
@@ -120,8 +126,8 @@ impl Sequence {
         };
         let is_last = matches!(next, Next::Finished(..));
         let (step, stopped) = self.request.decode(token, ends, is_last)?;
-        let ToolStep { text, calls: tool_calls } = step;
-        self.queue().push(Ok(Event::Text(TextDelta { text, tool_calls, ..delta })));
+        let Decoded { text, reasoning, calls: tool_calls } = step;
+        self.queue().push(Ok(Event::Text(TextDelta { text, reasoning, tool_calls, ..delta })));
         let has_calls = self.request.calls.as_ref().is_some_and(ToolCallReader::has_calls);
         Ok(match stopped.map_or(next, |(reason, stop)| Next::Finished(reason, stop)) {
             Next::Finished(FinishReason::Stop, None) if has_calls => {
@@ -139,8 +145,13 @@ impl Sequence {
 
     /// The next token; none where the best logits do not decide it.
     fn choose(&mut self, row: Row<'_>) -> Result<Option<u32>, Error> {
+        let (is_thinking, opening) = (self.request.is_thinking(), self.opening());
+        if let Some(token) = self.request.thinking.as_ref().and_then(Thinking::forced) {
+            return Ok(Some(token));
+        }
         let mut constraint = self.constraint.take();
-        let allowed = constraint.as_mut().map(SequenceConstraint::mask).transpose()?;
+        let active = constraint.as_mut().filter(|_| !is_thinking);
+        let allowed = active.map(|constraint| constraint.mask(opening)).transpose()?;
         let (sampler, step) = (&self.request.sampler, Step { allowed, ..self.step() });
         let mut state = self.sampling;
         let choice = match row {
@@ -153,12 +164,24 @@ impl Sequence {
             Row::HiddenState(_) => None, // no token is chosen from one
         };
         self.sampling = state;
-        let token = choice.map(|Choice { token, .. }| token);
-        if let (Some(constraint), Some(token)) = (&mut constraint, token) {
-            constraint.accept(token)?;
+        let mut token = choice.map(|Choice { token, .. }| token);
+        let ends = token.is_some_and(|token| self.request.eos_tokens.contains(&token));
+        match (&mut constraint, token, &mut self.request.thinking) {
+            (Some(_), Some(_), Some(thinking)) if is_thinking => {
+                token = if ends { thinking.close() } else { None }.or(token);
+            }
+            (Some(constraint), Some(token), _) if opening != Some(token) => {
+                constraint.accept(token)?;
+            }
+            _ => {}
         }
         self.constraint = constraint;
         Ok(token)
+    }
+
+    /// The token that the constraint does not know: reasoning may begin with it.
+    pub(super) fn opening(&self) -> Option<u32> {
+        self.request.thinking.as_ref().and_then(Thinking::opening)
     }
 
     /// Where the next token is chosen.
@@ -192,6 +215,7 @@ impl Sequence {
                 prompt_tokens: self.request.prompt.len(),
                 completion_tokens: generated,
                 cached_tokens: self.cached_tokens,
+                reasoning_tokens: self.request.thinking.as_ref().map_or(0, Thinking::tokens),
             },
             timings: Timings {
                 load_seconds: info.load_seconds,

@@ -25,8 +25,19 @@ pub(super) struct Message<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Block<'a> {
-    Text { text: &'a str },
-    ToolUse { id: &'a str, name: &'a str, input: Map<String, Value> },
+    /// The signature is empty: reasoning of any origin is read.
+    Thinking {
+        thinking: &'a str,
+        signature: &'static str,
+    },
+    Text {
+        text: &'a str,
+    },
+    ToolUse {
+        id: &'a str,
+        name: &'a str,
+        input: Map<String, Value>,
+    },
 }
 
 /// Why an answer ended; nothing before it has.
@@ -71,6 +82,7 @@ impl<'a> Message<'a> {
 impl<'a> Block<'a> {
     fn whole(part: &'a Part) -> Self {
         match part {
+            Part::Reasoning(thinking) => Self::Thinking { thinking, signature: "" },
             Part::Text { text, .. } => Self::Text { text },
             Part::Call(ToolCall { id, name, arguments }) => {
                 // Arguments that were cut off are none.
@@ -85,6 +97,7 @@ impl<'a> Block<'a> {
     /// The block before its first piece.
     pub(super) fn empty(part: &'a Part) -> Self {
         match part {
+            Part::Reasoning(_) => Self::Thinking { thinking: "", signature: "" },
             Part::Text { .. } => Self::Text { text: "" },
             Part::Call(ToolCall { id, name, .. }) => Self::ToolUse { id, name, input: Map::new() },
         }
@@ -106,7 +119,7 @@ impl<'a> Stop<'a> {
 
 impl Usage {
     pub(super) fn new(usage: &setun::Usage) -> Self {
-        let setun::Usage { prompt_tokens, completion_tokens, cached_tokens } = *usage;
+        let setun::Usage { prompt_tokens, completion_tokens, cached_tokens, .. } = *usage;
         Self {
             input_tokens: prompt_tokens.saturating_sub(cached_tokens),
             cache_creation_input_tokens: 0,

@@ -80,7 +80,10 @@ fn add_blocks(
                 let id = block.required_text("tool_use_id")?;
                 conversation.add_result(id, result(&mut block)?);
             }
-            "thinking" | "redacted_thinking" if !is_user => {} // models do not read them
+            "thinking" if !is_user => {
+                conversation.add_reasoning(&block.text("thinking")?.unwrap_or_default());
+            }
+            "redacted_thinking" if !is_user => {} // no model here has written it
             other => return Err(refused(&block, other)),
         }
     }
@@ -148,7 +151,7 @@ mod tests {
         let expected = json!([
             {"role": "system", "content": "a\nb\n\nk"},
             {"role": "user", "content": "c\nd"},
-            {"role": "assistant", "content": "e", "tool_calls": calls},
+            {"role": "assistant", "content": "e", "reasoning_content": "x", "tool_calls": calls},
             {"role": "tool", "content": "h", "name": "f", "tool_call_id": "1"},
             {"role": "tool", "content": "Error: i", "name": "g", "tool_call_id": "2"},
             {"role": "user", "content": "j"},

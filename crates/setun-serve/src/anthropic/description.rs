@@ -71,7 +71,14 @@ fn body(limits: &Limits) -> ObjectShape {
         .optional("tools", tools(), "Functions; tools that servers run are ignored.")
         .optional("tool_choice", tool_choice(), "Whether the model calls them.")
         .optional("output_config", config.into(), "")
-        .optional("thinking", object(), "Ignored.")
+        .optional("thinking", thinking(), "Whether the model thinks, and at most how long.")
+}
+
+fn thinking() -> AnySchema {
+    ObjectShape::new()
+        .required("type", one_of(&["enabled", "adaptive", "disabled"]), "")
+        .optional("budget_tokens", count(0, usize::MAX), "As `max_thinking_tokens`.")
+        .into()
 }
 
 /// A conversation with a call.
@@ -81,7 +88,7 @@ fn history() -> Value {
     json!([
         {"role": "system", "content": "You are a cat."},
         {"role": "user", "content": [{"type": "text", "text": "How is the weather?"}]},
-        {"role": "assistant", "content": [{"type": "thinking"}, call]},
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "Ask."}, call]},
         {"role": "user", "content": [result]},
     ])
 }
@@ -120,8 +127,9 @@ fn block() -> AnySchema {
         .required("tool_use_id", text(), "")
         .optional("content", texts(), "")
         .optional("is_error", flag(), "");
-    let [thinking, redacted] = ["thinking", "redacted_thinking"].map(|name| kind(name).into());
-    any_of([named("TextBlock"), call, result.into(), thinking, redacted])
+    let thinking = kind("thinking").optional("thinking", text(), "What the model thought.");
+    let redacted = kind("redacted_thinking").into();
+    any_of([named("TextBlock"), call, result.into(), thinking.into(), redacted])
 }
 
 fn tools() -> AnySchema {
@@ -174,7 +182,8 @@ fn answer() -> AnySchema {
 fn answer_block() -> AnySchema {
     let words = kind("text").required("text", text(), "");
     let call = kind("tool_use").with([("id", text()), ("name", text()), ("input", object())]);
-    any_of([words, call].map(Into::into))
+    let thinking = kind("thinking").with([("thinking", text()), ("signature", text())]);
+    any_of([thinking, words, call].map(Into::into))
 }
 
 fn error() -> AnySchema {

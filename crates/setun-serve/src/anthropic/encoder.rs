@@ -8,7 +8,7 @@ use super::{
     errors::error_body,
 };
 use crate::{
-    answer_parts::{PartEvent, Parts},
+    answer_parts::{Part, PartEvent, Parts},
     error::ApiError,
     generation::Encoder,
     openai::streaming::Head,
@@ -39,6 +39,8 @@ enum MessageEvent<'a> {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Delta<'a> {
+    ThinkingDelta { thinking: &'a str },
+    SignatureDelta { signature: &'static str },
     TextDelta { text: &'a str },
     InputJsonDelta { partial_json: &'a str },
 }
@@ -61,11 +63,11 @@ impl MessageEncoder {
     }
 
     fn text(&mut self, delta: &TextDelta, bytes: &mut Vec<u8>) {
-        self.parts.apply(delta, |index, event| MessageEvent::of(index, event).push(bytes));
+        self.parts.apply(delta, |index, event| MessageEvent::push_part(index, event, bytes));
     }
 
     fn done(&mut self, done: &Done, bytes: &mut Vec<u8>) {
-        self.parts.end(|index, event| MessageEvent::of(index, event).push(bytes));
+        self.parts.end(|index, event| MessageEvent::push_part(index, event, bytes));
         let (delta, usage) = (Stop::new(done), Usage::new(&done.usage));
         MessageEvent::MessageDelta { delta, usage }.push(bytes);
     }
@@ -93,11 +95,23 @@ impl Encoder for MessageEncoder {
 }
 
 impl<'a> MessageEvent<'a> {
+    /// The events of a step of a part. Reasoning ends with its signature.
+    fn push_part(index: usize, event: PartEvent<'_>, bytes: &mut Vec<u8>) {
+        if let PartEvent::Ended(Part::Reasoning(_)) = event {
+            let delta = Delta::SignatureDelta { signature: "" };
+            MessageEvent::ContentBlockDelta { index, delta }.push(bytes);
+        }
+        MessageEvent::of(index, event).push(bytes);
+    }
+
     /// A step of a part.
     fn of(index: usize, event: PartEvent<'a>) -> Self {
         match event {
             PartEvent::Begun(part) => {
                 Self::ContentBlockStart { index, content_block: Block::empty(part) }
+            }
+            PartEvent::Reasoning(thinking) => {
+                Self::ContentBlockDelta { index, delta: Delta::ThinkingDelta { thinking } }
             }
             PartEvent::Text(text, _) => {
                 Self::ContentBlockDelta { index, delta: Delta::TextDelta { text } }

@@ -43,8 +43,7 @@ pub(super) fn read_generation(fields: &mut Fields) -> Result<GenerationRequest, 
         Some(mut config) => response_format::read_field(&mut config, "format", "schema")?,
         None => None,
     };
-    // Models of this server think in their text or not at all.
-    fields.object("thinking")?;
+    read_thinking(fields, &mut options)?;
     Ok(GenerationRequest {
         prompts: vec![Prompt::Chat(conversation.into_messages())],
         samples: 1,
@@ -53,6 +52,24 @@ pub(super) fn read_generation(fields: &mut Fields) -> Result<GenerationRequest, 
         format,
         prompt_field: MESSAGES,
     })
+}
+
+/// Whether the model thinks, and how many tokens.
+fn read_thinking(fields: &mut Fields, options: &mut GenerateOptions) -> Result<(), ApiError> {
+    let Some(mut thinking) = fields.object("thinking")? else { return Ok(()) };
+    let kind = thinking.required_text("type")?;
+    options.enable_thinking = Some(match kind.as_str() {
+        "enabled" | "adaptive" => true,
+        "disabled" => false,
+        other => {
+            let reason = format!("expected enabled, adaptive or disabled, found {other:?}");
+            return Err(ApiError::invalid(&thinking.name("type"), reason));
+        }
+    });
+    if let Some(budget) = thinking.count("budget_tokens", 0, usize::MAX)? {
+        options.max_thinking_tokens = Some(budget);
+    }
+    Ok(())
 }
 
 fn read_tools(fields: &mut Fields, options: &mut GenerateOptions) -> Result<(), ApiError> {

@@ -63,6 +63,8 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     response: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<AnswerMessage<'a>>,
 }
 
@@ -70,6 +72,8 @@ struct Line<'a> {
 struct AnswerMessage<'a> {
     role: &'static str,
     content: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<&'a str>,
 }
 
 /// Tokens and times, in nanoseconds.
@@ -87,6 +91,7 @@ struct Cost {
 #[derive(Default)]
 struct Content<'a> {
     text: &'a str,
+    thinking: &'a str,
     deltas: &'a [TextDelta],
     done_reason: Option<&'static str>,
     cost: Option<Cost>,
@@ -102,13 +107,14 @@ impl AnswerEncoder {
 
     /// The whole answer.
     pub(super) fn whole(&self, completion: &Completion) -> Response {
-        let Completion { text, deltas, tool_calls, done, .. } = completion;
+        let Completion { text, reasoning: thinking, deltas, tool_calls, done, .. } = completion;
         let calls = tool_calls.iter().any(calls::is_whole).then_some((0, &tool_calls[..]));
         let mut bytes = vec![];
         self.push(
             &mut bytes,
             Content {
                 text,
+                thinking,
                 deltas,
                 done_reason: Some(reason(done)),
                 cost: Some(self.cost(done)),
@@ -142,7 +148,8 @@ impl AnswerEncoder {
     }
 
     fn push(&self, bytes: &mut Vec<u8>, content: Content<'_>) {
-        let Content { text, deltas, done_reason, cost, calls } = content;
+        let Content { text, thinking, deltas, done_reason, cost, calls } = content;
+        let thinking = Some(thinking).filter(|thinking| !thinking.is_empty());
         let tokens = |words| ChatLogprobs::new(words, deltas).content;
         let logprobs = self.words.as_deref().map(tokens).filter(|tokens| !tokens.is_empty());
         let is_chat = self.shape == Shape::Chat;
@@ -154,7 +161,12 @@ impl AnswerEncoder {
             cost,
             logprobs,
             response: (!is_chat).then_some(text),
-            message: is_chat.then_some(AnswerMessage { role: "assistant", content: text }),
+            thinking: thinking.filter(|_| !is_chat),
+            message: is_chat.then_some(AnswerMessage {
+                role: "assistant",
+                content: text,
+                thinking,
+            }),
         };
         let Ok(json) = serde_json::to_vec(&line) else { return }; // every key is a string
         let Some((first, calls)) = calls.filter(|_| is_chat) else {
@@ -183,9 +195,11 @@ impl AnswerEncoder {
     }
 
     fn text(&mut self, delta: &TextDelta, bytes: &mut Vec<u8>) {
-        if !delta.text.is_empty() || self.words.is_some() {
+        let thinking = delta.reasoning.as_deref().unwrap_or_default();
+        let has_logprobs = self.words.is_some() && delta.reasoning.is_none();
+        if !delta.text.is_empty() || !thinking.is_empty() || has_logprobs {
             let (text, deltas) = (&*delta.text, std::slice::from_ref(delta));
-            self.push_line(bytes, Content { text, deltas, ..Content::default() });
+            self.push_line(bytes, Content { text, thinking, deltas, ..Content::default() });
         }
         for piece in &delta.tool_calls {
             if piece.index >= self.calls.len() {

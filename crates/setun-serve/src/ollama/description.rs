@@ -1,6 +1,7 @@
 //! Schemas and routes of Ollama's API.
 
 use serde_json::json;
+use setun::ReasoningEffort;
 
 use super::keep_alive::{DURATION, MAX_SECONDS};
 use crate::{
@@ -31,7 +32,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, AnySchema)> {
         ("OllamaMessage", message()),
         ("OllamaToolCall", tool_call()),
         ("OllamaAnswerCall", answer_call()),
-        ("OllamaGenerated", line(ObjectShape::new().required("response", text(), ""))),
+        ("OllamaGenerated", line(generated())),
         ("OllamaChat", line(ObjectShape::new().required("message", answer_message(), ""))),
         ("OllamaDetails", details()),
         ("OllamaModel", listed(ObjectShape::new().required("modified_at", text(), ""))),
@@ -191,13 +192,14 @@ fn text_request(limits: &Limits) -> ObjectShape {
         mirostat,
     );
     let format = any_of([one_of(&["", "json"]), object()]);
+    let think = any_of([flag(), one_of(ReasoningEffort::NAMES)]);
     model_request()
         .optional("options", given.into(), "Defaults are the model's.")
         .optional("format", format, "`json`, or a JSON schema.")
         .optional("stream", flag(), "Whether the answer comes in lines. Default: true.")
         .optional("logprobs", flag(), "Whether the answer has log-probabilities.")
         .optional("top_logprobs", count(0, MAX_TOP_LOGPROBS), "Likeliest tokens for each place.")
-        .optional("think", values([json!(false)]), "Must be false: the model does not think apart.")
+        .optional("think", think, "Whether the model thinks, or how much.")
         .optional("keep_alive", keep_alive(), "How long the model stays loaded; 0 unloads it.")
 }
 
@@ -226,6 +228,7 @@ fn message() -> AnySchema {
     ObjectShape::new()
         .required("role", text(), "`system`, `user`, `assistant`, `tool`, …")
         .optional("content", any_of([text(), list(named("TextPart"))]), "")
+        .optional("thinking", text(), "What the assistant thought.")
         .optional("tool_calls", list(named("OllamaToolCall")), "Calls of the assistant.")
         .optional("tool_name", text(), "Whose result a message of the role `tool` is.")
         .optional("images", list_within(anything(), 0, 0), "Must be empty: messages are text.")
@@ -250,6 +253,7 @@ fn answer_call() -> AnySchema {
 fn answer_message() -> AnySchema {
     ObjectShape::new()
         .with([("role", one_of(&["assistant"])), ("content", text())])
+        .sometimes("thinking", text(), "What the model thought.")
         .sometimes("tool_calls", list(named("OllamaAnswerCall")), "")
         .into()
 }
@@ -271,6 +275,14 @@ fn line(shape: ObjectShape) -> AnySchema {
         .sometimes("logprobs", list(named("TokenLogprob")), "");
     let last = "In the last line; durations are in nanoseconds.";
     costs.into_iter().fold(shape, |shape, name| shape.sometimes(name, size(), last)).into()
+}
+
+fn generated() -> ObjectShape {
+    ObjectShape::new().required("response", text(), "").sometimes(
+        "thinking",
+        text(),
+        "What the model thought.",
+    )
 }
 
 fn details() -> AnySchema {

@@ -80,7 +80,7 @@ impl TextRequest {
         let mut options = limiter.within(read_options(fields)?)?;
         options.logprobs = fields.flag("logprobs")?;
         options.top_logprobs = fields.count("top_logprobs", 0, MAX_TOP_LOGPROBS)?;
-        refuse_thinking(fields)?;
+        options = read_thinking(fields, options)?;
         let keep_alive = keep_alive::read(fields)?;
         let format = read_format(fields)?;
         let is_streamed = fields.flag("stream")?.unwrap_or(true);
@@ -126,10 +126,16 @@ fn read_format(fields: &mut Fields) -> Result<Option<GrammarSpec>, ApiError> {
     }
 }
 
-fn refuse_thinking(fields: &mut Fields) -> Result<(), ApiError> {
+/// Whether the model thinks, or how much.
+fn read_thinking(
+    fields: &mut Fields,
+    options: GenerateOptions,
+) -> Result<GenerateOptions, ApiError> {
     match fields.take("think") {
-        None | Some(Value::Bool(false)) => Ok(()),
-        Some(_) => Err(ApiError::unsupported("think", "the model does not think apart")),
+        None => Ok(options),
+        Some(Value::Bool(thinks)) => Ok(options.enable_thinking(thinks)),
+        Some(Value::String(level)) => sampling::with_effort(options, "think", level),
+        Some(other) => Err(ApiError::wrong_type("think", "true, false or a level", &other)),
     }
 }
 

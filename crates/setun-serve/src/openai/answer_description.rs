@@ -42,6 +42,8 @@ fn chat_completion() -> AnySchema {
         .required("role", one_of(&["assistant"]), "")
         .required("content", nullable(text()), "Null where there are calls alone.")
         .required("refusal", null(), "")
+        .sometimes("reasoning_content", text(), "What the model thought.")
+        .sometimes("reasoning", text(), "Another name of `reasoning_content`.")
         .sometimes("tool_calls", list(named("ToolCall")), "");
     let choice = ObjectShape::new().with([
         ("index", size()),
@@ -66,6 +68,8 @@ fn chat_chunk() -> AnySchema {
     let delta = ObjectShape::new()
         .sometimes("role", one_of(&["assistant"]), "In the first piece alone.")
         .sometimes("content", text(), "A piece of the text.")
+        .sometimes("reasoning_content", text(), "A piece of what the model thinks.")
+        .sometimes("reasoning", text(), "Another name of `reasoning_content`.")
         .sometimes("tool_calls", list(call.into()), "");
     let choice = ObjectShape::new().with([
         ("index", size()),
@@ -107,12 +111,14 @@ fn token_logprob(has_top: bool) -> AnySchema {
 
 fn usage() -> AnySchema {
     let details = ObjectShape::new().required("cached_tokens", size(), "");
+    let of_answer = ObjectShape::new().required("reasoning_tokens", size(), "");
     ObjectShape::new()
         .with([
             ("prompt_tokens", size()),
             ("completion_tokens", size()),
             ("total_tokens", size()),
             ("prompt_tokens_details", details.into()),
+            ("completion_tokens_details", of_answer.into()),
         ])
         .into()
 }

@@ -49,8 +49,17 @@ struct AnswerMessage<'a> {
     role: &'static str,
     content: Option<&'a str>,
     refusal: Option<()>,
+    #[serde(flatten)]
+    reasoning: Option<Reasoning<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Call<'a>>,
+}
+
+/// What the model thought, by both names that clients know.
+#[derive(Serialize)]
+struct Reasoning<'a> {
+    reasoning_content: &'a str,
+    reasoning: &'a str,
 }
 
 #[derive(Serialize)]
@@ -91,6 +100,8 @@ struct Delta<'a> {
     role: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<&'a str>,
+    #[serde(flatten)]
+    reasoning: Option<Reasoning<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<CallDelta<'a>>,
 }
@@ -136,7 +147,7 @@ pub(super) fn chat_completion<'a>(
 
 impl<'a> AnswerMessage<'a> {
     fn new(completion: &'a Completion) -> Self {
-        let Completion { text, tool_calls, .. } = completion;
+        let Completion { text, reasoning, tool_calls, .. } = completion;
         let is_call = text.is_empty() && !tool_calls.is_empty();
         let call = |ToolCall { id, name, arguments }: &'a ToolCall| Call {
             id,
@@ -147,8 +158,16 @@ impl<'a> AnswerMessage<'a> {
             role: "assistant",
             content: (!is_call).then_some(text),
             refusal: None,
+            reasoning: Reasoning::of(reasoning),
             tool_calls: tool_calls.iter().map(call).collect(),
         }
+    }
+}
+
+impl<'a> Reasoning<'a> {
+    /// None of an empty text.
+    fn of(text: &'a str) -> Option<Self> {
+        (!text.is_empty()).then_some(Self { reasoning_content: text, reasoning: text })
     }
 }
 
@@ -178,8 +197,13 @@ impl ChatEncoder {
     }
 
     fn text(&self, index: usize, delta: &TextDelta, events: &mut Vec<u8>) {
+        if let Some(reasoning) = Reasoning::of(delta.reasoning.as_deref().unwrap_or_default()) {
+            let delta = Delta { reasoning: Some(reasoning), ..Delta::default() };
+            self.choice(events, ChunkChoice { index, delta, logprobs: None, finish_reason: None });
+        }
         let deltas = std::slice::from_ref(delta);
-        let logprobs = self.words.as_ref().map(|words| ChatLogprobs::new(words, deltas));
+        let words = self.words.as_ref().filter(|_| delta.reasoning.is_none());
+        let logprobs = words.map(|words| ChatLogprobs::new(words, deltas));
         if !delta.text.is_empty() || logprobs.is_some() {
             let delta = Delta { content: Some(&delta.text), ..Delta::default() };
             self.choice(events, ChunkChoice { index, delta, logprobs, finish_reason: None });

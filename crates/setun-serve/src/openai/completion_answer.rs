@@ -186,7 +186,8 @@ mod tests {
             chunk(&format!("{start},\"finish_reason\":{reason}}}"), "null")
         };
         let usage = "{\"prompt_tokens\":4,\"completion_tokens\":2,\"total_tokens\":6,\
-             \"prompt_tokens_details\":{\"cached_tokens\":3}}";
+             \"prompt_tokens_details\":{\"cached_tokens\":3},\
+                 \"completion_tokens_details\":{\"reasoning_tokens\":1}}";
         let expected = [
             choice("q", "null"),
             choice("a", "null"),

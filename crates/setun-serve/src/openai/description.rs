@@ -183,6 +183,7 @@ fn message() -> AnySchema {
         .optional("content", any_of([text(), parts]), "A text, or parts that each begin a line.")
         .optional("name", text(), "")
         .optional("refusal", text(), "An answer that has no content.")
+        .optional("reasoning_content", text(), "What the assistant thought; also `reasoning`.")
         .optional("tool_calls", list(named("MessageToolCall")), "Calls of the assistant.")
         .optional("tool_call_id", text(), "The call that a message of the role `tool` answers.")
         .refused("audio", "use text and tool_calls")

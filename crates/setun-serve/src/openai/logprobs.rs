@@ -54,7 +54,7 @@ impl ChatLogprobs {
     }
 }
 
-/// The log-probabilities of tokens, in the form of chats.
+/// The log-probabilities of an answer's tokens, in the form of chats; reasoning has none.
 pub(crate) fn chat_tokens(words: &TokenWords, deltas: &[TextDelta]) -> Vec<ChatToken> {
     let named = |token: u32, logprob: f64| {
         let bytes = words.bytes(token).to_vec();
@@ -66,7 +66,7 @@ pub(crate) fn chat_tokens(words: &TokenWords, deltas: &[TextDelta]) -> Vec<ChatT
         let token = named(delta.token, delta.logprob?);
         Some(ChatToken { token, top_logprobs: top.collect() })
     };
-    deltas.iter().filter_map(token).collect()
+    deltas.iter().filter(|delta| delta.reasoning.is_none()).filter_map(token).collect()
 }
 
 impl CompletionLogprobs {

@@ -13,11 +13,21 @@ pub(crate) fn text(text: &str) -> Event {
     Event::Text(TextDelta { text: text.to_owned(), token: 5, ..TextDelta::default() })
 }
 
+pub(crate) fn reasoning(text: &str) -> Event {
+    let reasoning = Some(text.to_owned());
+    Event::Text(TextDelta { reasoning, token: 5, ..TextDelta::default() })
+}
+
 pub(crate) fn done(finish_reason: FinishReason) -> Event {
     Event::Done(Done {
         finish_reason,
         stop: None,
-        usage: Usage { prompt_tokens: 4, completion_tokens: 2, cached_tokens: 3 },
+        usage: Usage {
+            prompt_tokens: 4,
+            completion_tokens: 2,
+            cached_tokens: 3,
+            reasoning_tokens: 1,
+        },
         timings: Timings { load_seconds: 0.0, first_token_seconds: 0.0, tokens_per_second: 0.0 },
         seed: 1,
         backend: setun::DeviceKind::Cpu,

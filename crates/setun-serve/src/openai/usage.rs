@@ -10,11 +10,17 @@ pub(super) struct Usage {
     completion_tokens: usize,
     total_tokens: usize,
     prompt_tokens_details: PromptTokensDetails,
+    completion_tokens_details: CompletionTokensDetails,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 struct PromptTokensDetails {
     cached_tokens: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+struct CompletionTokensDetails {
+    reasoning_tokens: usize,
 }
 
 /// The usage of a chunk: null until the last one, which has the sum.
@@ -33,6 +39,7 @@ impl Usage {
             self.prompt_tokens_details.cached_tokens += usage.cached_tokens;
         }
         self.completion_tokens += usage.completion_tokens;
+        self.completion_tokens_details.reasoning_tokens += usage.reasoning_tokens;
         self.total_tokens = self.prompt_tokens + self.completion_tokens;
     }
 }

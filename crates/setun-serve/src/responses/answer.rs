@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use setun::{Done, FinishReason, TextDelta, ToolCall};
+use setun::{Done, FinishReason, ReasoningEffort, TextDelta, ToolCall};
 
 use super::request::Settings;
 use crate::{
@@ -65,9 +65,9 @@ struct IncompleteDetails {
     reason: &'static str,
 }
 
-#[derive(Default, Serialize)]
+#[derive(Serialize)]
 struct Reasoning {
-    effort: Option<()>,
+    effort: Option<&'static str>,
     summary: Option<()>,
 }
 
@@ -100,11 +100,17 @@ struct OutputDetails {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Item<'a> {
+    Reasoning {
+        id: &'a str,
+        status: Status,
+        summary: [(); 0],
+        content: Vec<Content<'a>>,
+    },
     Message {
         id: &'a str,
         status: Status,
         role: &'static str,
-        content: Vec<OutputText<'a>>,
+        content: Vec<Content<'a>>,
     },
     FunctionCall {
         id: &'a str,
@@ -115,13 +121,12 @@ pub(super) enum Item<'a> {
     },
 }
 
-/// The part of a message.
+/// The part of a message or of reasoning.
 #[derive(Serialize)]
-pub(super) struct OutputText<'a> {
-    r#type: &'static str,
-    text: &'a str,
-    annotations: [(); 0],
-    logprobs: Vec<ChatToken>,
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Content<'a> {
+    ReasoningText { text: &'a str },
+    OutputText { text: &'a str, annotations: [(); 0], logprobs: Vec<ChatToken> },
 }
 
 /// What responses and their events are written from.
@@ -175,7 +180,10 @@ impl Writer {
             output: output.collect(),
             parallel_tool_calls: options.parallel_tool_calls.unwrap_or(true),
             previous_response_id: None,
-            reasoning: Reasoning::default(),
+            reasoning: Reasoning {
+                effort: options.reasoning_effort.map(ReasoningEffort::name),
+                summary: None,
+            },
             store: false,
             temperature: options.temperature,
             text: TextSettings { format: &settings.format },
@@ -192,12 +200,13 @@ impl Writer {
     }
 
     pub(super) fn item<'a>(&self, part: &'a Part, id: &'a str, status: Status) -> Item<'a> {
+        // An item has no content before its part is added.
+        let is_added = status != Status::InProgress;
+        let content = || self.content(part).filter(|_| is_added).into_iter().collect();
         match part {
+            Part::Reasoning(_) => Item::Reasoning { id, status, summary: [], content: content() },
             Part::Text { .. } => {
-                // A message has no content before its part is added.
-                let is_added = status != Status::InProgress;
-                let content = self.text(part).filter(|_| is_added).into_iter().collect();
-                Item::Message { id, status, role: "assistant", content }
+                Item::Message { id, status, role: "assistant", content: content() }
             }
             Part::Call(ToolCall { id: call_id, name, arguments }) => {
                 Item::FunctionCall { id, status, call_id, name, arguments }
@@ -205,11 +214,16 @@ impl Writer {
         }
     }
 
-    /// The part of a message's item.
-    pub(super) fn text<'a>(&self, part: &'a Part) -> Option<OutputText<'a>> {
-        let Part::Text { text, tokens } = part else { return None };
-        let logprobs = self.logprobs(tokens);
-        Some(OutputText { r#type: "output_text", text, annotations: [], logprobs })
+    /// The part of an item; calls have none.
+    pub(super) fn content<'a>(&self, part: &'a Part) -> Option<Content<'a>> {
+        match part {
+            Part::Reasoning(text) => Some(Content::ReasoningText { text }),
+            Part::Text { text, tokens } => {
+                let logprobs = self.logprobs(tokens);
+                Some(Content::OutputText { text, annotations: [], logprobs })
+            }
+            Part::Call(_) => None,
+        }
     }
 
     pub(super) fn logprobs(&self, tokens: &[TextDelta]) -> Vec<ChatToken> {
@@ -253,12 +267,13 @@ impl<'a> ResponseError<'a> {
 
 impl Usage {
     fn new(usage: &setun::Usage) -> Self {
-        let setun::Usage { prompt_tokens, completion_tokens, cached_tokens } = *usage;
+        let setun::Usage { prompt_tokens, completion_tokens, cached_tokens, reasoning_tokens } =
+            *usage;
         Self {
             input_tokens: prompt_tokens,
             input_tokens_details: InputDetails { cached_tokens, cache_write_tokens: 0 },
             output_tokens: completion_tokens,
-            output_tokens_details: OutputDetails { reasoning_tokens: 0 },
+            output_tokens_details: OutputDetails { reasoning_tokens },
             total_tokens: prompt_tokens + completion_tokens,
         }
     }

@@ -1,6 +1,7 @@
 //! Schemas and routes of the Responses API.
 
 use serde_json::{Value, json};
+use setun::ReasoningEffort;
 
 use super::request::REFUSED;
 use crate::{
@@ -54,6 +55,8 @@ fn route(id: &str, summary: &str, limits: &Limits) -> RouteShape {
     let input = with_example(any_of([text(), items]), history());
     let format = ObjectShape::new().optional("format", format(), "The format of the text.");
     let include = list(anything());
+    let effort = one_of(ReasoningEffort::NAMES);
+    let reasoning = ObjectShape::new().optional("effort", effort, "As `reasoning_effort`.");
     let body = ObjectShape::new()
         .required("input", input, "A text of the user, or items.")
         .optionals(options(limits))
@@ -62,6 +65,7 @@ fn route(id: &str, summary: &str, limits: &Limits) -> RouteShape {
         .optional("tools", tools(), "Functions; tools of other types are ignored.")
         .optional("tool_choice", tool_choice(), "Whether the model calls them. Default: `auto`.")
         .optional("text", format.into(), "")
+        .optional("reasoning", reasoning.into(), "")
         .optional("top_logprobs", count(0, MAX_TOP_LOGPROBS), "Likeliest tokens for each place.")
         .optional("include", include, "`message.output_text.logprobs` is known.")
         .optional("metadata", object(), "Comes back in the response.")
@@ -88,7 +92,7 @@ fn history() -> Value {
     json!([
         {"role": "developer", "content": "You are a cat."},
         {"type": "message", "role": "user", "content": [part]},
-        {"type": "reasoning"},
+        {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "Ask."}]},
         {"type": "function_call", "call_id": "1", "name": "weather", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "1", "output": "sunny"},
     ])
@@ -107,10 +111,14 @@ fn input_item() -> AnySchema {
         "The JSON of an object.",
     );
     let output = kind("function_call_output").with([("call_id", text()), ("output", content)]);
-    // Such as `reasoning`. An `item_reference` is refused.
-    let known = "^(?!(message|function_call|function_call_output|item_reference)$)";
+    // Such as `web_search_call`. An `item_reference` is refused.
+    let known = "^(?!(message|reasoning|function_call|function_call_output|item_reference)$)";
+    let thought = list(ObjectShape::new().optional("text", text(), "").into());
+    let reasoning = kind("reasoning")
+        .optional("content", thought.clone(), "What the model thought.")
+        .optional("summary", thought, "The same in short.");
     let other = ObjectShape::new().required("type", of_form(known), "Ignored.");
-    any_of([message, call, output, other].map(Into::into))
+    any_of([message, reasoning, call, output, other].map(Into::into))
 }
 
 fn input_part() -> AnySchema {
@@ -164,7 +172,8 @@ fn response() -> AnySchema {
     let error = ObjectShape::new().with([("code", text()), ("message", text())]);
     let reason = one_of(&["max_output_tokens", "content_filter"]);
     let details = ObjectShape::new().required("reason", reason, "");
-    let reasoning = ObjectShape::new().with([("effort", null()), ("summary", null())]);
+    let effort = nullable(one_of(ReasoningEffort::NAMES));
+    let reasoning = ObjectShape::new().with([("effort", effort), ("summary", null())]);
     let settings = ObjectShape::new().required("format", object(), "");
     ObjectShape::new()
         .with([
@@ -231,5 +240,9 @@ fn output_item() -> AnySchema {
         head("message").with([("role", one_of(&["assistant"])), ("content", list(part.into()))]);
     let call =
         head("function_call").with([("call_id", text()), ("name", text()), ("arguments", text())]);
-    any_of([message, call].map(Into::into))
+    let thought =
+        ObjectShape::new().with([("type", one_of(&["reasoning_text"])), ("text", text())]);
+    let reasoning =
+        head("reasoning").with([("summary", list(anything())), ("content", list(thought.into()))]);
+    any_of([reasoning, message, call].map(Into::into))
 }

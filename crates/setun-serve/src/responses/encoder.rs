@@ -7,7 +7,7 @@ use serde::Serialize;
 use setun::{Completion, Event, TextDelta};
 
 use super::{
-    answer::{End, Item, OutputText, ResponseObject, Status, Writer, status},
+    answer::{Content, End, Item, ResponseObject, Status, Writer, status},
     request::Settings,
 };
 use crate::{
@@ -58,7 +58,7 @@ struct OfPart<'a> {
     item_id: &'a str,
     output_index: usize,
     content_index: usize,
-    part: OutputText<'a>,
+    part: Content<'a>,
 }
 
 #[derive(Serialize)]
@@ -69,6 +69,15 @@ struct OfText<'a> {
     #[serde(flatten)]
     text: PieceOrWhole<'a>,
     logprobs: Vec<ChatToken>,
+}
+
+#[derive(Serialize)]
+struct OfReasoning<'a> {
+    item_id: &'a str,
+    output_index: usize,
+    content_index: usize,
+    #[serde(flatten)]
+    text: PieceOrWhole<'a>,
 }
 
 #[derive(Serialize)]
@@ -168,6 +177,7 @@ impl EventWriter {
     /// Gives the next item its id.
     fn add_id(&mut self, part: &Part) {
         let prefix = match part {
+            Part::Reasoning(_) => "rs",
             Part::Text { .. } => "msg",
             Part::Call(_) => "fc",
         };
@@ -192,6 +202,10 @@ impl EventWriter {
         let mut part_events = PartEvents { writer, sequence_number, item_id, output_index, bytes };
         match event {
             PartEvent::Begun(part) => part_events.begun(part),
+            PartEvent::Reasoning(piece) => {
+                let kind = "response.reasoning_text.delta";
+                part_events.reasoning(kind, PieceOrWhole::Delta(piece));
+            }
             PartEvent::Text(piece, tokens) => {
                 part_events.text("response.output_text.delta", PieceOrWhole::Delta(piece), tokens);
             }
@@ -221,6 +235,9 @@ impl PartEvents<'_> {
 
     fn ended(&mut self, part: &Part, status: Status) {
         match part {
+            Part::Reasoning(text) => {
+                self.reasoning("response.reasoning_text.done", PieceOrWhole::Text(text));
+            }
             Part::Text { text, tokens } => {
                 self.text("response.output_text.done", PieceOrWhole::Text(text), tokens);
             }
@@ -238,11 +255,16 @@ impl PartEvents<'_> {
         self.push(kind, &OfItem { output_index: self.output_index, item });
     }
 
-    /// The part of a message; calls have none.
+    /// The part of an item; calls have none.
     fn part(&mut self, kind: &str, part: &Part) {
-        let Some(part) = self.writer.text(part) else { return };
+        let Some(part) = self.writer.content(part) else { return };
         let (item_id, output_index) = (self.item_id, self.output_index);
         self.push(kind, &OfPart { item_id, output_index, content_index: 0, part });
+    }
+
+    fn reasoning(&mut self, kind: &str, text: PieceOrWhole<'_>) {
+        let (item_id, output_index) = (self.item_id, self.output_index);
+        self.push(kind, &OfReasoning { item_id, output_index, content_index: 0, text });
     }
 
     fn text(&mut self, kind: &str, text: PieceOrWhole<'_>, tokens: &[TextDelta]) {

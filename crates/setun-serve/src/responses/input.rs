@@ -56,6 +56,15 @@ fn add_item(conversation: &mut Conversation, mut item: Fields) -> Result<(), Api
             let reason = "the server keeps no items: send the item itself";
             Err(ApiError::unsupported(&item.name("type"), reason))
         }
+        "reasoning" => {
+            for field in ["content", "summary"] {
+                let parts = item.objects(field)?.unwrap_or_default();
+                for mut part in parts {
+                    conversation.add_reasoning(&part.text("text")?.unwrap_or_default());
+                }
+            }
+            Ok(())
+        }
         // Thoughts that other servers have encrypted, and calls of tools that they ran themselves.
         other => {
             debug!(target: "setun_serve", kind = ?other, "an item is ignored");
@@ -104,6 +113,8 @@ mod tests {
                 {"type": "input_text", "text": "b"}, {"type": "input_text", "text": "c"},
             ]},
             {"type": "reasoning", "summary": [], "content": null, "encrypted_content": "x"},
+            {"type": "reasoning", "summary": [],
+             "content": [{"type": "reasoning_text", "text": "why"}]},
             {"type": "message", "role": "assistant", "id": "msg_1", "status": "completed",
              "content": [{"type": "output_text", "text": "d", "annotations": [], "logprobs": []}]},
             {"type": "function_call", "id": "fc_1", "call_id": "1", "name": "f", "arguments": "{}"},
@@ -115,7 +126,7 @@ mod tests {
         let expected = json!([
             {"role": "system", "content": "a\n\ng"},
             {"role": "user", "content": "b\nc"},
-            {"role": "assistant", "content": "d", "tool_calls": [call]},
+            {"role": "assistant", "content": "d", "reasoning_content": "why", "tool_calls": [call]},
             {"role": "tool", "content": "e", "name": "f", "tool_call_id": "1"},
         ]);
         assert_eq!(messages(&json!({"input": input})), Ok(expected));

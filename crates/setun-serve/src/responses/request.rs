@@ -47,6 +47,9 @@ impl ResponseRequest {
         let instructions = fields.text("instructions")?;
         let messages = input::read(fields, instructions.clone())?;
         let mut options = sampling::read(fields)?;
+        if let Some(mut reasoning) = fields.object("reasoning")? {
+            options = sampling::read_effort(&mut reasoning, options)?;
+        }
         let has_logprobs = read_logprobs(fields, &mut options)?;
         let tools = read_tools(fields, &mut options)?;
         let tool_choice = fields.take("tool_choice").unwrap_or_else(|| "auto".into());

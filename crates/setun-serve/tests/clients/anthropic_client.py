@@ -6,7 +6,7 @@ from typing import Any
 
 from anthropic import Anthropic, BadRequestError, NotFoundError
 
-from common import Context, Tool, conversation, draw, drawn_calls, drawn_chats, main, of_chats
+from common import Context, Tool, conversation, draw, drawn_calls, drawn_chats, drawn_thoughts, main, of_chats
 
 
 def client(context: Context) -> Anthropic:
@@ -39,6 +39,26 @@ def messages(context: Context) -> None:
         counted = strict.messages.count_tokens(**arguments).input_tokens
         for usage in (whole.usage, final.usage):
             assert usage.input_tokens + (usage.cache_read_input_tokens or 0) == counted, (usage, counted)
+
+
+@of_chats
+def thoughts(context: Context) -> None:
+    strict = client(context)
+    for request, system, user, budget, expected in drawn_thoughts(context):
+        arguments: dict[str, Any] = {"model": context.model, "system": system["content"], "messages": [user]}
+        arguments["thinking"] = {"type": "enabled", "budget_tokens": budget}
+        whole = strict.messages.create(**arguments, **options(request.options))
+        with strict.messages.stream(**arguments, **options(request.options)) as stream:
+            events = list(stream)
+            final = stream.get_final_message()
+        for message in (whole, final):
+            reasoning = "".join(block.thinking for block in message.content if block.type == "thinking")
+            text = "".join(block.text for block in message.content if block.type == "text")
+            assert (reasoning, text) == expected, (request, message, expected)
+        assert "".join(event.thinking for event in events if event.type == "thinking") == expected[0], events
+        blocks = [block.model_dump() for block in whole.content]
+        again = [user, {"role": "assistant", "content": blocks}, user]
+        strict.messages.count_tokens(model=context.model, messages=again)
 
 
 @of_chats
@@ -100,4 +120,4 @@ def refusals(context: Context) -> None:
 
 
 if __name__ == "__main__":
-    main([messages, stop_sequences, tools, refusals])
+    main([messages, thoughts, stop_sequences, tools, refusals])

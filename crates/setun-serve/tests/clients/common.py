@@ -120,6 +120,26 @@ def chat(context: Context, request: Draw, messages: list[dict[str, str]]) -> str
     return printed.removesuffix("\n")
 
 
+def drawn_thoughts(context: Context) -> Iterator[tuple[Draw, dict[str, str], dict[str, str], int, tuple[str, str]]]:
+    """Requests with their messages and a budget of reasoning, and reasoning and text of `setun chat`."""
+    for budget in (0, 1, 5, 50):
+        request = draw(context)
+        request.options["max_tokens"] = 70
+        messages = conversation(request)
+        flags = [f"--{name.replace('_', '-')}={value}" for name, value in request.options.items()]
+        model = ["--model", context.folder] if context.folder else []
+        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+            json.dump(messages, file)
+            file.flush()
+            thinking = ["--thinking=true", f"--max-thinking-tokens={budget}", "--messages", file.name]
+            command = [context.command, "chat", *model, *flags, *thinking]
+            done = subprocess.run(command, check=True, capture_output=True)
+        text, reasoning = (printed.decode("utf-8").removesuffix("\n") for printed in (done.stdout, done.stderr))
+        assert budget > 0 or reasoning == "", (request, reasoning)
+        system, user = messages
+        yield request, system, user, budget, (reasoning, text)
+
+
 def conversation(request: Draw) -> list[dict[str, str]]:
     """The text of a request as a user's message."""
     return [{"role": "system", "content": "You are a cat."}, {"role": "user", "content": request.text}]

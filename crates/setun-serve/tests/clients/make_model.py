@@ -13,7 +13,11 @@ import sys
 from array import array
 from pathlib import Path
 
-TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+# It thinks where it is told to; the last part is what says that it can.
+TEMPLATE = (
+    "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+    "{% if enable_thinking %}<think>{% endif %}{# closed by </think> #}"
+)
 
 # Four codes a byte, each of them 0, 1 or 2.
 PACKED = bytes(a | b << 2 | c << 4 | d << 6 for a in range(3) for b in range(3) for c in range(3) for d in range(3))

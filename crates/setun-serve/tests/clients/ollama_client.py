@@ -7,7 +7,18 @@ from typing import Any
 
 from ollama import ChatResponse, Client, ResponseError
 
-from common import Context, chat, conversation, draw, draw_arguments, draw_tools, main, of_chats, run
+from common import (
+    Context,
+    chat,
+    conversation,
+    draw,
+    draw_arguments,
+    draw_tools,
+    drawn_thoughts,
+    main,
+    of_chats,
+    run,
+)
 
 
 def texts(context: Context) -> None:
@@ -51,6 +62,22 @@ def chats(context: Context) -> None:
         assert client.generate(model=context.model, **prompt).response == expected
 
 
+@of_chats
+def thoughts(context: Context) -> None:
+    client = Client(context.base_url)
+    for request, system, user, budget, expected in drawn_thoughts(context):
+        options = {**request.ollama(), "max_thinking_tokens": budget}
+        asked: dict[str, Any] = {"model": context.model, "messages": [system, user], "options": options, "think": True}
+        whole = client.chat(**asked).message
+        assert (whole.thinking or "", whole.content) == expected, (request, whole, expected)
+        parts = [part.message for part in client.chat(**asked, stream=True)]
+        reasoning = "".join(part.thinking or "" for part in parts)
+        assert (reasoning, "".join(part.content or "" for part in parts)) == expected, (request, parts)
+        prompt = {"system": system["content"], "prompt": user["content"], "options": options, "think": True}
+        generated = client.generate(model=context.model, **prompt)
+        assert (generated.thinking or "", generated.response) == expected, (request, generated, expected)
+
+
 def embeddings(context: Context) -> None:
     client = Client(context.base_url)
     texts = [draw(context).text for _ in range(2)]
@@ -80,7 +107,7 @@ def refusals(context: Context) -> None:
         (404, lambda: client.generate(model="absent", prompt="a")),
         (400, lambda: client.generate(model=context.model, prompt="a", suffix="b")),
         (400, lambda: client.generate(model=context.model, prompt="a", options={"temperature": -1})),
-        (400, lambda: list(client.generate(model=context.model, prompt="a", think=True, stream=True))),
+        (400, lambda: list(client.generate(model=context.model, prompt="a", images=["aGk="], stream=True))),
         (403, lambda: client.pull("absent")),
     ]
     for status, request in requests:
@@ -136,4 +163,4 @@ def formats(context: Context) -> None:
 
 
 if __name__ == "__main__":
-    main([texts, chats, embeddings, models, refusals, tools, formats])
+    main([texts, chats, thoughts, embeddings, models, refusals, tools, formats])

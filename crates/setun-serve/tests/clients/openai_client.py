@@ -7,7 +7,18 @@ from typing import Any
 
 from openai import BadRequestError, NotFoundError, OpenAI
 
-from common import Context, chat, conversation, draw, draw_arguments, draw_tools, main, of_chats, run
+from common import (
+    Context,
+    chat,
+    conversation,
+    draw,
+    draw_arguments,
+    draw_tools,
+    drawn_thoughts,
+    main,
+    of_chats,
+    run,
+)
 
 
 def client(context: Context, is_strict: bool = True) -> OpenAI:
@@ -45,6 +56,24 @@ def chats(context: Context) -> None:
         assert streamed == expected, (request, streamed, expected)
         assert chunks[-1].choices[0].finish_reason == whole.choices[0].finish_reason
         assert last.usage and whole.usage and last.usage.completion_tokens == whole.usage.completion_tokens
+
+
+@of_chats
+def thoughts(context: Context) -> None:
+    strict = client(context)
+    for request, system, user, budget, expected in drawn_thoughts(context):
+        arguments = request.openai()
+        arguments["extra_body"] |= {"enable_thinking": True, "max_thinking_tokens": budget}
+        options: dict[str, Any] = {"model": context.model, "messages": [system, user], **arguments}
+        whole = strict.chat.completions.create(**options)
+        message = whole.choices[0].message
+        found = getattr(message, "reasoning_content", ""), message.content
+        assert found == expected, (request, found, expected)
+        assert whole.usage and whole.usage.completion_tokens_details, whole
+        assert (whole.usage.completion_tokens_details.reasoning_tokens or 0) <= budget, whole
+        deltas = [chunk.choices[0].delta for chunk in strict.chat.completions.create(**options, stream=True)]
+        reasoning = "".join(getattr(delta, "reasoning_content", None) or "" for delta in deltas)
+        assert (reasoning, "".join(delta.content or "" for delta in deltas)) == expected, (request, deltas)
 
 
 def embeddings(context: Context) -> None:
@@ -120,4 +149,4 @@ def formats(context: Context) -> None:
 
 
 if __name__ == "__main__":
-    main([completions, chats, embeddings, models, refusals, tools, formats])
+    main([completions, chats, thoughts, embeddings, models, refusals, tools, formats])

@@ -6,7 +6,18 @@ from typing import Any
 
 from openai import BadRequestError, OpenAI
 
-from common import Context, Tool, conversation, draw, draw_arguments, drawn_calls, drawn_chats, main, of_chats
+from common import (
+    Context,
+    Tool,
+    conversation,
+    draw,
+    draw_arguments,
+    drawn_calls,
+    drawn_chats,
+    drawn_thoughts,
+    main,
+    of_chats,
+)
 
 
 def client(context: Context) -> OpenAI:
@@ -50,6 +61,27 @@ def responses(context: Context) -> None:
         assert last.response.usage and whole.usage and last.response.usage.total_tokens == whole.usage.total_tokens
         counted = strict.responses.input_tokens.count(**arguments)
         assert counted.input_tokens == whole.usage.input_tokens, (counted, whole.usage)
+
+
+@of_chats
+def thoughts(context: Context) -> None:
+    strict = client(context)
+    for request, system, user, budget, expected in drawn_thoughts(context):
+        arguments = options(request.options)
+        arguments["extra_body"] |= {"enable_thinking": True, "max_thinking_tokens": budget}
+        asked: dict[str, Any] = {"model": context.model, "input": [system, user], **arguments}
+        whole = strict.responses.create(**asked)
+        items = [item for item in whole.output if item.type == "reasoning"]
+        reasoning = "".join(part.text for item in items for part in item.content or [])
+        assert (reasoning, whole.output_text) == expected, (request, whole, expected)
+        assert whole.usage and whole.usage.output_tokens_details.reasoning_tokens <= budget, whole
+        with strict.responses.stream(**asked) as stream:
+            events = list(stream)
+        reasoning = "".join(event.delta for event in events if event.type == "response.reasoning_text.delta")
+        text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+        assert (reasoning, text) == expected, (request, events, expected)
+        again = [user, *(item.model_dump() for item in whole.output), user]
+        strict.responses.input_tokens.count(model=context.model, input=again)
 
 
 @of_chats
@@ -115,4 +147,4 @@ def refusals(context: Context) -> None:
 
 
 if __name__ == "__main__":
-    main([responses, logprobs, tools, formats, refusals])
+    main([responses, thoughts, logprobs, tools, formats, refusals])

@@ -41,8 +41,13 @@ fn usage(completions: &[Completion]) -> Value {
 }
 
 fn without_details(mut usage: Value) -> Value {
-    let details = usage.as_object_mut().expect("usage").shift_remove("prompt_tokens_details");
-    assert!(details.expect("details")["cached_tokens"].is_u64());
+    for (field, count) in [
+        ("prompt_tokens_details", "cached_tokens"),
+        ("completion_tokens_details", "reasoning_tokens"),
+    ] {
+        let details = usage.as_object_mut().expect("usage").shift_remove(field);
+        assert!(details.expect("details")[count].is_u64());
+    }
     usage
 }
 

@@ -23,6 +23,7 @@ mod sockets;
 mod spans;
 mod structured;
 mod support;
+mod thinking;
 mod tool_choices;
 mod ui;
 #[path = "../../../../tests/support/wait.rs"]

@@ -37,12 +37,17 @@ pub(crate) fn shared() -> Engine {
 
 /// An engine over the story model with a chat template.
 pub(crate) fn engine(configure: impl FnOnce(&mut EngineConfig)) -> Engine {
+    engine_with(TEMPLATE, configure)
+}
+
+/// The same with another template.
+pub(crate) fn engine_with(template: &str, configure: impl FnOnce(&mut EngineConfig)) -> Engine {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = folder.join("../../tests/fixtures/golden/real-tinystories-1m");
     let read = |name: &str| fs::read(folder.join(name)).expect(name);
     let names = ["config.json", "generation_config.json", "tokenizer.json", "model.safetensors"];
     let mut files: BTreeMap<&str, Vec<u8>> = names.map(|name| (name, read(name))).into();
-    let tokenizer = json!({"bos_token": "<s>", "chat_template": TEMPLATE});
+    let tokenizer = json!({"bos_token": "<s>", "chat_template": template});
     files.insert("tokenizer_config.json", tokenizer.to_string().into_bytes());
     let files = files.iter().map(|(name, bytes)| (*name, &bytes[..])).collect();
     let model = Model::from_files(Source::Folder, MODEL, &files).expect("a model");

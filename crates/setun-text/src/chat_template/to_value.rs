@@ -5,12 +5,20 @@ use serde_json::Map;
 
 use crate::Message;
 
-/// A message with its role and content first; `absent` is the content of one that has none.
+/// What templates call the reasoning of a message, and its names in chat APIs.
+const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "thinking"];
+
+/// A message with its role and content first; `absent` is the content of one that has none. Its
+/// reasoning has the name that most templates know, too.
 pub(super) fn message(message: &Message, absent: &Value) -> Value {
     let content = message.content.as_deref().map_or_else(|| absent.clone(), Value::from);
     let own = [("role", Value::from(message.role.as_str())), ("content", content)];
     let fields = message.fields.iter().map(|(key, field)| (key.as_str(), value(field)));
-    Value::from_pairs(own.into_iter().chain(fields))
+    let mut named = REASONING.iter().map(|name| message.fields.get(*name));
+    let is_known = named.next().is_some_and(|known| known.is_some());
+    let other = named.flatten().find_map(|other| other.as_str()).filter(|_| !is_known);
+    let reasoning = other.map(|text| (REASONING[0], Value::from(text)));
+    Value::from_pairs(own.into_iter().chain(reasoning).chain(fields))
 }
 
 /// An object.

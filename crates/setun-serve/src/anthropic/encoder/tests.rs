@@ -2,7 +2,7 @@ use axum::http::HeaderValue;
 use setun::{FinishReason, PromptProgress, ToolCallDelta};
 
 use super::*;
-use crate::openai::test_support::{done, encoded, head, text};
+use crate::openai::test_support::{done, encoded, head, reasoning, text};
 
 fn encoder() -> MessageEncoder {
     MessageEncoder::new(head(), Some(RequestId(HeaderValue::from_static("req-1"))))
@@ -81,6 +81,29 @@ fn a_text_and_calls_are_blocks() {
         ("content_block_delta", &json(2, "}")),
         ("content_block_stop", ",\"index\":2"),
         ("message_delta", &end("tool_use", "null")),
+        ("message_stop", ""),
+    ]);
+    assert_eq!(encoded(encoder(), &events.map(|event| (0, event))), expected);
+}
+
+#[test]
+fn reasoning_is_a_block_with_an_empty_signature() {
+    let events = [reasoning("w"), reasoning(""), text("a"), done(FinishReason::Stop)];
+    let delta = |index: usize, kind: &str, piece: &str| {
+        format!(",\"index\":{index},\"delta\":{{\"type\":\"{kind}\",{piece}}}")
+    };
+    let block = |index: usize, block: &str| format!(",\"index\":{index},\"content_block\":{block}");
+    let thinking = "{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}";
+    let expected = golden(&[
+        ("message_start", &start(0)),
+        ("content_block_start", &block(0, thinking)),
+        ("content_block_delta", &delta(0, "thinking_delta", "\"thinking\":\"w\"")),
+        ("content_block_delta", &delta(0, "signature_delta", "\"signature\":\"\"")),
+        ("content_block_stop", ",\"index\":0"),
+        ("content_block_start", &block(1, "{\"type\":\"text\",\"text\":\"\"}")),
+        ("content_block_delta", &delta(1, "text_delta", "\"text\":\"a\"")),
+        ("content_block_stop", ",\"index\":1"),
+        ("message_delta", &end("end_turn", "null")),
         ("message_stop", ""),
     ]);
     assert_eq!(encoded(encoder(), &events.map(|event| (0, event))), expected);

@@ -3,7 +3,7 @@ use std::time::UNIX_EPOCH;
 use setun::{Timings, ToolCallDelta};
 
 use super::*;
-use crate::openai::test_support::{done, encoded, text};
+use crate::openai::test_support::{done, encoded, reasoning, text};
 
 /// What every line begins with.
 const HEAD: &str = "{\"model\":\"m\",\"created_at\":\"1970-01-01T00:00:07.000000000Z\",\"done\":";
@@ -41,6 +41,22 @@ fn a_text_is_a_line_for_each_piece_and_one_for_its_end() {
     ];
     let events = events.map(|event| (0, event));
     assert_eq!(encoded(encoder(Shape::Generate), &events), expected.concat());
+}
+
+#[test]
+fn reasoning_has_lines_of_its_own() {
+    let events = || [reasoning("w"), reasoning(""), text("a")].map(|event| (0, event));
+    let expected = [
+        format!("{HEAD}false,\"response\":\"\",\"thinking\":\"w\"}}\n"),
+        format!("{HEAD}false,\"response\":\"a\"}}\n"),
+    ];
+    assert_eq!(encoded(encoder(Shape::Generate), &events()), expected.concat());
+    let message = "\"message\":{\"role\":\"assistant\",\"content\":";
+    let expected = [
+        format!("{HEAD}false,{message}\"\",\"thinking\":\"w\"}}}}\n"),
+        format!("{HEAD}false,{message}\"a\"}}}}\n"),
+    ];
+    assert_eq!(encoded(encoder(Shape::Chat), &events()), expected.concat());
 }
 
 #[test]

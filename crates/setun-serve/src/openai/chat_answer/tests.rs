@@ -1,5 +1,5 @@
 use super::{
-    super::test_support::{done, encoded, head, text},
+    super::test_support::{done, encoded, head, reasoning, text},
     *,
 };
 use setun::FinishReason;
@@ -34,6 +34,21 @@ fn text_is_deltas_between_a_role_and_a_reason() {
 }
 
 #[test]
+fn reasoning_has_deltas_of_its_own() {
+    let encoder = ChatEncoder::new(head(), Streaming::default(), None);
+    let events = [reasoning("w\n"), reasoning(""), text("a"), done(FinishReason::Stop)];
+    let thought = "\"reasoning_content\":\"w\\n\",\"reasoning\":\"w\\n\"";
+    let expected = [
+        chunk(&choice(0, "\"role\":\"assistant\",\"content\":\"\"", "null"), ""),
+        chunk(&choice(0, thought, "null"), ""),
+        chunk(&choice(0, "\"content\":\"a\"", "null"), ""),
+        chunk(&choice(0, "", "\"stop\""), ""),
+        "data: [DONE]\n\n".to_owned(),
+    ];
+    assert_eq!(encoded(encoder, &events.map(|event| (0, event))), expected.concat());
+}
+
+#[test]
 fn usage_comes_last_and_counts_the_prompt_of_samples_once() {
     let streaming = Streaming { is_streamed: true, includes_usage: true };
     let encoder = ChatEncoder::new(head(), streaming, None);
@@ -49,7 +64,8 @@ fn usage_comes_last_and_counts_the_prompt_of_samples_once() {
         chunk(
             "",
             ",\"usage\":{\"prompt_tokens\":4,\"completion_tokens\":4,\"total_tokens\":8,\
-             \"prompt_tokens_details\":{\"cached_tokens\":3}}",
+             \"prompt_tokens_details\":{\"cached_tokens\":3},\
+             \"completion_tokens_details\":{\"reasoning_tokens\":2}}",
         ),
         "data: [DONE]\n\n".to_owned(),
     ];

@@ -4,7 +4,7 @@ use setun::{FinishReason, ToolCallDelta};
 use super::*;
 use crate::{
     fields::Fields,
-    openai::test_support::{done, encoded, head, text},
+    openai::test_support::{done, encoded, head, reasoning, text},
     responses::request::ResponseRequest,
 };
 
@@ -58,7 +58,7 @@ fn response(
 const NO_DETAILS: &str = "\"error\":null,\"incomplete_details\":null";
 const USAGE: &str = "{\"input_tokens\":4,\"input_tokens_details\":{\"cached_tokens\":3,\
      \"cache_write_tokens\":0},\"output_tokens\":2,\
-     \"output_tokens_details\":{\"reasoning_tokens\":0},\"total_tokens\":6}";
+     \"output_tokens_details\":{\"reasoning_tokens\":1},\"total_tokens\":6}";
 
 fn begun() -> String {
     let begun = |number, kind| response(number, kind, "in_progress", NO_DETAILS, "", "null");
@@ -95,6 +95,35 @@ fn a_text_is_deltas_of_a_part_of_an_item() {
         ("output_item.done", &item(&whole)),
     ]);
     let end = response(9, "completed", "completed", NO_DETAILS, &whole, USAGE);
+    let expected = begun() + &steps + &end;
+    assert_eq!(encoded(encoder(), &events.map(|event| (0, event))), expected);
+}
+
+#[test]
+fn reasoning_is_an_item_of_its_own() {
+    let events = [reasoning("w"), reasoning("hy"), done(FinishReason::Length)];
+    let item = |status: &str, content: &str| {
+        format!(
+            "{{\"type\":\"reasoning\",\"id\":\"rs_id-1_0\",\"status\":\"{status}\",\
+             \"summary\":[],\"content\":[{content}]}}"
+        )
+    };
+    let of_item = |item: &str| format!("\"output_index\":0,\"item\":{item}");
+    let of_text = OF_TEXT.replace("msg_", "rs_");
+    let part = |text: &str| format!("{{\"type\":\"reasoning_text\",\"text\":\"{text}\"}}");
+    let of_part = |text: &str| format!("{of_text},\"part\":{}", part(text));
+    let whole = item("incomplete", &part("why"));
+    let steps = golden(&[
+        ("output_item.added", &of_item(&item("in_progress", ""))),
+        ("content_part.added", &of_part("")),
+        ("reasoning_text.delta", &format!("{of_text},\"delta\":\"w\"")),
+        ("reasoning_text.delta", &format!("{of_text},\"delta\":\"hy\"")),
+        ("reasoning_text.done", &format!("{of_text},\"text\":\"why\"")),
+        ("content_part.done", &of_part("why")),
+        ("output_item.done", &of_item(&whole)),
+    ]);
+    let details = "\"error\":null,\"incomplete_details\":{\"reason\":\"max_output_tokens\"}";
+    let end = response(9, "incomplete", "incomplete", details, &whole, USAGE);
     let expected = begun() + &steps + &end;
     assert_eq!(encoded(encoder(), &events.map(|event| (0, event))), expected);
 }
