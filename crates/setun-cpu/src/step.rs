@@ -13,7 +13,6 @@ use setun_ops::{
     op::{BufferId, WeightId},
     plan::{BufferKind, BufferSpec},
     rope_append::RopeTable,
-    ternary::padded_columns,
     ternary_matmul::common_group,
     top_logits::Ranked,
     weight::{WeightData, WeightSpec},
