@@ -84,7 +84,8 @@ impl ReasoningReader {
             step.reasoning = Some(self.reasoning());
         }
         if self.part == Part::Behind {
-            step.text = std::mem::take(&mut self.held).trim_start().to_owned();
+            self.held.trim_start().clone_into(&mut step.text);
+            self.held.clear();
             if !step.text.is_empty() {
                 self.part = Part::Answer;
             }

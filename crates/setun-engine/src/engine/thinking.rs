@@ -29,10 +29,8 @@ impl Engine {
         if turn.ends_with(close) {
             return Ok(None);
         }
-        let is_open = match begins_answer {
-            true => turn.ends_with(open),
-            false => turn.rfind(open) > turn.rfind(close),
-        };
+        let is_open =
+            if begins_answer { turn.ends_with(open) } else { turn.rfind(open) > turn.rfind(close) };
         let tokens = [open, close].map(|marker| tokenizer.token_to_id(marker));
         let mut closing = match tokens[1] {
             Some(token) => vec![token],

@@ -38,6 +38,7 @@ enum MessageEvent<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[expect(clippy::enum_variant_names, reason = "the names of the API")]
 enum Delta<'a> {
     ThinkingDelta { thinking: &'a str },
     SignatureDelta { signature: &'static str },
