@@ -207,7 +207,12 @@ mod tests {
 
     fn written(is_terminal: bool) -> String {
         let target = Written::default();
-        let mut output = Output { target: Box::new(target.clone()), is_terminal, in_line: false, in_reasoning: false };
+        let mut output = Output {
+            target: Box::new(target.clone()),
+            is_terminal,
+            in_line: false,
+            in_reasoning: false,
+        };
         output.write("a\x1b[2J\n").expect("memory");
         output.line("b\u{202e}").expect("memory");
         output.json(&["c\u{9b}"]).expect("memory");
