@@ -19,16 +19,16 @@ fn seeds(subject: &str) -> u64 {
 pub const DIGESTS: [u64; SUBJECTS.len() + 1] = [
     0x4862_e8a8_43f3_075a, // embed
     0xda1b_9e06_9c6a_f2f6, // rms_norm
-    0xade4_342d_a150_a724, // quantize
-    0x2d54_8ed9_2f9c_fe7b, // ternary_matmul
+    0x1200_7d82_bc30_661e, // quantize
+    0x7b70_4e3e_b293_0524, // ternary_matmul
     0xd3ce_a838_7eb8_5621, // head_norm
     0x8876_fce0_4c4c_d43e, // attention
     0xc9bb_2151_47d1_7df0, // long_attention
-    0xe163_4f58_e6e3_31ab, // gate
+    0xd92f_b400_2c94_fafd, // gate
     0x97e9_fc06_5519_2b9a, // head
     0xda9d_814a_5fc7_aef6, // top_logits
     0xc179_1352_cd52_f532, // argmax
-    0xc923_05d1_a326_66d8, // model
+    0x3ff8_6aec_c0c8_b99b, // model
     0x2264_e7b8_935f_4b87, // noisy_top_logits
 ];
 
