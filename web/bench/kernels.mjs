@@ -9,12 +9,16 @@ import { startServer } from "../../npm/test-support/server.js";
 import { launch } from "../browser.mjs";
 import { send } from "./server.mjs";
 
-/** Matrices of the 2B-4T shape: how they are walked, and how many, so that they exceed the caches. */
+/** Matrices of the 2B-4T shape and of Bonsai-4B's: how they are walked, and how many, so that they exceed the caches. */
 const CASES = [
-  { name: "decode, 6912 × 2560, from memory (212 MB)", prepare: [6912, 2560, 48, 0, 1] },
-  { name: "decode, 6912 × 2560, from the cache (4 MB)", prepare: [6912, 2560, 1, 0, 1] },
-  { name: "decode, 2560 × 6912 by columns (212 MB)", prepare: [2560, 6912, 48, 1, 1] },
-  { name: "prefill of 128, 6912 × 2560", prepare: [6912, 2560, 2, 0, 128] },
+  { name: "decode, 6912 × 2560, from memory (212 MB)", prepare: [6912, 2560, 48, 0, 1, 0] },
+  { name: "decode, 6912 × 2560, from the cache (4 MB)", prepare: [6912, 2560, 1, 0, 1, 0] },
+  { name: "decode, 2560 × 6912 by columns (212 MB)", prepare: [2560, 6912, 48, 1, 1, 0] },
+  { name: "prefill of 128, 6912 × 2560", prepare: [6912, 2560, 2, 0, 128, 0] },
+  { name: "decode, 9728 × 2560, from memory (224 MB)", prepare: [9728, 2560, 36, 0, 1, 0] },
+  { name: "the same by groups of 128", prepare: [9728, 2560, 36, 0, 1, 128] },
+  { name: "the same by groups of 32", prepare: [9728, 2560, 36, 0, 1, 32] },
+  { name: "prefill of 128, 9728 × 2560 by groups of 128", prepare: [9728, 2560, 2, 0, 128, 128] },
 ];
 
 const [rounds, ...modules] = process.argv.slice(2);

@@ -13,9 +13,9 @@ use setun_ops::Usage;
 
 static PRODUCTS: Mutex<Option<Products>> = Mutex::new(None);
 
-/// Makes this many random matrices; by columns if that is not 0, and with a scale for so many columns of weights and of
-/// activations if that is not 0. Returns the multiply-adds of a run with this many rows of activations, or 0 if it
-/// cannot be.
+/// Makes this many random matrices; by columns if that is not 0, and with scales for groups of `group` columns of
+/// weights and of activations if that is not 0. Returns the multiply-adds of a run with this many rows of activations,
+/// or 0 if it cannot be.
 #[unsafe(no_mangle)]
 pub extern "C" fn prepare(
     outputs: usize,

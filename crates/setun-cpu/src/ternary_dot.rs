@@ -5,6 +5,7 @@
 //! into the sum over weights −1..=1.
 
 use fearless_simd::Simd;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "wasm32"))]
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS};
 
 use crate::{column_sums::ColumnSums, ternary_panel::TernaryPanel};
@@ -63,19 +64,7 @@ pub(crate) trait TernaryDot: TernaryPanel {
         x: &[i8],
         run: usize,
         dots: &mut [CodeDots],
-    ) {
-        let blocks = x.as_chunks::<BLOCK_COLUMNS>().0.iter();
-        for (block, (x, dots)) in blocks.zip(dots.chunks_mut(BLOCK_COLUMNS / run)).enumerate() {
-            let first = block * BLOCK_BYTES;
-            let weights = weights.map(|row| &row[first..first + BLOCK_BYTES]);
-            let ahead = ahead.map(|row| row.get(first..).unwrap_or(&[]));
-            for (part, dots) in dots.iter_mut().enumerate() {
-                let mut alone = [0; BLOCK_COLUMNS];
-                alone[part * run..][..run].copy_from_slice(&x[part * run..][..run]);
-                *dots = self.code_dots(weights, ahead, &alone);
-            }
-        }
-    }
+    );
 
     /// The same as `code_dots` with four rows of activations; the result is `[row of x][row of weights]`.
     fn code_dots_wide(

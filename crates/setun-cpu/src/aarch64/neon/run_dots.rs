@@ -54,7 +54,7 @@ fearless_simd::kernel!(
     }
 );
 
-/// All blocks, each of so many runs.
+/// All blocks, each of one, two or four runs.
 #[target_feature(enable = "neon")]
 #[inline]
 fn blocks_of<const RUNS: usize>(neon: Neon, weights: [&[u8]; 4], x: &[i8], dots: &mut [[i32; 4]]) {

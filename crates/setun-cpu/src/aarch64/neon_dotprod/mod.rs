@@ -1,5 +1,6 @@
 //! Kernels of NEON with the dot product of bytes (`FEAT_DotProd`).
 
+mod dot4;
 mod run_dots;
 mod ternary_dot;
 mod ternary_panel;

@@ -14,7 +14,7 @@ use std::arch::aarch64::{
 use fearless_simd::aarch64::Neon;
 use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
 
-use super::{NeonDotprod, ternary_dot::dot4};
+use super::{NeonDotprod, dot4::dot4};
 use crate::{
     aarch64::vectors::{activations, add_lanes, codes},
     ternary_dot::{ActivationBlock, CodeBlock, CodeDots, CodeRows, code_blocks},
@@ -41,7 +41,7 @@ pub(super) fn run_dots(
     }
 }
 
-/// All blocks, each of so many runs.
+/// All blocks, each of one, two or four runs.
 #[target_feature(enable = "neon,dotprod")]
 fn blocks_of<const RUNS: usize>(
     neon: Neon,

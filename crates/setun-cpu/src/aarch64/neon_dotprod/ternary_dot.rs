@@ -5,24 +5,20 @@
 //! exactly at the end. The fourth plane, negative as signed bytes, is shifted down. A lane stays
 //! in 32 bits up to `2^31 / (4 × 32 × 128)` loads of 64 columns, 8 million columns.
 //!
-//! The instruction is assembly because its intrinsic, `vdotq_s32`, is not stable in Rust 1.95
-//! (rust-lang/rust#117224). Sums are named one by one: an optimizer unrolls loops with assembly in
-//! them late or not at all, and an array that a loop walks is in memory.
+//! Sums are named one by one: an optimizer unrolls loops with assembly in them late or not at all, and
+//! an array that a loop walks is in memory.
 
-#![expect(unsafe_code, reason = "an instruction without a stable intrinsic, and its feature")]
+#![expect(unsafe_code, reason = "functions for a feature that no token of a dependency proves")]
 
-use std::arch::{
-    aarch64::{
-        int8x16_t, int32x4_t, uint8x16_t, vaddq_s32, vandq_u8, vdupq_n_s32, vdupq_n_u8,
-        vshrq_n_s32, vshrq_n_u8,
-    },
-    asm,
+use std::arch::aarch64::{
+    int8x16_t, int32x4_t, uint8x16_t, vaddq_s32, vandq_u8, vdupq_n_s32, vdupq_n_u8, vshrq_n_s32,
+    vshrq_n_u8,
 };
 
 use fearless_simd::aarch64::Neon;
 use setun_ops::ternary::BLOCK_COLUMNS;
 
-use super::{NeonDotprod, run_dots::run_dots};
+use super::{NeonDotprod, dot4::dot4, run_dots::run_dots};
 use crate::aarch64::vectors::{activations, add_lanes, codes};
 use crate::ternary_dot::{
     CodeDots, CodeRows, TernaryDot, WideDots, WideRows, activation_blocks, code_blocks,
@@ -128,19 +124,4 @@ fn four_rows_wide(neon: Neon, weights: [&[u8]; 4], x: [&[i8]; 4]) -> [[i32; 4]; 
 fn add_rows(sums: [int32x4_t; 4], codes: [uint8x16_t; 4], x: int8x16_t) -> [int32x4_t; 4] {
     let [a, b, c, d] = sums;
     [dot4(a, codes[0], x), dot4(b, codes[1], x), dot4(c, codes[2], x), dot4(d, codes[3], x)]
-}
-
-/// Adds to each lane the products of the four codes and activations there; codes below 128.
-#[target_feature(enable = "neon,dotprod")]
-#[inline]
-pub(super) fn dot4(mut sums: int32x4_t, codes: uint8x16_t, x: int8x16_t) -> int32x4_t {
-    // SAFETY: reads and writes the named registers alone; the function enables the feature.
-    unsafe {
-        asm!(
-            "sdot {sums:v}.4s, {codes:v}.16b, {x:v}.16b",
-            sums = inout(vreg) sums, codes = in(vreg) codes, x = in(vreg) x,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    sums
 }

@@ -13,11 +13,13 @@ use std::arch::wasm32::{
 use fearless_simd::{i8x16, i32x4, prelude::*, u8x16, wasm32::WasmSimd128};
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
-use super::ternary_dot::BYTES;
 use crate::{
     ternary_dot::{CodeDots, CodeRows, TILE_OUTPUTS, code_blocks},
     wasm32::touch_blocks,
 };
+
+/// Bytes of a vector.
+const BYTES: usize = 16;
 
 /// Vectors of a plane: both halves.
 const HALVES: usize = PLANE_COLUMNS / BYTES;
