@@ -5,6 +5,7 @@ mod contents;
 mod infos;
 mod layout_builder;
 mod linear;
+mod tables;
 mod targets;
 
 use setun_checkpoint::{ModelConfig, Tensor, TensorInfo, dense, tensor::missing};

@@ -21,7 +21,8 @@ use super::{
     infos::{StorageFormat, TensorInfos},
     layout_builder::LayoutBuilder,
     linear::PendingPart,
-    targets::{PendingTable, Target, Targets},
+    tables::PendingTable,
+    targets::{Target, Targets},
 };
 use crate::{error::ModelError, families::family};
 

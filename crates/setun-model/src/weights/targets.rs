@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use setun_checkpoint::{
-    CheckpointError, Dtype, Tensor, TensorInfo, affine, blocks,
-    config::{LinearClass, Quantization, QuantizationMode},
+    CheckpointError, Dtype, TensorInfo, affine, blocks,
+    config::{Quantization, QuantizationMode},
     dense,
 };
 use setun_ops::{
-    DenseMatrix, TernaryMatrix, WeightId,
+    WeightId,
     weight::{DenseKind, ScaleKind, WeightKind},
 };
 
@@ -17,6 +17,7 @@ use super::{
     affine::{BIASES, CODES, PendingAffine, SCALES},
     infos::{StorageFormat, TensorInfos},
     linear::{PendingLinear, PendingPart},
+    tables::{PendingInt8Table, PendingTable},
 };
 use crate::{error::ModelError, families::Family};
 
@@ -28,54 +29,6 @@ pub(crate) struct Targets {
     pub(super) int8_tables: Vec<PendingInt8Table>,
     pub(super) tables: Vec<PendingTable>, // those that are ternary
     pub(super) unsettled: bool,           // whether data must show how matrices are scaled
-}
-
-/// A ternary table on its way, whose codes and scales come one by one.
-#[derive(Debug)]
-pub(super) struct PendingTable {
-    pub(super) id: WeightId,
-    pub(super) name: String,
-    pub(super) matrix: PendingPart, // its `kind` is known from the headers
-    pub(super) floats: Dtype,       // those that hold its elements exactly
-}
-
-impl PendingTable {
-    /// Takes one of the tensors; the whole with the last of them.
-    pub(super) fn take(
-        &mut self,
-        tensor: Tensor,
-        role: Role,
-    ) -> Result<Option<TernaryMatrix>, ModelError> {
-        self.matrix.take(tensor, role, LinearClass::AutoBitLinear)?;
-        let is_complete = self.matrix.is_complete(false);
-        is_complete.then(|| self.matrix.matrix(&self.name)).transpose()
-    }
-}
-
-/// A table of int8 codes, of which codes and scales come one by one.
-#[derive(Debug)]
-pub(super) struct PendingInt8Table {
-    pub(super) weight: WeightId,
-    pub(super) codes: Option<dense::Int8Codes>,
-    pub(super) scales: Option<Tensor>,
-}
-
-impl PendingInt8Table {
-    /// Takes one of the two; the table once both are there.
-    pub(super) fn take(
-        &mut self,
-        tensor: Tensor,
-        is_scales: bool,
-    ) -> Result<Option<DenseMatrix>, CheckpointError> {
-        if is_scales {
-            self.scales = Some(tensor);
-        } else {
-            self.codes = Some(dense::Int8Codes::new(tensor)?);
-        }
-        let codes = self.codes.take_if(|_| self.scales.is_some());
-        let both = codes.zip(self.scales.as_ref());
-        both.map(|(codes, scales)| codes.with_scales(scales)).transpose()
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
