@@ -1,6 +1,6 @@
 //! Stamps of build steps: a digest of each output's inputs, so that nothing is made twice.
 
-use std::fs;
+use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
@@ -46,6 +46,10 @@ pub(crate) fn if_changed(
     make: impl FnOnce() -> Result<()>,
 ) -> Result<bool> {
     let stamp = target().join("xtask").join("stamps").join(name);
+    stamp.parent().map_or(Ok(()), fs::create_dir_all)?;
+    // Stages that run beside each other may want the same: the second finds it made.
+    let lock = File::create(stamp.with_added_extension("lock"))?;
+    lock.lock().with_context(|| format!("cannot wait for {name}"))?;
     let digest = inputs.digest();
     if outputs.iter().all(|output| output.exists())
         && fs::read_to_string(&stamp).is_ok_and(|found| found == digest)
@@ -57,9 +61,6 @@ pub(crate) fn if_changed(
         fs::remove_file(&stamp)?;
     }
     make()?;
-    if let Some(folder) = stamp.parent() {
-        fs::create_dir_all(folder)?;
-    }
     fs::write(&stamp, digest)?;
     Ok(true)
 }

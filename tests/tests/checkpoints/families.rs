@@ -15,8 +15,14 @@ use setun_tests::{
 /// No int8 code is near a rounding tie.
 const STRICT: f32 = 1e-4;
 
-const MODELS: [&str; 5] =
-    ["bitnet-1bitllm", "qwen3-packed", "qwen3-groups", "qwen3-mlx", "trilm-shards"];
+const MODELS: [&str; 6] = [
+    "bitnet-1bitllm",
+    "qwen3-packed",
+    "qwen3-groups",
+    "qwen3-mlx",
+    "qwen3-outliers",
+    "trilm-shards",
+];
 
 /// The files of a model in memory.
 type Folder = BTreeMap<String, Vec<u8>>;
@@ -37,6 +43,40 @@ fn logits() {
             let pieces = runner.logits(&ids, 5);
             assert_eq!(bits(&pieces), bits(&rows), "{model} on {device}, cut into pieces");
         }
+    }
+}
+
+/// Mean divergence of the tokens' shares from those of float activations, in nats.
+fn divergence(float: &[f32], found: &[f32], vocab: usize) -> f64 {
+    let log_shares = |row: &[f32]| -> Vec<f64> {
+        let most = row.iter().fold(f64::MIN, |most, &x| most.max(f64::from(x)));
+        let sum: f64 = row.iter().map(|&x| (f64::from(x) - most).exp()).sum();
+        row.iter().map(|&x| f64::from(x) - most - sum.ln()).collect()
+    };
+    let of_row = |(a, b): (&[f32], &[f32])| -> f64 {
+        let pairs = log_shares(a).into_iter().zip(log_shares(b));
+        pairs.map(|(a, b)| a.exp() * (a - b)).sum()
+    };
+    let rows: Vec<f64> = float.chunks(vocab).zip(found.chunks(vocab)).map(of_row).collect();
+    rows.iter().sum::<f64>() / f64::from(u32::try_from(rows.len()).expect("a short prompt"))
+}
+
+/// Where some channels stand out, a scale for each 128 columns of activations is nearer to floats than
+/// one for each row, as much as in the reference.
+#[test]
+fn activations_by_groups_are_nearer_to_floats() {
+    let folder = fixture("families/qwen3-outliers");
+    let golden = Tensors::read(&folder.join("golden.safetensors"));
+    let floats = |name: &str| golden.floats(name).expect("logits");
+    let (ids, float) = (golden.ids("ids"), floats("float"));
+    let vocab = float.len() / ids.len();
+    let by_row = divergence(&float, &floats("by_row"), vocab);
+    let by_group = divergence(&float, &floats("logits"), vocab);
+    for device in devices() {
+        let mut runner = Runner::new(Model::open(&folder).expect("a model"), exact(&device));
+        let found = divergence(&float, &runner.logits(&ids, ids.len()).concat(), vocab);
+        assert!(found <= 1.001 * by_group, "{device}: {found}, reference {by_group}");
+        assert!(2.0 * found <= by_row, "{device}: {found}, by row {by_row}");
     }
 }
 

@@ -61,7 +61,6 @@ pub(super) const ALL: &[Stage] = &[
     stage("fuzz", fuzz::test).of(Full).lane(2),
     stage("npm check", npm_script).lane(1),
     stage("npm test", npm_script).lane(1),
-    stage("kernels", kernels).lane(2),
     // Another processor runs these kernels itself, in the stage `crates`.
     #[cfg(not(target_arch = "aarch64"))]
     stage("neon", neon::test).lane(2),
@@ -73,6 +72,7 @@ pub(super) const ALL: &[Stage] = &[
     // Both wait for the builds of `crates`, so what need not wait comes before them.
     stage("features", features).lane(2),
     stage("documentation", documentation).lane(2),
+    stage("kernels", kernels).lane(2),
     stage("package", |_| package::build().map(|table| println!("{table}"))).lane(1),
     stage("npm test:packaging", npm_script).lane(1),
     stage("npm test:browser", npm_script).lane(1),
