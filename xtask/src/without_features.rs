@@ -30,7 +30,7 @@ pub(crate) fn leave_out<'a>(
     cargo.env("RUSTC_WRAPPER", env::current_exe()?).env(PLAYS, "1");
     for (name, features) in crates {
         let flags = features.iter().map(|feature| format!("'{WITHOUT}\"{feature}\"'"));
-        let flags = Vec::from_iter(flags).join(",");
+        let flags = flags.collect::<Vec<_>>().join(",");
         cargo.args(["--config", &format!("profile.{profile}.package.{name}.rustflags=[{flags}]")]);
     }
     Ok(cargo.arg("-Zprofile-rustflags"))
@@ -41,7 +41,7 @@ pub(crate) fn play() -> Option<ExitCode> {
     env::var_os(PLAYS)?;
     let mut arguments = env::args_os().skip(1);
     let rustc = arguments.next()?;
-    let status = Command::new(rustc).args(kept(&Vec::from_iter(arguments))).status();
+    let status = Command::new(rustc).args(kept(&arguments.collect::<Vec<_>>())).status();
     let passed = status.is_ok_and(|status| status.success());
     Some(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
