@@ -25,7 +25,7 @@ pub(super) fn parse(fields: &Fields<'_>, family: Family) -> Result<Quantization,
         mode: QuantizationMode::FakeQuantized,
         linear_norm_eps: None,
         shards,
-        activation_group: parse_group(&quantization)?.unwrap_or(Some(ACTIVATION_GROUP)),
+        activation_group: parse_group(&quantization, Some(ACTIVATION_GROUP))?,
     };
     match quantization.text("quant_method")? {
         Some("bitnet") => Ok(Quantization { shards, ..parse_bitnet(&quantization)? }),
@@ -64,22 +64,25 @@ fn parse_bitnet(quantization: &Fields<'_>) -> Result<Quantization, CheckpointErr
         "online" => QuantizationMode::Online,
         found => return refuse("quantization_mode", found, "offline, online"),
     };
-    let activation_group = parse_group(quantization)?.flatten();
+    let activation_group = parse_group(quantization, None)?;
     Ok(Quantization { linear_class, mode, linear_norm_eps, shards: 1, activation_group })
 }
 
-/// Columns of activations that share a scale: `"row"` or a number, which setun writes; none where it is
-/// not said.
-fn parse_group(quantization: &Fields<'_>) -> Result<Option<Option<usize>>, CheckpointError> {
+/// Columns of activations that share a scale: `"row"` or a number, which setun writes.
+fn parse_group(
+    quantization: &Fields<'_>,
+    default: Option<usize>,
+) -> Result<Option<usize>, CheckpointError> {
     const KEY: &str = "activation_group";
     let expected = format!("\"row\" or a multiple of 32 up to {MAX_COLUMNS}");
-    quantization.get(KEY, &expected, |value| {
+    let group = quantization.get(KEY, &expected, |value| {
         if value.as_str() == Some("row") {
             return Some(None);
         }
         let group = usize::try_from(value.as_u64()?).ok()?;
         (is_group(group) && group <= MAX_COLUMNS).then_some(Some(group))
-    })
+    });
+    Ok(group?.unwrap_or(default))
 }
 
 /// MLX's quantization: one kind for all modules, as only some could hold ternary weights.

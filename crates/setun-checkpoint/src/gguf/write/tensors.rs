@@ -41,13 +41,12 @@ impl Entry {
         let file_name = names::theirs(name);
         let file_name = file_name.ok_or_else(|| unwritable(format!("`{name}`"), "leave it out"))?;
         let dtype = match tensor.kind {
-            OutlineKind::Ternary(_) => target,
             OutlineKind::Floats(_) if tensor.shape.len() < 2 => Dtype::F32,
             OutlineKind::Floats(dtype) => dtype,
             OutlineKind::Table { scales, floats } if !holds(target, scales, &tensor.shape) => {
                 floats
             }
-            OutlineKind::Table { .. } => target,
+            OutlineKind::Ternary(_) | OutlineKind::Table { .. } => target,
         };
         if dtype.bytes(&tensor.shape).is_none() {
             let what = format!("`{name}` {:?} as {dtype}, whose blocks do not fit", tensor.shape);

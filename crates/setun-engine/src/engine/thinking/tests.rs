@@ -221,7 +221,12 @@ fn a_budget_forces_the_closing_marker_and_nothing_else() {
 fn budgets_are_kept_in_batches() {
     let engine = engine(OPENED, false);
     let options = |seed: u64| {
-        let budget = [0, 1, 50, 9][seed as usize % 4];
+        let budget = match seed % 4 {
+            0 => 0,
+            1 => 1,
+            2 => 50,
+            _ => 9,
+        };
         let options = GenerateOptions::new().temperature(1.0).seed(seed).max_tokens(60);
         options.max_thinking_tokens(budget)
     };
