@@ -141,7 +141,8 @@ pub struct CpuWeight(Arc<WeightStorage>);
 
 /// The form in which a weight is kept.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a model has few, each behind an `Arc`")]
+#[expect(clippy::allow_attributes, reason = "whether it is large depends on the target")]
+#[allow(clippy::large_enum_variant, reason = "a model has few, each behind an `Arc`")]
 pub(crate) enum WeightStorage {
     /// As it came, and the screen of a table.
     Plain {
@@ -321,7 +322,8 @@ impl Buffers {
 macro_rules! buffer_kinds {
     ($($kind:ident $memory:ty, $write:ident;)+) => {
         #[derive(Debug)]
-        #[expect(clippy::large_enum_variant, reason = "a plan has few")]
+        #[expect(clippy::allow_attributes, reason = "whether it is large depends on the target")]
+        #[allow(clippy::large_enum_variant, reason = "a plan has few")]
         enum Buffer {
             $($kind($memory),)+
         }
