@@ -49,7 +49,9 @@ pub(crate) fn image(weight: &CpuWeight) -> WeightBytes<'_> {
                 image
                     .numbers
                     .push(screen.get().map_or(0, |screen| 1 + u64::from(screen.is_some())));
-                if let Some(Some(screen)) = screen.get() {
+                // That of a ternary table is made again from its scales.
+                let is_kept = !matches!(table.values(), DenseValues::Ternary(_));
+                if let (true, Some(Some(screen))) = (is_kept, screen.get()) {
                     screen.push_image(&mut image);
                 }
             }
@@ -158,14 +160,13 @@ fn take_dense(fields: &mut ImageFields) -> Result<CpuWeight, OpsError> {
         _ => return Err(OpsError::Image { what: "its elements are of no type" }),
     };
     let table = DenseMatrix::trusted(rows, columns, values)?;
-    let of_floats = !matches!(
-        table.values(),
-        DenseValues::Int8Rows { .. } | DenseValues::Ternary(_) // their rows are not screened
-    );
-    let screen = match fields.number()? {
-        0 => return Ok(CpuWeight::plain(WeightData::Dense(table))),
-        1 => None,
-        2 if of_floats => Some(Screen::take_image(fields, &table)?),
+    let screen = match (fields.number()?, table.values()) {
+        (0, _) => return Ok(CpuWeight::plain(WeightData::Dense(table))),
+        (1, _) => None,
+        (2, DenseValues::Ternary(matrix)) => Screen::ternary(matrix),
+        (2, DenseValues::F32(_) | DenseValues::F16(_) | DenseValues::Bf16(_)) => {
+            Some(Screen::take_image(fields, &table)?)
+        }
         _ => return Err(OpsError::Image { what: "its screen is of no kind" }),
     };
     Ok(CpuWeight::table(table, screen))

@@ -164,12 +164,8 @@ impl CpuWeight {
     /// A table of which it is known whether it has a screen.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn table(table: DenseMatrix, screen: Option<Screen>) -> Self {
-        use setun_ops::dense::DenseValues;
 
-        // That of a ternary table is made when it is first needed: it takes no time.
-        let is_ternary = matches!(table.values(), DenseValues::Ternary(_));
-        let known = if is_ternary { OnceLock::new() } else { OnceLock::from(screen) };
-        let (data, screen) = (WeightData::Dense(table), known);
+        let (data, screen) = (WeightData::Dense(table), OnceLock::from(screen));
         Self(Arc::new(WeightStorage::Plain { data, screen }))
     }
 
