@@ -164,7 +164,6 @@ impl CpuWeight {
     /// A table of which it is known whether it has a screen.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn table(table: DenseMatrix, screen: Option<Screen>) -> Self {
-
         let (data, screen) = (WeightData::Dense(table), OnceLock::from(screen));
         Self(Arc::new(WeightStorage::Plain { data, screen }))
     }
