@@ -7,6 +7,7 @@ use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS, Scales};
 
 use super::{LinearView, RUN, Run, set};
 use crate::{
+    column_sums::ColumnSums,
     group_scratch::GroupScratch,
     scaled_runs::{RUNS, scaled},
     ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot},
@@ -30,6 +31,7 @@ impl LinearView<'_> {
             self.enter_row(scratch, run, row);
             for step in 0..places.len().div_ceil(TILE_OUTPUTS) {
                 let tile = self.tile(isa, outputs.start, places, step);
+                self.request_scales(isa, outputs.start, tile.next);
                 let x = self.scaling.x.row(row);
                 isa.run_dots(tile.weights, tile.ahead, x, run, &mut scratch.dots);
                 let rows = tile.at.map(|at| outputs.start + at);
@@ -41,6 +43,17 @@ impl LinearView<'_> {
             }
         }
         y
+    }
+
+    /// Requests the weight scales of the rows of a tile that comes soon.
+    fn request_scales<D: TernaryDot>(&self, isa: D, first: usize, next: [usize; TILE_OUTPUTS]) {
+        if let Scales::ColumnGroups { columns, values } = self.scaling.scales {
+            let groups = self.matrix.columns().div_ceil(*columns);
+            for at in next {
+                let scales = &values[(first + at) * groups..][..groups];
+                isa.columns().prefetch(bytemuck::cast_slice(scales));
+            }
+        }
     }
 
     /// The scale and the sum of codes of each run of a row. Runs of padding have a scale of 0.

@@ -13,7 +13,7 @@ use std::arch::x86_64::{
 use fearless_simd::{i32x4, i32x8, i32x16, prelude::*, x86::Avx512};
 use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
 
-use super::blocks::{codes, planes};
+use super::blocks::{activations, codes, planes};
 use crate::{
     ternary_dot::{CodeDots, CodeRows},
     x86_64::prefetch_blocks,
@@ -37,6 +37,8 @@ pub(super) fn run_dots(
 }
 
 fearless_simd::kernel!(
+    /// With one place that sums a pair of blocks: what is called from several is not inlined, and its
+    /// vectors pass through memory.
     #[inline]
     fn whole_blocks(
         avx512: Avx512,
@@ -45,22 +47,26 @@ fearless_simd::kernel!(
         x: &[i8],
         dots: &mut [[i32; 4]],
     ) {
-        let mut x = x.chunks(4 * BLOCK_COLUMNS);
-        let (fours, last) = dots.as_chunks_mut::<4>();
-        for (four, (dots, x)) in fours.iter_mut().zip(&mut x).enumerate() {
-            let pair = 2 * four;
+        let pairs = x.chunks(2 * BLOCK_COLUMNS);
+        for (pair, (x, dots)) in pairs.zip(dots.chunks_mut(2)).enumerate() {
             prefetch_blocks(ahead, 2 * pair);
-            prefetch_blocks(ahead, 2 * pair + 2);
-            let (x, x_next) = x.split_at(2 * BLOCK_COLUMNS);
-            let first = pair_sums(avx512, weights, x, pair);
-            let second = pair_sums(avx512, weights, x_next, pair + 1);
-            i32x16::simd_from(avx512, both(avx512, first, second))
-                .store_slice(dots.as_flattened_mut());
-        }
-        let Some(x) = x.next() else { return };
-        let pair = 2 * fours.len();
-        for (index, (dots, x)) in last.chunks_mut(2).zip(x.chunks(2 * BLOCK_COLUMNS)).enumerate() {
-            let sums = pair_sums(avx512, weights, x, pair + index);
+            let x = [
+                activations(avx512, x, 0),
+                activations(avx512, x, 1),
+                activations(avx512, x, 2),
+                activations(avx512, x, 3),
+            ];
+            let a = half_sums(avx512, codes(avx512, weights[0], pair), x);
+            let b = half_sums(avx512, codes(avx512, weights[1], pair), x);
+            let c = half_sums(avx512, codes(avx512, weights[2], pair), x);
+            let d = half_sums(avx512, codes(avx512, weights[3], pair), x);
+            let rows = [
+                _mm512_add_epi32(a[0], a[1]),
+                _mm512_add_epi32(b[0], b[1]),
+                _mm512_add_epi32(c[0], c[1]),
+                _mm512_add_epi32(d[0], d[1]),
+            ];
+            let sums = fold(avx512, rows);
             store_last(avx512, both(avx512, sums, sums), dots);
         }
     }
@@ -124,25 +130,6 @@ fearless_simd::kernel!(
             store_last(avx512, _mm512_shuffle_i32x4::<0b10_00_10_00>(low, high), first);
             store_last(avx512, _mm512_shuffle_i32x4::<0b11_01_11_01>(low, high), second);
         }
-    }
-);
-
-fearless_simd::kernel!(
-    /// The sums of a pair of blocks of four rows, as [`fold`] leaves them.
-    #[inline]
-    fn pair_sums(avx512: Avx512, weights: [&[u8]; 4], x: &[i8], pair: usize) -> __m512i {
-        let x = planes(avx512, x);
-        let a = half_sums(avx512, codes(avx512, weights[0], pair), x);
-        let b = half_sums(avx512, codes(avx512, weights[1], pair), x);
-        let c = half_sums(avx512, codes(avx512, weights[2], pair), x);
-        let d = half_sums(avx512, codes(avx512, weights[3], pair), x);
-        let rows = [
-            _mm512_add_epi32(a[0], a[1]),
-            _mm512_add_epi32(b[0], b[1]),
-            _mm512_add_epi32(c[0], c[1]),
-            _mm512_add_epi32(d[0], d[1]),
-        ];
-        fold(avx512, rows)
     }
 );
 
