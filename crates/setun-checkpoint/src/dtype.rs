@@ -41,7 +41,7 @@ pub enum Dtype {
     Q2_0,
     /// The same with 128 weights, as older files have it under the same number.
     Q2_0Wide,
-    /// The bytes of [`Q2_0Wide`](Self::Q2_0Wide) under a number of their own (GGUF 142).
+    /// 128 codes of two bits and a scale, in the layout of [`Q2_0Wide`](Self::Q2_0Wide) (GGUF 142).
     Pq2_0,
     /// 128 weights in base 3 and a scale (GGUF 143).
     Ptq1_0,

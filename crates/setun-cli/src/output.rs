@@ -51,7 +51,7 @@ impl Output {
         self.put(text).and_then(|()| self.target.flush()).map_err(failed)
     }
 
-    /// Writes what a model thinks: dim where this is a terminal, else to standard error.
+    /// Writes reasoning: dim on a terminal, otherwise to standard error.
     pub(crate) fn reasoning(&mut self, text: &str) -> Result<(), CliError> {
         if text.is_empty() {
             return Ok(());

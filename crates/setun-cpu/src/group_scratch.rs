@@ -4,7 +4,7 @@ use setun_ops::OpsError;
 
 use crate::ternary_dot::CodeDots;
 
-/// What a product by groups of columns works in: of each run of columns.
+/// Scratch memory of a product by groups of columns, with an entry for each run of columns.
 #[derive(Debug, Default)]
 pub(crate) struct GroupScratch {
     /// Activation scales, as many as the row in work has.

@@ -24,7 +24,7 @@ pub fn weight_bytes(spec: WeightSpec, kind: WeightKind, usage: Usage) -> u64 {
     }
 }
 
-/// Bytes of the screen beside a table `[rows, columns]` of floats or ternary codes.
+/// Bytes of the screen of a table `[rows, columns]`, whose elements are floats or ternary codes.
 #[must_use]
 pub fn screen_bytes(rows: usize, columns: usize, kind: WeightKind) -> u64 {
     if matches!(kind, WeightKind::Dense(DenseKind::Ternary(_))) {

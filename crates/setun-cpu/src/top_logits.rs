@@ -197,7 +197,7 @@ impl<D: ScreenDot> Walk<'_, D> {
         });
     }
 
-    /// The same beside a ternary table.
+    /// Bounds of all logits of the rows that the screen of a ternary table is proven for.
     fn ternary_bounds(
         &self,
         work: &RowGroup<'_>,

@@ -8,8 +8,8 @@
 //! y = ((dot as f32) × t + bias) × w       where the bias enters before the scale
 //! ```
 //!
-//! Where weights or activations have a scale for each group of columns, with `g` the runs of
-//! [`common_group`] columns, ascending, and `t_g` and `w_g` the scales of the groups that hold a run:
+//! Weights or activations may have a scale for each group of columns. A row is then cut into runs of
+//! [`common_group`] columns, and `t_g` and `w_g` are the scales of the groups that hold run `g`, ascending:
 //!
 //! ```text
 //! acc = +0;  acc += (dot_g as f32) × (t_g × w_g);  y = acc

@@ -201,8 +201,8 @@ impl<'a> Keys<'a> {
         texts::write(files::CONFIG, &config)
     }
 
-    /// What a key says; else a group where weights were trained with float activations: those of Qwen3, and
-    /// of types with a scale for each 128 columns or fewer.
+    /// The number of columns that share an activation scale. The file's own key decides. Without one, Qwen3
+    /// models and files with a scale for each 128 columns or fewer have groups, others one scale a row.
     fn activation_group(&self) -> Result<Value, CheckpointError> {
         if let Some(group) = self.metadata.size(ACTIVATION_GROUP_KEY, MAX_COLUMNS)? {
             return Ok(if group == 0 { json!("row") } else { json!(group) });

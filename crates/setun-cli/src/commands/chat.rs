@@ -32,8 +32,8 @@ const ROOM: usize = 4;
 /// line of input is its result, which may be empty. Calls of one answer get their results in order.
 /// After the last result the model answers again.
 ///
-/// What a model thinks before its answer is dim on a terminal; where standard output is none, it goes
-/// to standard error. --thinking, --reasoning-effort and --max-thinking-tokens limit it.
+/// The model's reasoning is dim on a terminal; where standard output is none, it goes to standard
+/// error. --thinking, --reasoning-effort and --max-thinking-tokens limit it.
 ///
 /// With --messages a conversation is read whole and answered once; calls are printed and not run.
 #[derive(Debug, clap::Args)]
@@ -181,7 +181,7 @@ impl History {
 #[derive(Default)]
 struct Answer {
     text: String,
-    /// What it thought before.
+    /// The reasoning before it.
     reasoning: String,
     calls: Vec<ToolCall>,
     /// Whether it came to its end.

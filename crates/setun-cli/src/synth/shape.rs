@@ -26,7 +26,7 @@ pub(crate) struct Shape {
     pub(crate) context: usize,
 }
 
-/// What a shape is besides its sizes.
+/// The family of a shape: how its weights are scaled, and its kind of head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ShapeKind {
     /// relu² with sub-norms, one scale a matrix, and a tied head of floats.

@@ -31,7 +31,7 @@ use crate::{
 /// Largest weight scale: a run's product with it is finite in `f32`, and so are their sums.
 const MAX_SCALE: f32 = 1e28;
 
-/// A hidden row beside a ternary table.
+/// A hidden row as int8 planes, ready for the screen of a ternary table.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TernaryHidden<'a> {
     pub(crate) hidden: Hidden,

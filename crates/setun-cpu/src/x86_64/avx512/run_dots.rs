@@ -37,8 +37,8 @@ pub(super) fn run_dots(
 }
 
 fearless_simd::kernel!(
-    /// With one place that sums a pair of blocks: what is called from several is not inlined, and its
-    /// vectors pass through memory.
+    /// Sums of whole blocks. The sum of a pair is written out here: a kernel that is called from several
+    /// places is not inlined, and its vectors pass through memory.
     #[inline]
     fn whole_blocks(
         avx512: Avx512,
