@@ -254,7 +254,7 @@ impl ScalarStep {
         (group, scales_of_row(width, group))
     }
 
-    pub(crate) fn linear_row(&self, linear: &Linear, row: usize) -> Vec<f32> {
+    fn linear_row(&self, linear: &Linear, row: usize) -> Vec<f32> {
         let matrix = self.ternary(linear.weight);
         let buffer = &self.buffers[linear.x.0 as usize];
         let padded = padded_columns(matrix.columns());

@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl ScalarStep {
-    pub(crate) fn rows(&self, buffer: BufferId, inputs: &BatchInputs) -> usize {
+    pub(super) fn rows(&self, buffer: BufferId, inputs: &BatchInputs) -> usize {
         match self.plan.buffer(buffer).rows {
             RowSet::Batch => inputs.rows(),
             RowSet::Wanted => inputs.wanted.len(),

@@ -10,7 +10,6 @@ use crate::{
     BatchInputs, CacheElement, CacheSpec, WeightData,
     argmax::argmax,
     attention::inverse_sqrt,
-    exp::exp,
     head::head_logit,
     host_cache::HostCache,
     op::{Agreement, HeadShape, Op, WeightId},
@@ -106,15 +105,6 @@ pub(super) fn attention_magnitudes(shape: HeadShape, qkv: &[u8], cache: &HostCac
             value * (query * key * inverse_sqrt(d) / SMALL_SCORE).max(1.0)
         })
         .collect()
-}
-
-/// A negative `g` that is off by some of its units multiplies `exp(g)` by as much.
-pub(super) fn silu_magnitude([g, u]: [Vec<f32>; 2]) -> f32 {
-    let magnitude = |(g, u): (&f32, &f32)| {
-        let below = g.min(0.0);
-        (g * exp(below) * u * (-below / SMALL_SCORE).max(1.0)).abs()
-    };
-    g.iter().zip(&u).map(magnitude).fold(0.0, f32::max)
 }
 
 pub(super) fn compare_floats(
