@@ -13,12 +13,8 @@ use super::{
     compare::{Disagreement, Place, Running},
 };
 use crate::{
-    Backend, BatchInputs, BufferId, OpsError, ScalarBackend,
-    host_cache::HostCache,
-    op::Op,
-    plan::BufferKind,
-    quantize::scales_of_row,
-    scalar::ScalarStep,
+    Backend, BatchInputs, BufferId, OpsError, ScalarBackend, host_cache::HostCache, op::Op,
+    plan::BufferKind, quantize::scales_of_row, scalar::ScalarStep,
 };
 
 /// A backend whose operations can be run one by one.
