@@ -3,12 +3,13 @@
 
 use std::ops::Range;
 
-use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS, Scales};
+use setun_ops::ternary::{Scales, padded_columns};
 
 use super::{LinearView, RUN, Run, set};
 use crate::{
     column_sums::ColumnSums,
     group_scratch::GroupScratch,
+    quantized::RowRun,
     scaled_runs::{RUNS, scaled},
     ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot},
 };
@@ -58,40 +59,14 @@ impl LinearView<'_> {
 
     /// The scale and the sum of codes of each run of a row. Runs of padding have a scale of 0.
     fn enter_row(&self, scratch: &mut GroupScratch, run: usize, row: usize) {
-        let columns = self.matrix.columns();
-        let runs = columns.div_ceil(BLOCK_COLUMNS) * (BLOCK_COLUMNS / run);
-        scratch.take(runs.next_multiple_of(RUNS));
-        for (index, (t, sum)) in scratch.t.iter_mut().zip(&mut *scratch.sums).enumerate() {
-            let (scale, of_run) = self.scaling.run_of_row(run, row, index, columns);
-            (*t, *sum) = (scale, [of_run; TILE_OUTPUTS]);
-        }
-    }
-}
-
-impl super::scaling::Scaling<'_> {
-    /// The scale and the sum of codes of a run of a row.
-    pub(super) fn run_of_row(
-        &self,
-        run: usize,
-        row: usize,
-        index: usize,
-        columns: usize,
-    ) -> (f32, i32) {
-        if index * run >= columns {
-            return (0.0, 0);
-        }
-        let planes = index * run / PLANE_COLUMNS..(index + 1) * run / PLANE_COLUMNS;
-        (self.x.scale(row, index * run), self.x.run_sum(row, planes))
-    }
-
-    /// The weight scale of a run of an output.
-    pub(super) fn weight_of_run(&self, run: usize, output: usize, index: usize) -> f32 {
-        match self.scales {
-            Scales::Tensor(scale) => *scale,
-            Scales::Rows(scales) => scales[output],
-            Scales::ColumnGroups { columns, values } => {
-                values[output * self.x.width.div_ceil(*columns) + index * run / columns]
-            }
+        let columns = padded_columns(self.matrix.columns());
+        scratch.take((columns / run).next_multiple_of(RUNS));
+        let x = self.scaling.x;
+        let runs = x.runs(row, 0..columns / x.shortest_run());
+        let runs = runs.chunks(run / x.shortest_run()).map(RowRun::joined);
+        let runs = runs.chain(std::iter::repeat(RowRun::default()));
+        for ((t, sum), of_run) in scratch.t.iter_mut().zip(&mut *scratch.sums).zip(runs) {
+            (*t, *sum) = (of_run.t, [of_run.sum; TILE_OUTPUTS]);
         }
     }
 }
