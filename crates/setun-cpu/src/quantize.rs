@@ -34,7 +34,7 @@ impl<D: TernaryDot> Walk<'_, D> {
             let codes = Grid::new(&mut codes[..rows * padded], padded).tiles(1, padded);
             let scales = Grid::new(&mut scales[..rows * groups], groups).tiles(1, groups);
             let sums = Grid::new(&mut sums[..rows], 1).tiles(1, 1);
-            let runs = Grid::new(&mut runs[..rows * of_row], of_row).tiles(1, of_row.max(1));
+            let runs = Grid::new(&mut runs[..rows * of_row], of_row).tiles(1, of_row);
             let parts = (codes, scales, sums, runs);
             self.each(parts, |scratch, row, (mut codes, mut scales, mut sum, mut runs)| {
                 let mut values = x.row(row);

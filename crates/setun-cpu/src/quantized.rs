@@ -67,7 +67,7 @@ impl Quantized {
             scales: zeroed(rows * scales_of_row(width, group), "a buffer")?,
             sums: zeroed(rows, "a buffer")?,
             run: None,
-            runs: Aligned::default(),
+            runs: zeroed(rows, "a buffer")?,
         })
     }
 
@@ -80,9 +80,9 @@ impl Quantized {
         Ok(())
     }
 
-    /// How many runs a row has, padding included.
+    /// How many runs a row has, padding included; one that nobody needs where there are none.
     pub(crate) fn runs_of_row(&self) -> usize {
-        self.run.map_or(0, |run| padded_columns(self.width) / run)
+        self.run.map_or(1, |run| (padded_columns(self.width) / run).max(1))
     }
 
     /// Columns of a run of [`runs`](Self::runs).

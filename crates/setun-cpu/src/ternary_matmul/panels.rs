@@ -112,10 +112,13 @@ impl LinearView<'_> {
         let panels = blocks.div_ceil(D::BLOCKS);
         let tiles = rows.len().div_ceil(D::ROWS);
         // Memory is requested evenly: a burst would wait for itself.
-        let mut requests =
-            next.0.requests(next.1, panels * (PANEL_OUTPUTS / UNPACKED_ROWS + tiles));
-        let mut ask =
-            || requests.next().into_iter().for_each(|codes| isa.columns().prefetch(codes));
+        let parts = panels * (PANEL_OUTPUTS / UNPACKED_ROWS + tiles);
+        let mut requests = next.0.requests(next.1, parts);
+        let mut ask = || {
+            for bytes in requests.iter_mut().filter_map(Iterator::next) {
+                isa.columns().prefetch(bytes);
+            }
+        };
         for index in 0..panels {
             let part = blocks * index / panels..blocks * (index + 1) / panels;
             let panel = &mut memory[..part.len() * BLOCK_QUADS];
@@ -159,12 +162,21 @@ impl LinearView<'_> {
         isa.unpack_rows(rows, within, panel);
     }
 
-    /// The codes of the panel that begins at an output, if there is one, in up to this many parts.
-    fn requests(&self, first: usize, parts: usize) -> Chunks<'_, u8> {
-        let bytes = row_bytes(self.matrix.columns());
+    /// What the panel that begins at an output will read, if there is one, in up to this many parts:
+    /// its codes and its scales by groups.
+    fn requests(&self, first: usize, parts: usize) -> [Chunks<'_, u8>; 2] {
+        let (columns, bytes) = (self.matrix.columns(), row_bytes(self.matrix.columns()));
         let end = self.matrix.rows().min(first + PANEL_OUTPUTS);
-        let codes = &self.matrix.codes()[first.min(end) * bytes..end * bytes];
-        codes.chunks(codes.len().div_ceil(parts).max(1))
+        let first = first.min(end);
+        let scales: &[f32] = match self.scaling.scales {
+            Scales::ColumnGroups { columns: group, values } => {
+                let groups = columns.div_ceil(*group);
+                &values[first * groups..end * groups]
+            }
+            _ => &[],
+        };
+        [&self.matrix.codes()[first * bytes..end * bytes], bytemuck::cast_slice(scales)]
+            .map(|bytes| bytes.chunks(bytes.len().div_ceil(parts).max(1)))
     }
 
     /// Outputs of a row, which is at an index of what has been added up.

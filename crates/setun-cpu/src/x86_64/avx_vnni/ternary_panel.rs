@@ -6,7 +6,8 @@
 #![expect(unsafe_code, reason = "functions for a feature that no token of a dependency proves")]
 
 use std::arch::x86_64::{
-    __m256i, _mm256_add_epi32, _mm256_dpbusd_avx_epi32, _mm256_set1_epi32, _mm256_setzero_si256,
+    __m256, __m256i, _mm256_add_epi32, _mm256_add_ps, _mm256_cvtepi32_ps, _mm256_dpbusd_avx_epi32,
+    _mm256_mul_ps, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setzero_si256,
 };
 
 use fearless_simd::{f32x8, i32x8, prelude::*, u8x32, x86::Avx2};
@@ -146,11 +147,12 @@ fn add_scaled<const ROWS: usize>(
             for row in 0..ROWS {
                 for part in 0..2 {
                     let at = 2 * pair + part;
-                    let w = f32x8::from_slice(avx2, &w.0.as_chunks::<LANES>().0[at]);
+                    let w: __m256 = f32x8::from_slice(avx2, &w.0.as_chunks::<LANES>().0[at]).into();
                     let y = &mut y[row].0.as_chunks_mut::<LANES>().0[at];
-                    let dots = f32x8::float_from(i32x8::simd_from(avx2, sums[row][part]));
-                    let products = dots * (w * runs[row][index].t);
-                    (f32x8::from_slice(avx2, y) + products).store_slice(y);
+                    let before: __m256 = f32x8::from_slice(avx2, y).into();
+                    let scales = _mm256_mul_ps(w, _mm256_set1_ps(runs[row][index].t));
+                    let products = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[row][part]), scales);
+                    f32x8::simd_from(avx2, _mm256_add_ps(before, products)).store_slice(y);
                 }
             }
         }
