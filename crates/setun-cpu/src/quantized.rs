@@ -53,10 +53,21 @@ impl Quantized {
         self.scales[row * groups + self.group.map_or(0, |group| column / group)]
     }
 
+    /// The scales of a row.
+    pub(crate) fn scales_of_row(&self, row: usize) -> &[f32] {
+        let groups = scales_of_row(self.width, self.group);
+        &self.scales[row * groups..][..groups]
+    }
+
     /// The sum of a run of whole planes of a row.
     pub(crate) fn run_sum(&self, row: usize, planes: Range<usize>) -> i32 {
+        self.plane_sums_of_row(row)[planes].iter().sum()
+    }
+
+    /// The sums of the planes of a row.
+    pub(crate) fn plane_sums_of_row(&self, row: usize) -> &[i32] {
         let of_row = padded_columns(self.width) / PLANE_COLUMNS;
-        self.plane_sums[row * of_row..][planes].iter().sum()
+        &self.plane_sums[row * of_row..][..of_row]
     }
 
     /// The codes of a row, padding included.
