@@ -44,6 +44,8 @@ pub(crate) struct LinearView<'a> {
     scaling: Scaling<'a>,
     /// Columns that have one scale of weights and one of activations; none where all have.
     run: Option<usize>,
+    /// Members of the team.
+    threads: usize,
 }
 
 /// Four rows of weights, a quarter of some places apart.
@@ -107,7 +109,7 @@ impl<D: TernaryDot> Walk<'_, D> {
         let matrix = self.weights.ternary(linear.weight);
         let scaling = self.scaling(buffers, linear, matrix.scales());
         let run = common_group(scaling.x.group, matrix.scales());
-        LinearView { matrix, scaling, run }
+        LinearView { matrix, scaling, run, threads: self.crew.threads() }
     }
 
     fn scaling<'a>(

@@ -13,7 +13,11 @@ use crate::{
     ternary_dot::{CodeDots, CodeRows, TILE_OUTPUTS, TILE_ROWS, TernaryDot},
 };
 
-/// What a loop over tiles reads of a matrix: that of some neighbouring outputs alone.
+/// How many bytes of packed codes are requested before they are needed, at most. With twice as
+/// many, requests wait for each other.
+const AHEAD_BYTES: usize = 10 * 1024;
+
+/// What a loop over tiles reads of a matrix.
 struct GroupRows<'a> {
     codes: &'a [u8],
     /// Bytes of codes of an output.
@@ -21,10 +25,9 @@ struct GroupRows<'a> {
     /// Scales, and how many an output has; none where they are not by groups.
     scales: &'a [f32],
     groups: usize,
-    outputs: Range<usize>,
 }
 
-/// Four outputs, a quarter of some neighbouring ones apart.
+/// Outputs of a tile.
 type Places = [usize; TILE_OUTPUTS];
 
 impl LinearView<'_> {
@@ -39,26 +42,39 @@ impl LinearView<'_> {
         rows: Range<usize>,
     ) -> Run {
         let mut y = [[0.0; RUN]; TILE_ROWS];
-        let of_tile = GroupRows::new(self, outputs.clone());
-        let steps = outputs.len().div_ceil(TILE_OUTPUTS);
-        let (tiles_ahead, columns) = (isa.tiles_ahead(), self.matrix.columns());
+        let (of_tile, columns) = (GroupRows::new(self), self.matrix.columns());
+        let (steps, following) = (steps(&outputs), self.following(&outputs));
+        let tiles_ahead = isa.tiles_ahead().min(of_tile.tiles_ahead());
         for (row, y) in rows.zip(&mut y) {
             self.enter_row(scratch, run, row);
             let x = self.scaling.x.row(row);
             for step in 0..steps {
-                let (at, next) = (of_tile.at(steps, step), of_tile.at(steps, step + tiles_ahead));
+                let (at, ahead) = (places(&outputs, step), step + tiles_ahead);
+                let next = match ahead.checked_sub(steps) {
+                    None => places(&outputs, ahead),
+                    Some(ahead) => places(&following, ahead),
+                };
                 of_tile.request_scales(isa, next);
                 let [weights, ahead] = [of_tile.codes(at), of_tile.codes(next)];
                 isa.run_dots(weights, ahead, x, run, &mut scratch.dots);
-                let rows = at.map(|at| outputs.start + at);
                 let scales = (self.scaling.scales, columns);
-                set(y, at, scaled(isa.lanes(), scratch, scales, run, rows));
+                let sums = scaled(isa.lanes(), scratch, scales, run, at);
+                set(y, at.map(|at| at - outputs.start), sums);
             }
             if let Some((bias, _)) = self.scaling.bias {
                 y.iter_mut().zip(&bias[outputs.clone()]).for_each(|(y, bias)| *y += bias);
             }
         }
         y
+    }
+
+    /// The run of outputs that a member most likely claims next: as many runs on as there are members.
+    /// Of the last ones, their own last output.
+    fn following(&self, outputs: &Range<usize>) -> Range<usize> {
+        let stride = self.threads * outputs.len();
+        let end = self.matrix.rows().min(outputs.end + stride);
+        let start = outputs.start + stride;
+        if start < end { start..end } else { outputs.end - 1..outputs.end }
     }
 
     /// The scale and the sum of codes of each run of a row. Runs of padding have a scale of 0.
@@ -83,27 +99,33 @@ impl LinearView<'_> {
     }
 }
 
+/// Steps through some outputs.
+fn steps(outputs: &Range<usize>) -> usize {
+    outputs.len().div_ceil(TILE_OUTPUTS)
+}
+
+/// The outputs of a step, a quarter of all apart. Beyond the last it is repeated.
+#[inline(always)]
+fn places(outputs: &Range<usize>, step: usize) -> Places {
+    let (steps, last) = (steps(outputs), outputs.end - 1);
+    let a = outputs.start + step;
+    let [b, c, d] = [a + steps, a + 2 * steps, a + 3 * steps];
+    [a.min(last), b.min(last), c.min(last), d.min(last)]
+}
+
 impl<'a> GroupRows<'a> {
-    fn new(linear: &LinearView<'a>, outputs: Range<usize>) -> Self {
+    fn new(linear: &LinearView<'a>) -> Self {
         let columns = linear.matrix.columns();
-        let bytes = row_bytes(columns);
-        let codes = &linear.matrix.codes()[outputs.start * bytes..outputs.end * bytes];
         let (scales, groups): (&[f32], usize) = match linear.scaling.scales {
-            Scales::ColumnGroups { columns: group, values } => {
-                let groups = columns.div_ceil(*group);
-                (&values[outputs.start * groups..outputs.end * groups], groups)
-            }
+            Scales::ColumnGroups { columns: group, values } => (values, columns.div_ceil(*group)),
             _ => (&[], 0),
         };
-        Self { codes, bytes, scales, groups, outputs }
+        Self { codes: linear.matrix.codes(), bytes: row_bytes(columns), scales, groups }
     }
 
-    /// The places of a step, counted from the first output. Beyond the last it is repeated.
-    #[inline(always)]
-    fn at(&self, steps: usize, step: usize) -> Places {
-        let last = self.outputs.len() - 1;
-        let [b, c, d] = [step + steps, step + 2 * steps, step + 3 * steps];
-        [step.min(last), b.min(last), c.min(last), d.min(last)]
+    /// How many tiles ahead rows are requested at most.
+    fn tiles_ahead(&self) -> usize {
+        (AHEAD_BYTES / (TILE_OUTPUTS * self.bytes)).max(1)
     }
 
     /// Packed codes of four outputs.
