@@ -98,8 +98,8 @@ impl Screen {
         let runs = self.columns / self.run;
         scratch.take(self.runs);
         // Beyond the last run is what other products left there.
-        scratch.t[..runs].fill(1.0);
-        scratch.t[runs..].fill(0.0);
+        scratch.t[..runs].fill([1.0; TILE_OUTPUTS]);
+        scratch.t[runs..].fill([0.0; TILE_OUTPUTS]);
         let far = TILE_OUTPUTS * isa.tiles_ahead();
         for (row, hidden) in hidden.iter().enumerate() {
             for (of_tile, &sum) in scratch.sums.iter_mut().zip(hidden.sums) {
