@@ -84,11 +84,7 @@ impl LinearView<'_> {
         scratch.take((columns / run).next_multiple_of(RUNS));
         let x = self.scaling.x;
         let runs = x.runs(row, 0..columns / x.shortest_run());
-        let runs = runs.chunks(run / x.shortest_run()).map(RowRun::joined);
-        let runs = runs.chain(std::iter::repeat(RowRun::default()));
-        for ((t, sum), of_run) in scratch.t.iter_mut().zip(&mut *scratch.sums).zip(runs) {
-            (*t, *sum) = ([of_run.t; TILE_OUTPUTS], [of_run.sum; TILE_OUTPUTS]);
-        }
+        scratch.enter(runs.chunks(run / x.shortest_run()).map(RowRun::joined));
     }
 }
 
