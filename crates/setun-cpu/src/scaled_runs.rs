@@ -126,8 +126,8 @@ fn scaled_wide_groups<S: Simd>(
                 #[inline(always)]
                 |chunk| {
                     let mut scales = [[0.0; TILE_OUTPUTS]; RUNS];
-                    for at in 0..RUNS {
-                        scales[at] = of_group(rows, (chunk * RUNS + at) / runs);
+                    for (run, scales) in (chunk * RUNS..).zip(&mut scales) {
+                        *scales = of_group(rows, run / runs);
                     }
                     f32x16::from_slice(simd, scales.as_flattened())
                 },
