@@ -47,6 +47,9 @@ const MAX_CANDIDATES: usize = 4096;
 /// Tokens of the screen that a member claims at once.
 const RUN: usize = 64;
 
+/// Tokens of a ternary table that a member claims at once: what the next claim reads first was not requested.
+const TERNARY_RUN: usize = 256;
+
 /// Candidates that a member claims at once.
 const RESCORE_RUN: usize = 32;
 
@@ -220,8 +223,8 @@ impl<D: ScreenDot> Walk<'_, D> {
             let codes = &planes[row * 2 * columns..][..columns];
             *it = TernaryHidden { hidden, codes, runs: &of_rows[row * runs..][..runs] };
         }
-        let lower = Grid::new(&mut lower[..rows * vocab], vocab).tiles(rows, RUN);
-        let upper = Grid::new(&mut upper[..rows * vocab], vocab).tiles(rows, RUN);
+        let lower = Grid::new(&mut lower[..rows * vocab], vocab).tiles(rows, TERNARY_RUN);
+        let upper = Grid::new(&mut upper[..rows * vocab], vocab).tiles(rows, TERNARY_RUN);
         self.each((lower, upper), |scratch, _, (mut lower, mut upper)| {
             let (isa, tokens) = (self.isa, lower.columns());
             let (hidden, groups) = (&hidden[..proven.len()], &mut scratch.groups);

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use setun_ops::{
     TernaryMatrix,
-    ternary::{BLOCK_COLUMNS, padded_columns},
+    ternary::{BLOCK_COLUMNS, Scales, padded_columns},
     ternary_matmul::common_group,
 };
 
@@ -22,6 +22,7 @@ use super::{
     numbers::{MIN_ERROR, ROUND_UP, columns_to_f64, to_f32, up},
 };
 use crate::{
+    column_sums::ColumnSums,
     group_scratch::GroupScratch,
     memory::zeroed,
     quantized::RowRun,
@@ -92,12 +93,13 @@ impl Screen {
         for (row, hidden) in hidden.iter().enumerate() {
             scratch.enter(hidden.runs.iter().copied());
             for first in tokens.clone().step_by(TILE_OUTPUTS) {
-                // Beyond the last token it is repeated.
+                // Beyond the last row it is repeated; what lies behind the run is requested for the next.
                 let at = |ahead: usize| -> [usize; TILE_OUTPUTS] {
-                    std::array::from_fn(|part| (first + ahead + part).min(tokens.end - 1))
+                    std::array::from_fn(|part| (first + ahead + part).min(self.rows - 1))
                 };
                 let (weights, ahead) =
                     (at(0).map(|at| matrix.row(at)), at(far).map(|at| matrix.row(at)));
+                request_scales(isa, matrix, at(far)[0]..at(far + 1)[TILE_OUTPUTS - 1]);
                 isa.run_dots(weights, ahead, hidden.codes, self.run, &mut scratch.dots);
                 let sums = scaled(
                     isa.lanes(),
@@ -127,5 +129,14 @@ impl Screen {
             bounds[1][part] = to_f32(logit + margin);
         }
         bounds
+    }
+}
+
+/// Requests the scales of some rows.
+fn request_scales<D: TernaryDot>(isa: D, matrix: &TernaryMatrix, rows: Range<usize>) {
+    if let Scales::ColumnGroups { columns, values } = matrix.scales() {
+        let groups = matrix.columns().div_ceil(*columns);
+        let scales = &values[rows.start * groups..rows.end * groups];
+        isa.columns().prefetch(bytemuck::cast_slice(scales));
     }
 }
