@@ -159,7 +159,7 @@ impl<'a> Runs<'a> {
         Self { dots, sums, t: &scratch.t.as_chunks().0[..dots.len()] }
     }
 
-    /// Up to so many vectors, and the others.
+    /// Up to this many vectors, and the others.
     #[inline(always)]
     fn split_at(&self, at: usize) -> (Self, Self) {
         let at = at.min(self.dots.len());

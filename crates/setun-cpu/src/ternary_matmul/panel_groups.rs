@@ -41,7 +41,9 @@ impl LinearView<'_> {
             let output = (first + at).min(self.matrix.rows() - 1);
             let of_output = &values[output * groups..][..groups];
             for (of_group, value) in scales.chunks_mut((group / run).max(1)).zip(of_output) {
-                of_group.iter_mut().for_each(|scales| scales.0[at] = *value);
+                for scales in of_group {
+                    scales.0[at] = *value;
+                }
             }
         }
     }

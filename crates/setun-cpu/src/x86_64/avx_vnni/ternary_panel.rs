@@ -115,10 +115,10 @@ fn add<const ROWS: usize>(
     for pair in 0..VECTORS / 2 {
         let sums = sums!(avx2, panel, x, pair, [[_mm256_setzero_si256(); 2]; ROWS]);
         for row in 0..ROWS {
-            for part in 0..2 {
+            for (part, sum) in sums[row].into_iter().enumerate() {
                 let lanes = &mut panel_sums[row].0.as_chunks_mut::<LANES>().0[2 * pair + part];
                 let total: __m256i = i32x8::from_slice(avx2, lanes).into();
-                let total = _mm256_add_epi32(total, sums[row][part]);
+                let total = _mm256_add_epi32(total, sum);
                 i32x8::simd_from(avx2, total).store_slice(lanes);
             }
         }
@@ -145,13 +145,13 @@ fn add_scaled<const ROWS: usize>(
         for pair in 0..VECTORS / 2 {
             let sums = sums!(avx2, panel, x, pair, first);
             for row in 0..ROWS {
-                for part in 0..2 {
+                for (part, sum) in sums[row].into_iter().enumerate() {
                     let at = 2 * pair + part;
                     let w: __m256 = f32x8::from_slice(avx2, &w.0.as_chunks::<LANES>().0[at]).into();
                     let y = &mut y[row].0.as_chunks_mut::<LANES>().0[at];
                     let before: __m256 = f32x8::from_slice(avx2, y).into();
                     let scales = _mm256_mul_ps(w, _mm256_set1_ps(runs[row][index].t));
-                    let products = _mm256_mul_ps(_mm256_cvtepi32_ps(sums[row][part]), scales);
+                    let products = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), scales);
                     f32x8::simd_from(avx2, _mm256_add_ps(before, products)).store_slice(y);
                 }
             }
