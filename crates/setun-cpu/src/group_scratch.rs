@@ -2,41 +2,47 @@
 
 use setun_ops::OpsError;
 
-use crate::ternary_dot::CodeDots;
+use crate::{
+    quantized::RowRun,
+    ternary_dot::{CodeDots, TILE_OUTPUTS},
+};
 
 /// Scratch memory of a product by groups of columns, with an entry for each run of columns.
 #[derive(Debug, Default)]
 pub(crate) struct GroupScratch {
-    /// Activation scales, as many as the row in work has.
-    pub(crate) t: Vec<f32>,
+    /// Activation scales, as many as the row in work has, one for each output of a tile.
+    pub(crate) t: Vec<[f32; TILE_OUTPUTS]>,
     /// Sums of activations, one for each output of a tile.
     pub(crate) sums: Vec<CodeDots>,
     /// Sums over codes of a tile.
     pub(crate) dots: Vec<CodeDots>,
-    /// Those of the lower of two planes.
-    pub(crate) low: Vec<CodeDots>,
 }
 
 impl GroupScratch {
     /// Makes room for rows of this many runs.
     pub(crate) fn reserve(&mut self, runs: usize) -> Result<(), OpsError> {
         let runs = runs.next_multiple_of(4);
-        let no_memory = |_| OpsError::OutOfMemory { what: "scratch memory", bytes: 52 * runs };
+        let no_memory = |_| OpsError::OutOfMemory { what: "scratch memory", bytes: 48 * runs };
         self.t.clear();
         self.t.try_reserve_exact(runs).map_err(no_memory)?;
         self.sums.clear();
         self.sums.try_reserve_exact(runs).map_err(no_memory)?;
         self.dots.clear();
-        self.dots.try_reserve_exact(runs).map_err(no_memory)?;
-        self.low.clear();
-        self.low.try_reserve_exact(runs).map_err(no_memory)
+        self.dots.try_reserve_exact(runs).map_err(no_memory)
     }
 
     /// As many runs as a row has, within what `prepare` has reserved.
     pub(crate) fn take(&mut self, runs: usize) {
-        self.t.resize(runs, 0.0);
+        self.t.resize(runs, Default::default());
         self.sums.resize(runs, CodeDots::default());
         self.dots.resize(runs, CodeDots::default());
-        self.low.resize(runs, CodeDots::default());
+    }
+
+    /// Takes in what the runs of a row have; zeros behind the last.
+    pub(crate) fn enter(&mut self, runs: impl Iterator<Item = RowRun>) {
+        let runs = runs.chain(std::iter::repeat(RowRun::default()));
+        for ((t, sum), run) in self.t.iter_mut().zip(&mut *self.sums).zip(runs) {
+            (*t, *sum) = ([run.t; TILE_OUTPUTS], [run.sum; TILE_OUTPUTS]);
+        }
     }
 }

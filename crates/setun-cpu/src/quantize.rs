@@ -5,12 +5,12 @@ use setun_ops::{
     exp::ROUND,
     op::{BufferId, Norm},
     quantize::{MAX_CODE, MIN_ABSMAX, RowScale, scales_of_row},
-    ternary::{PLANE_COLUMNS, padded_columns},
+    ternary::padded_columns,
 };
 
 use crate::{
     lanes::{LANES, padded},
-    quantized::Quantized,
+    quantized::{Quantized, RowRun},
     rms_norm::rms_norm_row,
     split::Grid,
     step::Buffers,
@@ -29,15 +29,14 @@ impl<D: TernaryDot> Walk<'_, D> {
         let (simd, rows) = (self.isa.lanes(), self.rows(out));
         buffers.write_quantized(out, |buffers, out| {
             let (x, padded) = (buffers.floats(x), padded_columns(out.width).max(1));
-            let (planes, groups) = (padded / PLANE_COLUMNS, scales_of_row(out.width, out.group));
-            let Quantized { group, codes, scales, sums, plane_sums, has_plane_sums, .. } = out;
+            let (of_row, groups) = (out.runs_of_row(), scales_of_row(out.width, out.group));
+            let Quantized { group, codes, scales, sums, run, runs, .. } = out;
             let codes = Grid::new(&mut codes[..rows * padded], padded).tiles(1, padded);
             let scales = Grid::new(&mut scales[..rows * groups], groups).tiles(1, groups);
             let sums = Grid::new(&mut sums[..rows], 1).tiles(1, 1);
-            let plane_sums =
-                Grid::new(&mut plane_sums[..rows * planes], planes).tiles(1, planes.max(1));
-            let parts = (codes, scales, sums, plane_sums);
-            self.each(parts, |scratch, row, (mut codes, mut scales, mut sum, mut planes)| {
+            let runs = Grid::new(&mut runs[..rows * of_row], of_row).tiles(1, of_row);
+            let parts = (codes, scales, sums, runs);
+            self.each(parts, |scratch, row, (mut codes, mut scales, mut sum, mut runs)| {
                 let mut values = x.row(row);
                 if let Some(norm) = norm {
                     let normed = &mut scratch.row[..values.len()];
@@ -48,14 +47,15 @@ impl<D: TernaryDot> Walk<'_, D> {
                 let (codes_row, scales) = (codes.row(0), scales.row(0));
                 codes_row[values.len()..].fill(0);
                 let width = group.unwrap_or(values.len()).max(1);
-                let groups = values.chunks(width).zip(codes_row.chunks_mut(width)).zip(scales);
+                let groups =
+                    values.chunks(width).zip(codes_row.chunks_mut(width)).zip(&mut *scales);
                 sum.row(0)[0] = groups.fold(0, |sum, ((values, codes), scale)| {
                     let found = quantize_row(simd, values, &mut codes[..values.len()]);
                     *scale = found.scale;
                     sum + found.sum
                 });
-                if *has_plane_sums {
-                    add_planes(simd, codes.row(0), planes.row(0));
+                if let Some(run) = *run {
+                    find_runs(simd, run, (codes.row(0), width), scales, runs.row(0));
                 }
                 // Padding is zero.
                 self.record_nonzero(|| codes.row(0).iter().filter(|&&code| code != 0).count());
@@ -64,13 +64,20 @@ impl<D: TernaryDot> Walk<'_, D> {
     }
 }
 
-/// Sums of 32 codes each.
-fn add_planes<S: Simd>(simd: S, codes: &[i8], sums: &mut [i32]) {
+/// What runs of this many columns have: `codes` share a scale in groups of a width.
+fn find_runs<S: Simd>(
+    simd: S,
+    run: usize,
+    (codes, width): (&[i8], usize),
+    scales: &[f32],
+    runs: &mut [RowRun],
+) {
     simd.vectorize(
         #[inline(always)]
         || {
-            for (codes, sum) in codes.as_chunks::<PLANE_COLUMNS>().0.iter().zip(sums) {
-                *sum = codes.iter().map(|&code| i32::from(code)).sum();
+            for (index, (codes, of_run)) in codes.chunks(run).zip(runs).enumerate() {
+                let t = scales.get(index * run / width).copied().unwrap_or(0.0);
+                *of_run = RowRun { t, sum: codes.iter().map(|&code| i32::from(code)).sum() };
             }
         },
     );

@@ -6,7 +6,7 @@ use setun_ops::{
     OpsError,
     aligned::Aligned,
     quantize::scales_of_row,
-    ternary::{PLANE_COLUMNS, padded_columns},
+    ternary::{BLOCK_COLUMNS, padded_columns},
 };
 
 use crate::memory::zeroed;
@@ -24,9 +24,33 @@ pub(crate) struct Quantized {
     pub(crate) scales: Aligned<f32>,
     /// Sums of the codes, `[rows]`.
     pub(crate) sums: Aligned<i32>,
-    /// Those of 32 columns each, `[rows, planes]`, if a product by groups needs them.
-    pub(crate) plane_sums: Aligned<i32>,
-    pub(crate) has_plane_sums: bool,
+    /// Columns of the shortest run that a product by groups has of it.
+    pub(crate) run: Option<usize>,
+    /// What those runs have, `[rows, runs_of_row]`.
+    pub(crate) runs: Aligned<RowRun>,
+}
+
+/// What a row has in a run of columns. Zeros behind the last column.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RowRun {
+    /// The scale of its codes.
+    pub(crate) t: f32,
+    /// Their sum.
+    pub(crate) sum: i32,
+}
+
+impl RowRun {
+    /// Of runs of a group side by side, as one.
+    #[inline(always)]
+    pub(crate) fn joined(parts: &[Self]) -> Self {
+        match parts {
+            [whole] => *whole,
+            _ => Self {
+                t: parts.first().map_or(0.0, |part| part.t),
+                sum: parts.iter().map(|part| part.sum).sum(),
+            },
+        }
+    }
 }
 
 impl Quantized {
@@ -42,21 +66,33 @@ impl Quantized {
             codes: zeroed(rows * padded, "a buffer")?,
             scales: zeroed(rows * scales_of_row(width, group), "a buffer")?,
             sums: zeroed(rows, "a buffer")?,
-            plane_sums: zeroed(rows * padded / PLANE_COLUMNS, "a buffer")?,
-            has_plane_sums: false,
+            run: None,
+            runs: zeroed(rows, "a buffer")?,
         })
     }
 
-    /// The scale of a column of a row.
-    pub(crate) fn scale(&self, row: usize, column: usize) -> f32 {
-        let groups = scales_of_row(self.width, self.group);
-        self.scales[row * groups + self.group.map_or(0, |group| column / group)]
+    /// Makes room for what runs of this many columns have.
+    pub(crate) fn add_run(&mut self, run: usize) -> Result<(), OpsError> {
+        if self.run.is_none_or(|shortest| run < shortest) {
+            self.run = Some(run);
+            self.runs = zeroed(self.sums.len() * self.runs_of_row(), "a buffer")?;
+        }
+        Ok(())
     }
 
-    /// The sum of a run of whole planes of a row.
-    pub(crate) fn run_sum(&self, row: usize, planes: Range<usize>) -> i32 {
-        let of_row = padded_columns(self.width) / PLANE_COLUMNS;
-        self.plane_sums[row * of_row..][planes].iter().sum()
+    /// How many runs a row has, padding included; one that nobody needs where there are none.
+    pub(crate) fn runs_of_row(&self) -> usize {
+        self.run.map_or(1, |run| (padded_columns(self.width) / run).max(1))
+    }
+
+    /// Columns of a run of [`runs`](Self::runs).
+    pub(crate) fn shortest_run(&self) -> usize {
+        self.run.unwrap_or(BLOCK_COLUMNS)
+    }
+
+    /// What a row has in some runs of [`shortest_run`](Self::shortest_run) columns.
+    pub(crate) fn runs(&self, row: usize, runs: Range<usize>) -> &[RowRun] {
+        &self.runs[row * self.runs_of_row()..][runs]
     }
 
     /// The codes of a row, padding included.

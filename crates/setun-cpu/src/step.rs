@@ -80,7 +80,9 @@ impl CpuStep {
             let x = buffers.quantized_mut(linear.x);
             if weights.columns(linear.weight).is_none() {
                 let scales = weights.ternary(linear.weight).scales();
-                x.has_plane_sums |= common_group(x.group, scales).is_some();
+                if let Some(run) = common_group(x.group, scales) {
+                    x.add_run(run)?;
+                }
             } else if x.group.is_some() {
                 return Err(sparse_input(linear.weight));
             }

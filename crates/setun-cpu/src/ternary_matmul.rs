@@ -44,13 +44,13 @@ pub(crate) struct LinearView<'a> {
     scaling: Scaling<'a>,
     /// Columns that have one scale of weights and one of activations; none where all have.
     run: Option<usize>,
+    /// Members of the team.
+    threads: usize,
 }
 
 /// Four rows of weights, a quarter of some places apart.
 struct Tile<'a> {
     at: [usize; TILE_OUTPUTS],
-    /// Places of the tile that is requested.
-    next: [usize; TILE_OUTPUTS],
     weights: CodeRows<'a>,
     ahead: CodeRows<'a>,
 }
@@ -109,7 +109,7 @@ impl<D: TernaryDot> Walk<'_, D> {
         let matrix = self.weights.ternary(linear.weight);
         let scaling = self.scaling(buffers, linear, matrix.scales());
         let run = common_group(scaling.x.group, matrix.scales());
-        LinearView { matrix, scaling, run }
+        LinearView { matrix, scaling, run, threads: self.crew.threads() }
     }
 
     fn scaling<'a>(
@@ -240,7 +240,7 @@ impl LinearView<'_> {
     ) -> [[i32; RUN]; TILE_ROWS] {
         let mut dots = [[0; RUN]; TILE_ROWS];
         for step in 0..places.len().div_ceil(TILE_OUTPUTS) {
-            let Tile { at, weights, ahead, .. } = self.tile(isa, first, places, step);
+            let Tile { at, weights, ahead } = self.tile(isa, first, places, step);
             // Three rows cost as much alone as four together.
             if rows.len() > 2 {
                 // Beyond the last row it is repeated.
@@ -264,7 +264,7 @@ impl LinearView<'_> {
     #[inline(always)]
     fn tile<D: TernaryDot>(&self, isa: D, first: usize, places: &[usize], step: usize) -> Tile<'_> {
         let (steps, end) = (places.len().div_ceil(TILE_OUTPUTS), places.len() - 1);
-        let [mut at, mut next] = [[0; TILE_OUTPUTS]; 2];
+        let mut at = [0; TILE_OUTPUTS];
         let [mut weights, mut ahead]: [CodeRows<'_>; 2] = [[&[]; TILE_OUTPUTS]; 2];
         // Not by `map`, whose closures would be called.
         for part in 0..TILE_OUTPUTS {
@@ -272,10 +272,10 @@ impl LinearView<'_> {
             let index = part * steps + step;
             at[part] = places[index.min(end)];
             weights[part] = self.matrix.row(first + at[part]);
-            next[part] = places[(index + isa.tiles_ahead()).min(end)];
-            ahead[part] = self.matrix.row(first + next[part]);
+            let next = places[(index + isa.tiles_ahead()).min(end)];
+            ahead[part] = self.matrix.row(first + next);
         }
-        Tile { at, next, weights, ahead }
+        Tile { at, weights, ahead }
     }
 }
 

@@ -9,6 +9,8 @@
 
 use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
+use crate::quantized::RowRun;
+
 /// Most rows that pass a panel at once: their sums stay in the second-level cache.
 pub(crate) const MAX_ROWS: usize = 256;
 
@@ -24,6 +26,9 @@ pub(crate) const BLOCK_QUADS: usize = BLOCK_COLUMNS / 4;
 /// Most blocks of columns of a panel, whatever the instruction set: 16 KiB, which stay in the
 /// first-level cache while all rows pass.
 pub(crate) const MAX_BLOCKS: usize = 2;
+
+/// Most runs of columns of a panel.
+pub(crate) const MAX_RUNS: usize = MAX_BLOCKS * BLOCK_COLUMNS / PLANE_COLUMNS;
 
 /// Most rows of activations that any instruction set takes at once.
 pub(crate) const MAX_TILE_ROWS: usize = 8;
@@ -43,6 +48,9 @@ pub(crate) type Four = [i8; 4];
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct PanelSums(pub(crate) [i32; PANEL_OUTPUTS]);
+
+/// What a row has in the runs of a panel.
+pub(crate) type RowRuns = [RowRun; MAX_RUNS];
 
 /// A float of each output of a panel.
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +108,42 @@ pub(crate) trait TernaryPanel: Copy + Send + Sync + 'static {
             }
         }
     }
+
+    /// `y += (Σ code × activation − sum) × (t × w)` of each run of columns of a panel, ascending, with
+    /// some rows, at most [`ROWS`](Self::ROWS): what each has there in `runs`, the scales of weights in
+    /// `w`, as many as there are runs.
+    ///
+    /// Shapes: `panel` `[runs × quads]`, `x` `[rows][runs × quads]`, `runs` and `y` `[rows]`.
+    fn add_scaled_rows(
+        self,
+        panel: &[Quad],
+        x: &[&[Four]],
+        runs: &[RowRuns],
+        w: &[PanelOutputs],
+        y: &mut [PanelOutputs],
+    ) {
+        let quads = panel.len() / w.len().max(1);
+        for (index, (panel, w)) in panel.chunks_exact(quads.max(1)).zip(w).enumerate() {
+            let mut memory = [PanelSums::default(); MAX_TILE_ROWS];
+            let sums = &mut memory[..x.len()];
+            let mut of_run: [&[Four]; MAX_TILE_ROWS] = [&[]; MAX_TILE_ROWS];
+            for (of_run, x) in of_run.iter_mut().zip(x) {
+                *of_run = &x[index * quads..][..quads];
+            }
+            self.add_rows(panel, &of_run[..x.len()], sums);
+            for ((sums, runs), y) in sums.iter().zip(runs).zip(&mut *y) {
+                let RowRun { t, sum: of_row } = runs[index];
+                for ((sum, w), y) in sums.0.iter().zip(&w.0).zip(&mut y.0) {
+                    *y += to_f32(sum - of_row) * (t * w);
+                }
+            }
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a run's sum is far below 2^24")]
+fn to_f32(sum: i32) -> f32 {
+    sum as f32
 }
 
 /// The first `quads` quads of rows of activations: an inner loop of as many needs no check of bounds.
@@ -114,6 +158,20 @@ pub(crate) fn as_long<const ROWS: usize>(mut x: [&[Four]; ROWS], quads: usize) -
     x
 }
 
+/// One of the parts of rows of activations that have this many quads each.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn part_of<const ROWS: usize>(
+    mut x: [&[Four]; ROWS],
+    index: usize,
+    quads: usize,
+) -> [&[Four]; ROWS] {
+    for row in &mut x {
+        *row = &row[index * quads..][..quads];
+    }
+    x
+}
+
 /// The planes of four bytes of packed codes.
 #[inline(always)]
 fn planes(packed: u32) -> [u32; 4] {
@@ -123,6 +181,13 @@ fn planes(packed: u32) -> [u32; 4] {
 impl Default for Quad {
     fn default() -> Self {
         Self([0; 4 * PANEL_OUTPUTS])
+    }
+}
+
+impl PanelOutputs {
+    /// By output of the panel.
+    pub(crate) fn of(value: impl Fn(usize) -> f32) -> Self {
+        Self(std::array::from_fn(value))
     }
 }
 

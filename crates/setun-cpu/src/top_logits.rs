@@ -29,6 +29,7 @@ use self::rank::{candidates, rank_all, rank_candidates, start};
 use crate::{
     head::{logits_of, ternary_logits_of},
     memory::zeroed,
+    quantized::RowRun,
     screen::{Hidden, MAX_HIDDEN_ROWS, Screen, TernaryHidden, TileBounds},
     screen_dot::ScreenDot,
     split::{Grid, Tile},
@@ -46,6 +47,9 @@ const MAX_CANDIDATES: usize = 4096;
 /// Tokens of the screen that a member claims at once.
 const RUN: usize = 64;
 
+/// Tokens of a ternary table that a member claims at once: what the next claim reads first was not requested.
+const TERNARY_RUN: usize = 256;
+
 /// Candidates that a member claims at once.
 const RESCORE_RUN: usize = 32;
 
@@ -55,7 +59,7 @@ pub(crate) struct TopLogitsScratch {
     /// Of each row of the last step, see [`StepTimes`](setun_ops::backend::StepTimes).
     pub(crate) candidates: Vec<Option<u32>>,
     planes: Aligned<i8>,    // [GROUP, 2, the screen's columns]
-    sums: Aligned<i32>,     // of runs, beside a ternary table, [GROUP, the screen's runs]
+    runs: Aligned<RowRun>,  // beside a ternary table, [GROUP, the screen's runs]
     lower: Aligned<f32>,    // bounds, [GROUP, vocab]
     upper: Aligned<f32>,    // bounds, or all logits, [GROUP, vocab]
     tokens: Aligned<u32>,   // touched ones and candidates, [GROUP, MAX_CANDIDATES + capacity]
@@ -88,7 +92,7 @@ impl TopLogitsScratch {
         if let Some(screen) = weights.screen(table) {
             grow(&mut self.lower, rows * vocab)?;
             grow(&mut self.planes, rows * 2 * screen.columns())?;
-            grow(&mut self.sums, rows * screen.runs())?;
+            grow(&mut self.runs, rows * screen.runs())?;
             grow(&mut self.tokens, rows * (MAX_CANDIDATES + capacity))?;
             grow(&mut self.rescored, rows * (MAX_CANDIDATES + capacity))?;
         }
@@ -161,7 +165,13 @@ impl<D: ScreenDot> Walk<'_, D> {
         let (rows, vocab) = (work.requests.len(), work.table.rows());
         let planes = scratch.planes.chunks_exact_mut(2 * screen.columns());
         for (row, (state, planes)) in states.iter_mut().zip(planes).enumerate().take(rows) {
-            state.hidden = Hidden::new(screen, work.x.row(work.first + row), planes);
+            let x = work.x.row(work.first + row);
+            state.hidden = if screen.runs() > 0 {
+                let runs = &mut scratch.runs[row * screen.runs()..][..screen.runs()];
+                Hidden::by_runs(screen, x, &mut planes[..screen.columns()], runs)
+            } else {
+                Hidden::new(screen, x, planes)
+            };
         }
         // Those that the screen is proven for, side by side.
         let mut proven = [(0, Hidden::default()); GROUP];
@@ -207,18 +217,14 @@ impl<D: ScreenDot> Walk<'_, D> {
     ) {
         let (rows, vocab) = (work.requests.len(), work.table.rows());
         let (columns, runs) = (screen.columns(), screen.runs());
-        let TopLogitsScratch { planes, sums, lower, upper, .. } = scratch;
+        let TopLogitsScratch { planes, runs: of_rows, lower, upper, .. } = scratch;
         let mut hidden = [TernaryHidden::default(); GROUP];
-        for &(row, _) in proven {
-            let planes = &planes[row * 2 * columns..][..2 * columns];
-            screen.add_runs(planes.split_at(columns).into(), &mut sums[row * runs..][..runs]);
-        }
         for (it, &(row, hidden)) in hidden.iter_mut().zip(proven) {
-            let planes = planes[row * 2 * columns..][..2 * columns].split_at(columns).into();
-            *it = TernaryHidden { hidden, planes, sums: &sums[row * runs..][..runs] };
+            let codes = &planes[row * 2 * columns..][..columns];
+            *it = TernaryHidden { hidden, codes, runs: &of_rows[row * runs..][..runs] };
         }
-        let lower = Grid::new(&mut lower[..rows * vocab], vocab).tiles(rows, RUN);
-        let upper = Grid::new(&mut upper[..rows * vocab], vocab).tiles(rows, RUN);
+        let lower = Grid::new(&mut lower[..rows * vocab], vocab).tiles(rows, TERNARY_RUN);
+        let upper = Grid::new(&mut upper[..rows * vocab], vocab).tiles(rows, TERNARY_RUN);
         self.each((lower, upper), |scratch, _, (mut lower, mut upper)| {
             let (isa, tokens) = (self.isa, lower.columns());
             let (hidden, groups) = (&hidden[..proven.len()], &mut scratch.groups);

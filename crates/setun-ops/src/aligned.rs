@@ -265,6 +265,7 @@ fn advise<T>(_: &[T], _: Advice) {}
 impl<T> Deref for Aligned<T> {
     type Target = [T];
 
+    #[inline]
     fn deref(&self) -> &[T] {
         #[cfg(not(target_family = "wasm"))]
         if let Some(shared) = &self.shared {

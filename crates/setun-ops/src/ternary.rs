@@ -181,18 +181,21 @@ impl TernaryMatrix {
 
     /// Output rows.
     #[must_use]
+    #[inline]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
     /// Columns, without padding.
     #[must_use]
+    #[inline]
     pub fn columns(&self) -> usize {
         self.columns
     }
 
     /// The scales.
     #[must_use]
+    #[inline]
     pub fn scales(&self) -> &Scales {
         &self.scales
     }
@@ -214,6 +217,7 @@ impl TernaryMatrix {
     ///
     /// If `row` is out of range.
     #[must_use]
+    #[inline]
     pub fn row(&self, row: usize) -> &[u8] {
         let bytes = row_bytes(self.columns);
         &self.codes[row * bytes..][..bytes]

@@ -1,6 +1,6 @@
 //! Cost of scales by groups of columns: products of Bonsai-4B's shapes with one scale, and with one
 //! for each group of weights and of activations, in turn. `cargo bench -p setun-cpu --bench
-//! ternary_groups`, with `-- avx2` for one level.
+//! ternary_groups`, with `-- avx2 128` for one level and number of rows.
 //!
 //! Prints the median of each and the ratios of the medians to that without groups.
 
@@ -34,13 +34,13 @@ const GROUPS: [Groups; 4] = [
 fn main() {
     // `cargo bench` adds an option of its own.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|name| name != "--bench").collect();
-    let levels = Level::available().into_iter();
-    for level in
-        levels.filter(|level| wanted.is_empty() || wanted.iter().any(|name| name == level.name()))
-    {
+    let (numbers, names): (Vec<_>, Vec<_>) =
+        wanted.iter().partition(|name| name.parse::<usize>().is_ok());
+    let is_wanted = |list: &[&String], it: &str| list.is_empty() || list.iter().any(|&x| x == it);
+    for level in Level::available().into_iter().filter(|level| is_wanted(&names, level.name())) {
         for threads in [1, 2] {
             for shape in SHAPES {
-                for rows in ROWS {
+                for rows in ROWS.into_iter().filter(|rows| is_wanted(&numbers, &rows.to_string())) {
                     report(CpuOptions { level: Some(level), threads: Some(threads) }, shape, rows);
                 }
             }

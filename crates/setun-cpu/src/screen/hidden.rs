@@ -6,9 +6,16 @@ use super::{
     Screen,
     numbers::{MIN_ERROR, ROUND_UP, columns_to_f64, largest_magnitude, power, round, sum, to_i32},
 };
+use crate::quantized::RowRun;
 
 /// The largest magnitude of a hidden row's integers: both planes stay within an int8.
 const MAX_HIDDEN: f32 = 32_512.0;
+
+/// The same where each run has a scale: one plane.
+const MAX_CODE: f32 = 127.0;
+
+/// More than the sum of a run can be, and what its products of scales lose in underflows with it.
+const MAX_RUN_DOT: f64 = power(15);
 
 /// The rounding of `f32`, 2^−24.
 const UNIT: f64 = power(-24);
@@ -54,15 +61,52 @@ impl Hidden {
             return None;
         }
         let gamma = gamma(x.len().div_ceil(LANES) + 5);
-        let runs = columns_to_f64(screen.runs());
-        // The sum over runs of a ternary table: a product and a sum each.
-        let by_runs = if screen.runs() > 0 { self::gamma(screen.runs() + 2) } else { 0.0 };
         Some(Self {
             scale: f64::from(scale),
             zero: zero(total),
             by_error: norm * (1.0 + gamma),
-            by_norm: error + gamma * norm + by_runs * (norm + error),
-            underflow: (columns_to_f64(x.len()) + runs * f64::from(scale)) * (MIN_ERROR / 2.0),
+            by_norm: error + gamma * norm,
+            underflow: columns_to_f64(x.len()) * (MIN_ERROR / 2.0),
+        })
+    }
+
+    /// The same for the screen of a ternary table: writes the codes of `x`, `[screen.columns()]`, and
+    /// what its runs have, `[screen.runs()]`.
+    pub(crate) fn by_runs(
+        screen: &Screen,
+        x: &[f32],
+        codes: &mut [i8],
+        runs: &mut [RowRun],
+    ) -> Option<Self> {
+        if !largest_magnitude(x).is_finite() {
+            return None;
+        }
+        codes.fill(0);
+        runs.fill(RowRun::default());
+        let mut errors = 0.0;
+        let parts = x.chunks(screen.run).zip(codes.chunks_mut(screen.run));
+        for ((x, codes), run) in parts.zip(&mut *runs) {
+            run.t = largest_magnitude(x) / MAX_CODE;
+            let divisor = if run.t > 0.0 { run.t } else { f32::INFINITY };
+            for (&x, code) in x.iter().zip(codes) {
+                let integer = to_i32(round((x / divisor).clamp(-MAX_CODE, MAX_CODE)));
+                (*code, run.sum) = (split(integer).1, run.sum + integer);
+                let error = f64::from(x) - f64::from(run.t) * f64::from(integer);
+                errors += error * error;
+            }
+        }
+        let norm = sum(x.iter().map(|&x| f64::from(x) * f64::from(x))).sqrt() * ROUND_UP;
+        let error = errors.sqrt() * ROUND_UP;
+        if screen.largest_norm * norm > f64::from(MAX_LOGIT) / 2.0 {
+            return None;
+        }
+        // A run meets a product of scales, one with its sum, and the sum over runs.
+        let [by_row, by_runs] = [x.len().div_ceil(LANES) + 5, runs.len() + 2].map(gamma);
+        let underflows = columns_to_f64(x.len()) + columns_to_f64(runs.len()) * MAX_RUN_DOT;
+        Some(Self {
+            by_norm: error + by_row * norm + by_runs * (norm + error),
+            underflow: underflows * (MIN_ERROR / 2.0),
+            ..Self::default()
         })
     }
 

@@ -1,7 +1,7 @@
 //! A ternary table as its own screen: its codes are exact, so that only the hidden row is taken as integers.
 //!
-//! `w·x̂` is a sum over runs of columns, each an integer below 2^24, in `f32`. The logit of the definition is no
-//! farther from it than
+//! `x̂` has int8 codes and a scale for each run of columns. `w·x̂` is a sum over runs, each an integer times scales, in
+//! `f32`. The logit of the definition is no farther from it than
 //!
 //! ```text
 //! ‖w‖ ‖x−x̂‖  +  (γ + γ_runs) ‖w‖ ‖x‖  +  underflows
@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use setun_ops::{
     TernaryMatrix,
-    ternary::{BLOCK_COLUMNS, padded_columns},
+    ternary::{BLOCK_COLUMNS, Scales, padded_columns},
     ternary_matmul::common_group,
 };
 
@@ -22,8 +22,10 @@ use super::{
     numbers::{MIN_ERROR, ROUND_UP, columns_to_f64, to_f32, up},
 };
 use crate::{
+    column_sums::ColumnSums,
     group_scratch::GroupScratch,
     memory::zeroed,
+    quantized::RowRun,
     scaled_runs::{RUNS, scaled},
     ternary_dot::{TILE_OUTPUTS, TernaryDot},
 };
@@ -31,14 +33,14 @@ use crate::{
 /// Largest weight scale: a run's product with it is finite in `f32`, and so are their sums.
 const MAX_SCALE: f32 = 1e28;
 
-/// A hidden row as int8 planes, ready for the screen of a ternary table.
+/// A hidden row as int8 codes, ready for the screen of a ternary table.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TernaryHidden<'a> {
     pub(crate) hidden: Hidden,
-    /// High and low bytes, `[columns]` each.
-    pub(crate) planes: [&'a [i8]; 2],
-    /// Sums of the integers of each run.
-    pub(crate) sums: &'a [i32],
+    /// `[columns]`
+    pub(crate) codes: &'a [i8],
+    /// What runs of them have.
+    pub(crate) runs: &'a [RowRun],
 }
 
 /// Lower and upper bounds of the logits of a tile.
@@ -75,15 +77,6 @@ impl Screen {
         self.runs
     }
 
-    /// Sums of the integers of each run of a hidden row.
-    pub(crate) fn add_runs(&self, [high, low]: [&[i8]; 2], sums: &mut [i32]) {
-        let pairs = high.chunks(self.run).zip(low.chunks(self.run));
-        for ((high, low), sum) in pairs.zip(sums) {
-            let integers = high.iter().zip(low).map(|(&a, &b)| 256 * i32::from(a) + i32::from(b));
-            *sum = integers.sum();
-        }
-    }
-
     /// Bounds of the logits of a run of tokens. `store` gets them for each hidden row and tile of
     /// tokens; beyond the run they are to be ignored.
     pub(crate) fn ternary_bounds<D: TernaryDot>(
@@ -95,30 +88,19 @@ impl Screen {
         hidden: &[TernaryHidden<'_>],
         mut store: impl FnMut(usize, Range<usize>, &TileBounds),
     ) {
-        let runs = self.columns / self.run;
         scratch.take(self.runs);
-        // Beyond the last run is what other products left there.
-        scratch.t[..runs].fill(1.0);
-        scratch.t[runs..].fill(0.0);
         let far = TILE_OUTPUTS * isa.tiles_ahead();
         for (row, hidden) in hidden.iter().enumerate() {
-            for (of_tile, &sum) in scratch.sums.iter_mut().zip(hidden.sums) {
-                *of_tile = [sum; TILE_OUTPUTS];
-            }
+            scratch.enter(hidden.runs.iter().copied());
             for first in tokens.clone().step_by(TILE_OUTPUTS) {
-                // Beyond the last token it is repeated.
+                // Beyond the last row it is repeated; what lies behind the run is requested for the next.
                 let at = |ahead: usize| -> [usize; TILE_OUTPUTS] {
-                    std::array::from_fn(|part| (first + ahead + part).min(tokens.end - 1))
+                    std::array::from_fn(|part| (first + ahead + part).min(self.rows - 1))
                 };
                 let (weights, ahead) =
                     (at(0).map(|at| matrix.row(at)), at(far).map(|at| matrix.row(at)));
-                let [high, low] = hidden.planes;
-                isa.run_dots(weights, ahead, low, self.run, &mut scratch.low);
-                isa.run_dots(weights, ahead, high, self.run, &mut scratch.dots);
-                let pairs = scratch.dots[..runs].as_flattened_mut().iter_mut();
-                for (high, low) in pairs.zip(scratch.low.as_flattened()) {
-                    *high = 256 * *high + low;
-                }
+                request_scales(isa, matrix, at(far)[0]..at(far + 1)[TILE_OUTPUTS - 1]);
+                isa.run_dots(weights, ahead, hidden.codes, self.run, &mut scratch.dots);
                 let sums = scaled(
                     isa.lanes(),
                     scratch,
@@ -140,12 +122,21 @@ impl Screen {
     ) -> TileBounds {
         let mut bounds = TileBounds::default();
         for part in 0..TILE_OUTPUTS {
-            let logit = f64::from(sums[part]) * hidden.scale;
+            let logit = f64::from(sums[part]);
             let bound = f64::from(self.norms[tokens[part]]) * hidden.by_norm + hidden.underflow;
             let margin = bound + ((logit.abs() + bound) * BOUND_ERROR + MIN_ERROR);
             bounds[0][part] = to_f32(logit - margin);
             bounds[1][part] = to_f32(logit + margin);
         }
         bounds
+    }
+}
+
+/// Requests the scales of some rows.
+fn request_scales<D: TernaryDot>(isa: D, matrix: &TernaryMatrix, rows: Range<usize>) {
+    if let Scales::ColumnGroups { columns, values } = matrix.scales() {
+        let groups = matrix.columns().div_ceil(*columns);
+        let scales = &values[rows.start * groups..rows.end * groups];
+        isa.columns().prefetch(bytemuck::cast_slice(scales));
     }
 }

@@ -3,15 +3,33 @@
 
 use std::ops::Range;
 
-use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS, Scales};
+use setun_ops::ternary::{Scales, padded_columns, row_bytes};
 
 use super::{LinearView, RUN, Run, set};
 use crate::{
     column_sums::ColumnSums,
     group_scratch::GroupScratch,
+    quantized::RowRun,
     scaled_runs::{RUNS, scaled},
-    ternary_dot::{TILE_OUTPUTS, TILE_ROWS, TernaryDot},
+    ternary_dot::{CodeRows, TILE_OUTPUTS, TILE_ROWS, TernaryDot},
 };
+
+/// How many bytes of packed codes are requested before they are needed, at most. With twice as
+/// many, requests wait for each other.
+const AHEAD_BYTES: usize = 10 * 1024;
+
+/// What a loop over tiles reads of a matrix.
+struct GroupRows<'a> {
+    codes: &'a [u8],
+    /// Bytes of codes of an output.
+    bytes: usize,
+    /// Scales, and how many an output has; none where they are not by groups.
+    scales: &'a [f32],
+    groups: usize,
+}
+
+/// Outputs of a tile.
+type Places = [usize; TILE_OUTPUTS];
 
 impl LinearView<'_> {
     /// Up to [`RUN`] neighbouring outputs of up to four rows, one row after the other; `run` columns
@@ -25,18 +43,24 @@ impl LinearView<'_> {
         rows: Range<usize>,
     ) -> Run {
         let mut y = [[0.0; RUN]; TILE_ROWS];
-        let places: [usize; RUN] = std::array::from_fn(|index| index);
-        let (places, columns) = (&places[..outputs.len()], self.matrix.columns());
+        let (of_tile, columns) = (GroupRows::new(self), self.matrix.columns());
+        let (steps, following) = (steps(&outputs), self.following(&outputs));
+        let tiles_ahead = isa.tiles_ahead().min(of_tile.tiles_ahead());
         for (row, y) in rows.zip(&mut y) {
             self.enter_row(scratch, run, row);
-            for step in 0..places.len().div_ceil(TILE_OUTPUTS) {
-                let tile = self.tile(isa, outputs.start, places, step);
-                self.request_scales(isa, outputs.start, tile.next);
-                let x = self.scaling.x.row(row);
-                isa.run_dots(tile.weights, tile.ahead, x, run, &mut scratch.dots);
-                let rows = tile.at.map(|at| outputs.start + at);
+            let x = self.scaling.x.row(row);
+            for step in 0..steps {
+                let (at, ahead) = (places(&outputs, step), step + tiles_ahead);
+                let next = match ahead.checked_sub(steps) {
+                    None => places(&outputs, ahead),
+                    Some(ahead) => places(&following, ahead),
+                };
+                of_tile.request_scales(isa, next);
+                let [weights, ahead] = [of_tile.codes(at), of_tile.codes(next)];
+                isa.run_dots(weights, ahead, x, run, &mut scratch.dots);
                 let scales = (self.scaling.scales, columns);
-                set(y, tile.at, scaled(isa.lanes(), scratch, scales, run, rows));
+                let sums = scaled(isa.lanes(), scratch, scales, run, at);
+                set(y, at.map(|at| at - outputs.start), sums);
             }
             if let Some((bias, _)) = self.scaling.bias {
                 y.iter_mut().zip(&bias[outputs.clone()]).for_each(|(y, bias)| *y += bias);
@@ -45,53 +69,72 @@ impl LinearView<'_> {
         y
     }
 
-    /// Requests the weight scales of the rows of a tile that comes soon.
-    fn request_scales<D: TernaryDot>(&self, isa: D, first: usize, next: [usize; TILE_OUTPUTS]) {
-        if let Scales::ColumnGroups { columns, values } = self.scaling.scales {
-            let groups = self.matrix.columns().div_ceil(*columns);
-            for at in next {
-                let scales = &values[(first + at) * groups..][..groups];
-                isa.columns().prefetch(bytemuck::cast_slice(scales));
-            }
-        }
+    /// The run of outputs that a member most likely claims next: as many runs on as there are members.
+    /// Of the last ones, their own last output.
+    fn following(&self, outputs: &Range<usize>) -> Range<usize> {
+        let stride = self.threads * outputs.len();
+        let end = self.matrix.rows().min(outputs.end + stride);
+        let start = outputs.start + stride;
+        if start < end { start..end } else { outputs.end - 1..outputs.end }
     }
 
     /// The scale and the sum of codes of each run of a row. Runs of padding have a scale of 0.
     fn enter_row(&self, scratch: &mut GroupScratch, run: usize, row: usize) {
-        let columns = self.matrix.columns();
-        let runs = columns.div_ceil(BLOCK_COLUMNS) * (BLOCK_COLUMNS / run);
-        scratch.take(runs.next_multiple_of(RUNS));
-        for (index, (t, sum)) in scratch.t.iter_mut().zip(&mut *scratch.sums).enumerate() {
-            let (scale, of_run) = self.scaling.run_of_row(run, row, index, columns);
-            (*t, *sum) = (scale, [of_run; TILE_OUTPUTS]);
-        }
+        let columns = padded_columns(self.matrix.columns());
+        scratch.take((columns / run).next_multiple_of(RUNS));
+        let x = self.scaling.x;
+        let runs = x.runs(row, 0..columns / x.shortest_run());
+        scratch.enter(runs.chunks(run / x.shortest_run()).map(RowRun::joined));
     }
 }
 
-impl super::scaling::Scaling<'_> {
-    /// The scale and the sum of codes of a run of a row.
-    pub(super) fn run_of_row(
-        &self,
-        run: usize,
-        row: usize,
-        index: usize,
-        columns: usize,
-    ) -> (f32, i32) {
-        if index * run >= columns {
-            return (0.0, 0);
-        }
-        let planes = index * run / PLANE_COLUMNS..(index + 1) * run / PLANE_COLUMNS;
-        (self.x.scale(row, index * run), self.x.run_sum(row, planes))
+/// Steps through some outputs.
+fn steps(outputs: &Range<usize>) -> usize {
+    outputs.len().div_ceil(TILE_OUTPUTS)
+}
+
+/// The outputs of a step, a quarter of all apart. Beyond the last it is repeated.
+#[inline(always)]
+fn places(outputs: &Range<usize>, step: usize) -> Places {
+    let (steps, last) = (steps(outputs), outputs.end - 1);
+    let a = outputs.start + step;
+    let [b, c, d] = [a + steps, a + 2 * steps, a + 3 * steps];
+    [a.min(last), b.min(last), c.min(last), d.min(last)]
+}
+
+impl<'a> GroupRows<'a> {
+    fn new(linear: &LinearView<'a>) -> Self {
+        let columns = linear.matrix.columns();
+        let (scales, groups): (&[f32], usize) = match linear.scaling.scales {
+            Scales::ColumnGroups { columns: group, values } => (values, columns.div_ceil(*group)),
+            _ => (&[], 0),
+        };
+        Self { codes: linear.matrix.codes(), bytes: row_bytes(columns), scales, groups }
     }
 
-    /// The weight scale of a run of an output.
-    pub(super) fn weight_of_run(&self, run: usize, output: usize, index: usize) -> f32 {
-        match self.scales {
-            Scales::Tensor(scale) => *scale,
-            Scales::Rows(scales) => scales[output],
-            Scales::ColumnGroups { columns, values } => {
-                values[output * self.x.width.div_ceil(*columns) + index * run / columns]
-            }
+    /// How many tiles ahead rows are requested at most.
+    fn tiles_ahead(&self) -> usize {
+        (AHEAD_BYTES / (TILE_OUTPUTS * self.bytes)).max(1)
+    }
+
+    /// Packed codes of four outputs.
+    #[inline(always)]
+    fn codes(&self, [a, b, c, d]: Places) -> CodeRows<'a> {
+        let bytes = self.bytes;
+        [
+            &self.codes[a * bytes..][..bytes],
+            &self.codes[b * bytes..][..bytes],
+            &self.codes[c * bytes..][..bytes],
+            &self.codes[d * bytes..][..bytes],
+        ]
+    }
+
+    /// Requests the weight scales of a tile that comes soon.
+    #[inline(always)]
+    fn request_scales<D: TernaryDot>(&self, isa: D, next: Places) {
+        for at in next {
+            let scales = &self.scales[at * self.groups..][..self.groups];
+            isa.columns().prefetch(bytemuck::cast_slice(scales));
         }
     }
 }

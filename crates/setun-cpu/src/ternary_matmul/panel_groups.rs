@@ -3,29 +3,15 @@
 
 use std::ops::Range;
 
-use fearless_simd::{f32x16, i32x16, prelude::*};
+use setun_ops::ternary::{BLOCK_COLUMNS, Scales, padded_columns};
 
 use super::LinearView;
 use crate::{
-    lanes::LANES,
+    quantized::RowRun,
     scratch::PanelScratch,
     ternary_dot::TernaryDot,
-    ternary_panel::{Four, MAX_TILE_ROWS, PANEL_OUTPUTS, PanelOutputs, PanelSums, Quad},
+    ternary_panel::{Four, MAX_RUNS, MAX_TILE_ROWS, PANEL_OUTPUTS, PanelOutputs, Quad},
 };
-
-/// Part of a panel: the codes of some runs of columns, and what some rows have there.
-pub(super) struct PanelRuns<'a> {
-    /// Columns of a run.
-    pub(super) run: usize,
-    /// The first run.
-    pub(super) first: usize,
-    /// Codes, `[runs × run / 4]`.
-    pub(super) panel: &'a [Quad],
-    /// Activations of each row, `[runs × run / 4]`.
-    pub(super) x: &'a [&'a [Four]],
-    /// The rows.
-    pub(super) rows: Range<usize>,
-}
 
 impl LinearView<'_> {
     /// Sets the outputs of some rows to zero and takes in the weight scales of a panel.
@@ -37,61 +23,58 @@ impl LinearView<'_> {
         rows: usize,
     ) {
         scratch.outputs[..rows].fill(PanelOutputs::default());
-        let runs = self.matrix.columns().div_ceil(run);
-        for (index, scales) in scratch.scales[..runs].iter_mut().enumerate() {
-            for (at, scale) in scales.0.iter_mut().enumerate() {
-                let output = (first + at).min(self.matrix.rows() - 1);
-                *scale = self.scaling.weight_of_run(run, output, index);
+        let columns = self.matrix.columns();
+        let scales = &mut scratch.scales[..padded_columns(columns) / run];
+        let (values, group) = match self.scaling.scales {
+            Scales::Tensor(scale) => return scales.fill(PanelOutputs::of(|_| *scale)),
+            Scales::Rows(values) => {
+                let last = values.len() - 1;
+                return scales.fill(PanelOutputs::of(|at| values[last.min(first + at)]));
+            }
+            Scales::ColumnGroups { columns, values } => (values, *columns),
+        };
+        let groups = columns.div_ceil(group);
+        // Runs of padding add zeros.
+        scales[columns.div_ceil(run)..].fill(PanelOutputs::default());
+        for at in 0..PANEL_OUTPUTS {
+            // Beyond the last output it is repeated.
+            let output = (first + at).min(self.matrix.rows() - 1);
+            let of_output = &values[output * groups..][..groups];
+            for (of_group, value) in scales.chunks_mut((group / run).max(1)).zip(of_output) {
+                for scales in of_group {
+                    scales.0[at] = *value;
+                }
             }
         }
     }
 
-    /// Adds the products of some runs to the outputs of some rows, `sums` being memory for theirs.
+    /// Adds the products of some blocks of columns to the outputs of some rows.
+    ///
+    /// Shapes: `panel` `[quads]`, `x` `[rows][quads]`, `scales` those of all runs, `outputs` `[rows]`.
     pub(super) fn add_runs<D: TernaryDot>(
         &self,
         isa: D,
-        part: &PanelRuns<'_>,
-        sums: &mut [PanelSums],
+        run: usize,
+        (panel, blocks): (&[Quad], Range<usize>),
+        (x, rows): (&[&[Four]], Range<usize>),
         scales: &[PanelOutputs],
         outputs: &mut [PanelOutputs],
     ) {
-        let columns = self.matrix.columns();
-        let (quads, rows) = (part.run / 4, part.rows.len());
-        // Runs of padding add nothing.
-        let runs = part.panel.chunks_exact(quads).enumerate();
-        for (index, panel) in runs.take_while(|(at, _)| (part.first + at) * part.run < columns) {
-            sums.fill(PanelSums::default());
-            let x: [&[Four]; MAX_TILE_ROWS] =
-                std::array::from_fn(|row| &part.x[row.min(rows - 1)][index * quads..][..quads]);
-            isa.add_rows(panel, &x[..rows], sums);
-            let index = part.first + index;
-            let each = part.rows.clone().zip(&*sums).zip(&mut *outputs);
-            for ((row, sums), outputs) in each {
-                let of_row = self.scaling.run_of_row(part.run, row, index, columns);
-                add_scaled(isa.lanes(), sums, of_row, &scales[index], outputs);
+        let columns = blocks.start * BLOCK_COLUMNS..blocks.end * BLOCK_COLUMNS;
+        let shortest = self.scaling.x.shortest_run();
+        let (there, parts) = (columns.start / shortest..columns.end / shortest, run / shortest);
+        let mut runs = [[RowRun::default(); MAX_RUNS]; MAX_TILE_ROWS];
+        for (runs, row) in runs.iter_mut().zip(rows) {
+            let of_row = self.scaling.x.runs(row, there.clone());
+            if parts == 1 {
+                runs[..of_row.len()].copy_from_slice(of_row);
+                continue;
+            }
+            for (run, parts) in runs.iter_mut().zip(of_row.chunks(parts)) {
+                *run = RowRun::joined(parts);
             }
         }
+        let w = &scales[columns.start / run..columns.end / run];
+        isa.add_scaled_rows(panel, x, &runs[..x.len()], w, outputs);
     }
-}
-
-/// `y += dot_g × (t_g × w_g)` of the outputs of a panel.
-fn add_scaled<S: Simd>(
-    simd: S,
-    sums: &PanelSums,
-    (t, sum): (f32, i32),
-    scales: &PanelOutputs,
-    outputs: &mut PanelOutputs,
-) {
-    simd.vectorize(
-        #[inline(always)]
-        || {
-            for at in 0..PANEL_OUTPUTS / LANES {
-                let dots = i32x16::from_slice(simd, &sums.0.as_chunks::<LANES>().0[at]);
-                let w = f32x16::from_slice(simd, &scales.0.as_chunks::<LANES>().0[at]);
-                let y = &mut outputs.0.as_chunks_mut::<LANES>().0[at];
-                let products = f32x16::float_from(dots - sum) * (w * t);
-                (f32x16::from_slice(simd, y) + products).store_slice(y);
-            }
-        },
-    );
 }

@@ -1,7 +1,7 @@
 //! `ternary_matmul` for many rows, by panels: members claim panels of outputs for runs of rows,
 //! unpack the codes of a panel once, and have all rows pass by.
 
-use std::ops::Range;
+use std::{ops::Range, slice::Chunks};
 
 use fearless_simd::{f32x16, prelude::*};
 use setun_ops::{
@@ -10,7 +10,7 @@ use setun_ops::{
     ternary::{BLOCK_BYTES, BLOCK_COLUMNS, Scales, padded_columns, row_bytes},
 };
 
-use super::{LinearView, Residual, panel_groups::PanelRuns};
+use super::{LinearView, Residual};
 use crate::{
     column_sums::ColumnSums,
     lanes::{LANES, padded},
@@ -104,16 +104,20 @@ impl LinearView<'_> {
         }
         let PanelScratch { quads: memory, sums, outputs, scales } = scratch;
         let sums = &mut sums[..rows.len()];
-        sums.fill(PanelSums::default());
+        if self.run.is_none() {
+            sums.fill(PanelSums::default());
+        }
         let blocks = self.matrix.columns().div_ceil(BLOCK_COLUMNS);
         // Panels of about the same length, and this many times a few rows.
         let panels = blocks.div_ceil(D::BLOCKS);
         let tiles = rows.len().div_ceil(D::ROWS);
         // Memory is requested evenly: a burst would wait for itself.
-        let (mut asked, parts) = (0, panels * (PANEL_OUTPUTS / UNPACKED_ROWS + tiles));
+        let parts = panels * (PANEL_OUTPUTS / UNPACKED_ROWS + tiles);
+        let mut requests = next.0.requests(next.1, parts);
         let mut ask = || {
-            next.0.prefetch(isa, next.1, (asked, parts));
-            asked += 1;
+            for bytes in requests.iter_mut().filter_map(Iterator::next) {
+                isa.columns().prefetch(bytes);
+            }
         };
         for index in 0..panels {
             let part = blocks * index / panels..blocks * (index + 1) / panels;
@@ -123,23 +127,20 @@ impl LinearView<'_> {
                 self.unpack(isa, first, within, part.clone(), panel);
             }
             let quads = part.start * BLOCK_QUADS..part.end * BLOCK_QUADS;
-            for tile in 0..tiles {
+            for within in even_parts(rows.len(), tiles) {
                 ask();
-                let within = rows.len() * tile / tiles..rows.len() * (tile + 1) / tiles;
-                let x: [&[Four]; MAX_TILE_ROWS] = std::array::from_fn(|at| {
-                    let row = rows.start + within.start + at.min(within.len() - 1);
-                    &fours(self.scaling.x, row)[quads.clone()]
-                });
-                let x = &x[..within.len()];
-                let Some(run) = self.run else {
-                    isa.add_rows(panel, x, &mut sums[within]);
-                    continue;
-                };
                 let of_rows = rows.start + within.start..rows.start + within.end;
-                let first = part.start * BLOCK_COLUMNS / run;
-                let part = PanelRuns { run, first, panel, x, rows: of_rows };
-                let outputs = &mut outputs[within.clone()];
-                self.add_runs(isa, &part, &mut sums[within], scales, outputs);
+                let mut x: [&[Four]; MAX_TILE_ROWS] = [&[]; MAX_TILE_ROWS];
+                for (x, row) in x.iter_mut().zip(of_rows.clone()) {
+                    *x = &fours(self.scaling.x, row)[quads.clone()];
+                }
+                let x = &x[..within.len()];
+                if let Some(run) = self.run {
+                    let (panel, x) = ((&*panel, part.clone()), (x, of_rows));
+                    self.add_runs(isa, run, panel, x, scales, &mut outputs[within]);
+                } else {
+                    isa.add_rows(panel, x, &mut sums[within]);
+                }
             }
         }
     }
@@ -161,16 +162,21 @@ impl LinearView<'_> {
         isa.unpack_rows(rows, within, panel);
     }
 
-    /// Requests one of this many parts of the codes of the panel that begins at an output, if there
-    /// is one.
-    fn prefetch<D: TernaryDot>(&self, isa: D, first: usize, (part, parts): (usize, usize)) {
+    /// What the panel that begins at an output will read, if there is one, in up to this many parts:
+    /// its codes and its scales by groups.
+    fn requests(&self, first: usize, parts: usize) -> [Chunks<'_, u8>; 2] {
+        let (columns, bytes) = (self.matrix.columns(), row_bytes(self.matrix.columns()));
         let end = self.matrix.rows().min(first + PANEL_OUTPUTS);
-        if first < end {
-            let bytes = row_bytes(self.matrix.columns());
-            let codes = &self.matrix.codes()[first * bytes..end * bytes];
-            let part = codes.len() * part / parts..codes.len() * (part + 1) / parts;
-            isa.columns().prefetch(&codes[part]);
-        }
+        let first = first.min(end);
+        let scales: &[f32] = match self.scaling.scales {
+            Scales::ColumnGroups { columns: group, values } => {
+                let groups = columns.div_ceil(*group);
+                &values[first * groups..end * groups]
+            }
+            _ => &[],
+        };
+        [&self.matrix.codes()[first * bytes..end * bytes], bytemuck::cast_slice(scales)]
+            .map(|bytes| bytes.chunks(bytes.len().div_ceil(parts).max(1)))
     }
 
     /// Outputs of a row, which is at an index of what has been added up.
@@ -215,6 +221,16 @@ impl LinearView<'_> {
             },
         );
     }
+}
+
+/// Ranges of about the same length, longer ones first.
+fn even_parts(len: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
+    let (each, longer) = (len / parts.max(1), len % parts.max(1));
+    (0..parts).scan(0, move |next, part| {
+        let start = *next;
+        *next += each + usize::from(part < longer);
+        Some(start..*next)
+    })
 }
 
 /// The activations of a row, padding included.

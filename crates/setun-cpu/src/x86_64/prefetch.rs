@@ -47,8 +47,9 @@ pub(crate) fn tiles_ahead() -> usize {
 /// Requests all lines of `bytes`.
 #[inline(always)]
 pub(crate) fn prefetch(bytes: &[u8]) {
+    let requests = Requests::new();
     for line in bytes.chunks(LINE) {
-        request(line.as_ptr());
+        requests.lines([line], 0);
     }
 }
 
@@ -57,21 +58,37 @@ pub(crate) fn prefetch(bytes: &[u8]) {
 #[inline(always)]
 pub(crate) fn prefetch_blocks<const ROWS: usize>(rows: [&[u8]; ROWS], block: usize) {
     if (block * BLOCK_BYTES).is_multiple_of(LINE) {
-        for row in rows {
-            request(row.as_ptr().wrapping_add(block * BLOCK_BYTES));
-        }
+        Requests::new().lines(rows, block * BLOCK_BYTES);
     }
 }
 
-#[inline(always)]
-fn request(line: *const u8) {
-    // SAFETY: a prefetch reads nothing that the program sees, whatever the address; every x86-64
-    // has it.
-    unsafe {
-        if FOR_SECOND_LEVEL.load(Ordering::Relaxed) {
-            _mm_prefetch::<_MM_HINT_T1>(line.cast());
-        } else {
-            _mm_prefetch::<_MM_HINT_T0>(line.cast());
+/// The cache that requests are for, as a loop wants it: it is found once and not for each line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Requests {
+    for_second_level: bool,
+}
+
+impl Requests {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        Self { for_second_level: FOR_SECOND_LEVEL.load(Ordering::Relaxed) }
+    }
+
+    /// Requests the line of each row that has its byte `at`. Places beyond the rows do no harm.
+    #[inline(always)]
+    pub(crate) fn lines<const ROWS: usize>(self, rows: [&[u8]; ROWS], at: usize) {
+        // SAFETY: a prefetch reads nothing that the program sees, whatever the address; every x86-64
+        // has it.
+        unsafe {
+            if self.for_second_level {
+                for row in rows {
+                    _mm_prefetch::<_MM_HINT_T1>(row.as_ptr().wrapping_add(at).cast());
+                }
+            } else {
+                for row in rows {
+                    _mm_prefetch::<_MM_HINT_T0>(row.as_ptr().wrapping_add(at).cast());
+                }
+            }
         }
     }
 }

@@ -14,12 +14,14 @@ pub const ZERO_WEIGHTS: u8 = 0b01_01_01_01;
 
 /// Bytes of a packed row of `columns` codes.
 #[must_use]
+#[inline]
 pub const fn row_bytes(columns: usize) -> usize {
     columns.div_ceil(BLOCK_COLUMNS) * BLOCK_BYTES
 }
 
 /// `columns`, rounded up to whole blocks: the length of a quantized activation row.
 #[must_use]
+#[inline]
 pub const fn padded_columns(columns: usize) -> usize {
     columns.div_ceil(BLOCK_COLUMNS) * BLOCK_COLUMNS
 }

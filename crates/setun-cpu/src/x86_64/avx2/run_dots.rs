@@ -12,11 +12,11 @@ use std::arch::x86_64::{
 };
 
 use fearless_simd::{i8x32, i32x4, i32x8, prelude::*, u8x32, x86::Avx2};
-use setun_ops::ternary::{BLOCK_COLUMNS, PLANE_COLUMNS};
+use setun_ops::ternary::{BLOCK_BYTES, BLOCK_COLUMNS, PLANE_COLUMNS};
 
 use crate::{
     ternary_dot::{ActivationBlock, CodeBlock, CodeDots, CodeRows, code_blocks},
-    x86_64::prefetch_blocks,
+    x86_64::{prefetch::Requests, prefetch_blocks},
 };
 
 /// Sums of four rows, of each run of columns.
@@ -44,13 +44,12 @@ fearless_simd::kernel!(
         x: &[i8],
         dots: &mut [[i32; 4]],
     ) {
-        let (x, _) = x.as_chunks();
+        let (requests, (x, _)) = (Requests::new(), x.as_chunks());
         let weights = code_blocks(weights, x.len());
         let (pairs, last) = dots[..x.len()].as_chunks_mut::<2>();
         for (pair, dots) in pairs.iter_mut().enumerate() {
             let block = 2 * pair;
-            prefetch_blocks(ahead, block);
-            prefetch_blocks(ahead, block + 1);
+            requests.lines(ahead, block * BLOCK_BYTES);
             let first = whole_block(avx2, weights, &x[block], block);
             let second = whole_block(avx2, weights, &x[block + 1], block + 1);
             store_two(avx2, first, second, dots);
@@ -189,7 +188,7 @@ fearless_simd::kernel!(
 fearless_simd::kernel!(
     /// Puts both halves of two vectors together and stores them.
     #[inline]
-    pub(crate) fn store_two(avx2: Avx2, first: __m256i, second: __m256i, dots: &mut [[i32; 4]; 2]) {
+    fn store_two(avx2: Avx2, first: __m256i, second: __m256i, dots: &mut [[i32; 4]; 2]) {
         let sum = _mm256_add_epi32(
             _mm256_permute2x128_si256::<0x20>(first, second),
             _mm256_permute2x128_si256::<0x31>(first, second),
@@ -202,7 +201,7 @@ fearless_simd::kernel!(
 fearless_simd::kernel!(
     /// Puts both halves of a vector together.
     #[inline]
-    pub(crate) fn one(avx2: Avx2, halves: __m256i) -> [i32; 4] {
+    fn one(avx2: Avx2, halves: __m256i) -> [i32; 4] {
         let sum: __m128i =
             _mm_add_epi32(_mm256_castsi256_si128(halves), _mm256_extracti128_si256::<1>(halves));
         i32x4::simd_from(avx2, sum).into()

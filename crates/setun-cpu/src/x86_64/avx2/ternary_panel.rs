@@ -12,12 +12,16 @@ use std::arch::x86_64::{
     _mm256_unpackhi_epi64, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64,
 };
 
-use fearless_simd::{i32x8, prelude::*, u8x32, x86::Avx2};
+use fearless_simd::{f32x8, i32x8, prelude::*, u8x32, x86::Avx2};
 use setun_ops::ternary::PLANE_COLUMNS;
 
 use crate::{
+    quantized::RowRun,
     ternary_dot::code_blocks,
-    ternary_panel::{BLOCK_QUADS, Four, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS, as_long},
+    ternary_panel::{
+        BLOCK_QUADS, Four, PanelOutputs, PanelSums, Quad, RowRuns, TernaryPanel, UNPACKED_ROWS,
+        as_long, part_of,
+    },
 };
 
 /// Outputs of a vector.
@@ -58,11 +62,49 @@ impl TernaryPanel for Avx2 {
             [a, b, c, d, e, f, ..] => six_rows(self, panel, [a, b, c, d, e, f], sums),
         }
     }
+
+    fn add_scaled_rows(
+        self,
+        panel: &[Quad],
+        x: &[&[Four]],
+        runs: &[RowRuns],
+        w: &[PanelOutputs],
+        y: &mut [PanelOutputs],
+    ) {
+        match *x {
+            [] => {}
+            [a] => one_scaled(self, panel, [a], runs, w, y),
+            [a, b] => two_scaled(self, panel, [a, b], runs, w, y),
+            [a, b, c] => three_scaled(self, panel, [a, b, c], runs, w, y),
+            [a, b, c, d] => four_scaled(self, panel, [a, b, c, d], runs, w, y),
+            [a, b, c, d, e] => five_scaled(self, panel, [a, b, c, d, e], runs, w, y),
+            [a, b, c, d, e, f, ..] => six_scaled(self, panel, [a, b, c, d, e, f], runs, w, y),
+        }
+    }
 }
 
-/// A kernel for this many rows. (Kernels cannot be generic.)
+/// Sums over codes of a pair of vectors of outputs, in 16 bits. (Kernels cannot be generic.)
+macro_rules! sums {
+    ($avx2:ident, $panel:ident, $x:ident, $pair:ident, $rows:literal) => {{
+        let mut sums = [[_mm256_setzero_si256(); 2]; $rows];
+        for index in 0..$panel.len() {
+            let codes = codes($avx2, &$panel[index], $pair);
+            for row in 0..$rows {
+                let x = splat($avx2, $x[row][index]);
+                let [a, b] = sums[row];
+                sums[row] = [
+                    _mm256_add_epi16(a, _mm256_maddubs_epi16(codes[0], x)),
+                    _mm256_add_epi16(b, _mm256_maddubs_epi16(codes[1], x)),
+                ];
+            }
+        }
+        sums
+    }};
+}
+
+/// Kernels for this many rows: one adds integers, one what they are by groups.
 macro_rules! rows {
-    ($name:ident, $rows:literal) => {
+    ($name:ident, $scaled:ident, $rows:literal) => {
         fearless_simd::kernel!(
             #[inline]
             fn $name(
@@ -72,24 +114,47 @@ macro_rules! rows {
                 panel_sums: &mut [PanelSums],
             ) {
                 let panel = &panel[..panel.len().min(QUADS)];
-                let x = as_long(x, panel.len());
+                let (x, panel_sums) = (as_long(x, panel.len()), &mut panel_sums[..$rows]);
                 for pair in 0..VECTORS / 2 {
-                    let mut sums = [[_mm256_setzero_si256(); 2]; $rows];
-                    for index in 0..panel.len() {
-                        let codes = codes(avx2, &panel[index], pair);
-                        for row in 0..$rows {
-                            let x = splat(avx2, x[row][index]);
-                            let [a, b] = sums[row];
-                            sums[row] = [
-                                _mm256_add_epi16(a, _mm256_maddubs_epi16(codes[0], x)),
-                                _mm256_add_epi16(b, _mm256_maddubs_epi16(codes[1], x)),
-                            ];
-                        }
+                    let sums = sums!(avx2, panel, x, pair, $rows);
+                    for row in 0..$rows {
+                        let (lanes, _) = panel_sums[row].0.as_chunks_mut::<LANES>();
+                        add_pairs(avx2, sums[row][0], &mut lanes[2 * pair]);
+                        add_pairs(avx2, sums[row][1], &mut lanes[2 * pair + 1]);
                     }
-                    for (sums, panel_sums) in sums.into_iter().zip(&mut *panel_sums) {
-                        let (lanes, _) = panel_sums.0.as_chunks_mut::<LANES>();
-                        add_pairs(avx2, sums[0], &mut lanes[2 * pair]);
-                        add_pairs(avx2, sums[1], &mut lanes[2 * pair + 1]);
+                }
+            }
+        );
+
+        fearless_simd::kernel!(
+            #[inline]
+            fn $scaled(
+                avx2: Avx2,
+                panel: &[Quad],
+                x: [&[Four]; $rows],
+                runs: &[RowRuns],
+                w: &[PanelOutputs],
+                y: &mut [PanelOutputs],
+            ) {
+                let (runs, y) = (&runs[..$rows], &mut y[..$rows]);
+                let quads = panel.len().min(QUADS) / w.len().max(1);
+                for (index, w) in w.iter().enumerate() {
+                    let panel = &panel[index * quads..][..quads];
+                    let x = part_of(x, index, quads);
+                    for pair in 0..VECTORS / 2 {
+                        let sums = sums!(avx2, panel, x, pair, $rows);
+                        for row in 0..$rows {
+                            let RowRun { t, sum } = runs[row][index];
+                            for part in 0..2 {
+                                let at = 2 * pair + part;
+                                let w = f32x8::from_slice(avx2, &w.0.as_chunks::<LANES>().0[at]);
+                                let y = &mut y[row].0.as_chunks_mut::<LANES>().0[at];
+                                let sums = _mm256_madd_epi16(sums[row][part], _mm256_set1_epi16(1));
+                                let dots = i32x8::simd_from(avx2, sums) - sum;
+                                let products = f32x8::float_from(dots) * (w * t);
+                                (f32x8::from_slice(avx2, y) + products).store_slice(y);
+                            }
+                        }
                     }
                 }
             }
@@ -97,12 +162,12 @@ macro_rules! rows {
     };
 }
 
-rows!(one_row, 1);
-rows!(two_rows, 2);
-rows!(three_rows, 3);
-rows!(four_rows, 4);
-rows!(five_rows, 5);
-rows!(six_rows, 6);
+rows!(one_row, one_scaled, 1);
+rows!(two_rows, two_scaled, 2);
+rows!(three_rows, three_scaled, 3);
+rows!(four_rows, four_scaled, 4);
+rows!(five_rows, five_scaled, 5);
+rows!(six_rows, six_scaled, 6);
 
 fearless_simd::kernel!(
     #[inline]

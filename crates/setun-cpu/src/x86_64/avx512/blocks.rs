@@ -40,7 +40,7 @@ fearless_simd::kernel!(
     /// The activations of a plane of the first two blocks of `x`; those of the first twice where
     /// it is the last.
     #[inline]
-    pub(super) fn activations(avx512: Avx512, x: &[i8], plane: usize) -> __m512i {
+    fn activations(avx512: Avx512, x: &[i8], plane: usize) -> __m512i {
         let at = plane * PLANE_COLUMNS;
         let next = if x.len() > BLOCK_COLUMNS { BLOCK_COLUMNS } else { 0 };
         let first: __m256i = i8x32::from_slice(avx512, &x[at..][..PLANE_COLUMNS]).into();

@@ -12,12 +12,12 @@ use std::arch::x86_64::{
     _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64, _mm512_zextsi256_si512,
 };
 
-use fearless_simd::{i32x16, prelude::*, u8x32, u8x64, x86::Avx512};
+use fearless_simd::{f32x16, i32x16, prelude::*, u8x32, u8x64, x86::Avx512};
 use setun_ops::ternary::{BLOCK_BYTES, PLANE_COLUMNS};
 
 use crate::ternary_panel::{
-    BLOCK_QUADS, FEWEST_PANEL_ROWS, Four, MAX_BLOCKS, PanelSums, Quad, TernaryPanel, UNPACKED_ROWS,
-    as_long,
+    BLOCK_QUADS, FEWEST_PANEL_ROWS, Four, MAX_BLOCKS, PanelOutputs, PanelSums, Quad, RowRuns,
+    TernaryPanel, UNPACKED_ROWS, as_long, part_of,
 };
 
 /// Outputs of a vector.
@@ -49,11 +49,51 @@ impl TernaryPanel for Avx512 {
             [a, b, c, d, e, f, ..] => six_rows(self, panel, [a, b, c, d, e, f], sums),
         }
     }
+
+    fn add_scaled_rows(
+        self,
+        panel: &[Quad],
+        x: &[&[Four]],
+        runs: &[RowRuns],
+        w: &[PanelOutputs],
+        y: &mut [PanelOutputs],
+    ) {
+        match *x {
+            [] => {}
+            [a] => one_scaled(self, panel, [a], runs, w, y),
+            [a, b] => two_scaled(self, panel, [a, b], runs, w, y),
+            [a, b, c] => three_scaled(self, panel, [a, b, c], runs, w, y),
+            [a, b, c, d] => four_scaled(self, panel, [a, b, c, d], runs, w, y),
+            [a, b, c, d, e] => five_scaled(self, panel, [a, b, c, d, e], runs, w, y),
+            [a, b, c, d, e, f, ..] => six_scaled(self, panel, [a, b, c, d, e, f], runs, w, y),
+        }
+    }
 }
 
-/// A kernel for this many rows. (Kernels cannot be generic.)
+/// Adds up codes of this many rows, in registers. (Kernels cannot be generic.)
+macro_rules! sums {
+    ($avx512:ident, $panel:ident, $x:ident, $first:expr, $rows:literal) => {{
+        let mut sums: [[__m512i; 4]; $rows] = $first;
+        for index in 0..$panel.len() {
+            let codes = codes($avx512, &$panel[index]);
+            for row in 0..$rows {
+                let x = splat($avx512, $x[row][index]);
+                let [a, b, c, d] = sums[row];
+                sums[row] = [
+                    _mm512_dpbusd_epi32(a, codes[0], x),
+                    _mm512_dpbusd_epi32(b, codes[1], x),
+                    _mm512_dpbusd_epi32(c, codes[2], x),
+                    _mm512_dpbusd_epi32(d, codes[3], x),
+                ];
+            }
+        }
+        sums
+    }};
+}
+
+/// Kernels for this many rows: one adds integers, one what they are by groups.
 macro_rules! rows {
-    ($name:ident, $rows:literal) => {
+    ($name:ident, $scaled:ident, $rows:literal) => {
         fearless_simd::kernel!(
             #[inline]
             fn $name(
@@ -63,27 +103,48 @@ macro_rules! rows {
                 panel_sums: &mut [PanelSums],
             ) {
                 let x = as_long(x, panel.len());
-                let mut sums = [[_mm512_setzero_si512(); 4]; $rows];
-                for index in 0..panel.len() {
-                    let codes = codes(avx512, &panel[index]);
-                    for row in 0..$rows {
-                        let x = splat(avx512, x[row][index]);
-                        let [a, b, c, d] = sums[row];
-                        sums[row] = [
-                            _mm512_dpbusd_epi32(a, codes[0], x),
-                            _mm512_dpbusd_epi32(b, codes[1], x),
-                            _mm512_dpbusd_epi32(c, codes[2], x),
-                            _mm512_dpbusd_epi32(d, codes[3], x),
-                        ];
+                let zeros = [[_mm512_setzero_si512(); 4]; $rows];
+                let sums = sums!(avx512, panel, x, zeros, $rows);
+                let panel_sums = &mut panel_sums[..$rows];
+                for row in 0..$rows {
+                    for part in 0..4 {
+                        let lanes = &mut panel_sums[row].0.as_chunks_mut::<LANES>().0[part];
+                        let sum = i32x16::simd_from(avx512, sums[row][part]);
+                        (i32x16::from_slice(avx512, lanes) + sum).store_slice(lanes);
                     }
                 }
-                for (sums, panel_sums) in sums.into_iter().zip(panel_sums) {
-                    for (sum, lanes) in
-                        sums.into_iter().zip(panel_sums.0.as_chunks_mut::<LANES>().0)
-                    {
-                        let total =
-                            i32x16::from_slice(avx512, lanes) + i32x16::simd_from(avx512, sum);
-                        total.store_slice(lanes);
+            }
+        );
+
+        fearless_simd::kernel!(
+            #[inline]
+            fn $scaled(
+                avx512: Avx512,
+                panel: &[Quad],
+                x: [&[Four]; $rows],
+                runs: &[RowRuns],
+                w: &[PanelOutputs],
+                y: &mut [PanelOutputs],
+            ) {
+                let (runs, y) = (&runs[..$rows], &mut y[..$rows]);
+                let quads = panel.len() / w.len().max(1);
+                for (index, w) in w.iter().enumerate() {
+                    let mut first = [[_mm512_setzero_si512(); 4]; $rows];
+                    for row in 0..$rows {
+                        first[row] = [_mm512_set1_epi32(-runs[row][index].sum); 4];
+                    }
+                    let panel = &panel[index * quads..][..quads];
+                    let x = part_of(x, index, quads);
+                    let sums = sums!(avx512, panel, x, first, $rows);
+                    for row in 0..$rows {
+                        let t = runs[row][index].t;
+                        for part in 0..4 {
+                            let w = f32x16::from_slice(avx512, &w.0.as_chunks::<LANES>().0[part]);
+                            let y = &mut y[row].0.as_chunks_mut::<LANES>().0[part];
+                            let dots = i32x16::simd_from(avx512, sums[row][part]);
+                            let products = f32x16::float_from(dots) * (w * t);
+                            (f32x16::from_slice(avx512, y) + products).store_slice(y);
+                        }
                     }
                 }
             }
@@ -91,12 +152,12 @@ macro_rules! rows {
     };
 }
 
-rows!(one_row, 1);
-rows!(two_rows, 2);
-rows!(three_rows, 3);
-rows!(four_rows, 4);
-rows!(five_rows, 5);
-rows!(six_rows, 6);
+rows!(one_row, one_scaled, 1);
+rows!(two_rows, two_scaled, 2);
+rows!(three_rows, three_scaled, 3);
+rows!(four_rows, four_scaled, 4);
+rows!(five_rows, five_scaled, 5);
+rows!(six_rows, six_scaled, 6);
 
 fearless_simd::kernel!(
     #[inline]
