@@ -52,6 +52,29 @@ describe("the engine in Node", () => {
     expect(found.refused).toBe("context-full");
   });
 
+  it("quantizes activations with as many scales as the option says", async () => {
+    const bonsai = new URL("../../tests/fixtures/families/qwen3-bonsai/type142.gguf", import.meta.url);
+    const [own, wide, row, narrow] = await inNode(`
+      const embedded = async (options) => {
+        const model = await load(${JSON.stringify(bonsai)}, options);
+        return [...(await model.embed("Once upon a time")).embedding];
+      };
+      const all = [];
+      for (const activationGroup of [undefined, 128, "row", 32]) all.push(await embedded({ activationGroup }));
+      console.log(JSON.stringify(all));
+    `);
+    expect(wide).toEqual(own);
+    expect(row).not.toEqual(own);
+    expect(narrow).not.toEqual(own);
+    expect(narrow).not.toEqual(row);
+    const refused = await inNode(`
+      const refused = await load(undefined, { activationGroup: 48 }).catch(({ code, message }) => ({ code, message }));
+      console.log(JSON.stringify(refused));
+    `);
+    const message = "activationGroup: expected one of row, 32, 64, 128, found 48";
+    expect(refused).toEqual({ code: "bad-option", message });
+  });
+
   it("ends at a stop token, and tells the cached tokens of a prompt and the text of likely ones", async () => {
     const { whole, stopped, again, named, counted, refused, filtered, wrong } = await inNode(`
       const prompt = "Once upon a time there was a little dog who liked to play in the park. ".repeat(4);

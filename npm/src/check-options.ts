@@ -98,7 +98,7 @@ function isOneOfStrings(name: string, value: unknown): boolean {
   return accepts === isStringOrStrings && typeof value === "string";
 }
 
-/** Limits of the engine that are set. */
+/** Limits of the engine, and how it computes, as far as they are set. */
 export function engineLimits(options: LoadOptions): EngineLimits {
   const isSet = ([name, value]: [string, unknown]) => Object.hasOwn(LIMITS, name) && value !== undefined;
   return Object.fromEntries(Object.entries(options).filter(isSet));

@@ -1,12 +1,12 @@
 /**
- * Limits of an engine, with their documentation and checks.
+ * Limits and arithmetic of an engine, with their documentation and checks.
  *
  * Written by `cargo xtask options` from the option table; do not edit.
  */
 
-import { integer, type Rules } from "./option-checks.js";
+import { integer, oneOf, type Rules } from "./option-checks.js";
 
-/** Limits of an engine. */
+/** Limits of an engine, and how it computes. */
 export interface EngineLimits {
   /**
    * Maximum number of generations in one batch, on each device. Further ones wait. Takes an integer of 1 or
@@ -34,6 +34,17 @@ export interface EngineLimits {
    * @defaultValue 8
    */
   contexts?: number;
+  /**
+   * Columns of activations that share a scale: fewer are nearer to float activations, and slower. Takes one
+   * of row, 32, 64, 128.
+   *
+   * `row` is one scale for all columns, as `BitNet` is trained. With another value a model with relu² passes
+   * over no zeros, and one that adds biases before its scales is refused. Logits depend on it, so an engine
+   * with another value computes the cache of a saved session again. A draft model has its own.
+   *
+   * @defaultValue the model's
+   */
+  activationGroup?: "row" | 32 | 64 | 128;
 }
 
 /** The check of each option. */
@@ -41,4 +52,5 @@ export const LIMITS: Rules<EngineLimits> = {
   maxConcurrent: [integer(1), "an integer of 1 or more"],
   queue: [integer(1), "an integer of 1 or more"],
   contexts: [integer(1), "an integer of 1 or more"],
+  activationGroup: [oneOf(["row", 32, 64, 128]), "one of row, 32, 64, 128"],
 };

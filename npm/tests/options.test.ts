@@ -210,6 +210,9 @@ describe("checkLoadOptions", () => {
     ["contexts", 0],
     ["maxConcurrent", 0.5],
     ["queue", 1.5],
+    ["activationGroup", 48],
+    ["activationGroup", "32"],
+    ["activationGroup", "rows"],
   ])("refuses %s: %s", (name, value) => {
     expect(() => checkLoadOptions({ [name]: value })).toThrow(badOption(`${name}: `));
   });

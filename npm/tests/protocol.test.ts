@@ -69,6 +69,16 @@ describe("load", () => {
     await expect(load(files, { maxConcurrent: 0 })).rejects.toMatchObject({ code: "bad-option" });
   });
 
+  it("passes the columns of activations that share a scale to the engine", async () => {
+    for (const activationGroup of ["row", 32, 64, 128] as const) {
+      await load(files, { activationGroup });
+      expect(log.place).toEqual({ backend: "auto", threads: 1, activationGroup });
+    }
+    const message = "activationGroup: expected one of row, 32, 64, 128, found 48";
+    const refused = load(files, { activationGroup: 48 as 32 });
+    await expect(refused).rejects.toMatchObject({ code: "bad-option", message });
+  });
+
   it("refuses a worker on a platform without workers", async () => {
     await expect(load(files, { worker: true })).rejects.toMatchObject({ code: "bad-option" });
   });

@@ -19,8 +19,18 @@ use crate::{
 };
 
 /// Options that the executors of a cluster have, each for itself.
-const OF_EXECUTORS: [&str; 9] =
-    ["model", "verify", "draft", "backend", "threads", "kv", "head", "weight_image", "config"];
+const OF_EXECUTORS: [&str; 10] = [
+    "model",
+    "verify",
+    "draft",
+    "backend",
+    "threads",
+    "kv",
+    "head",
+    "activation_group",
+    "weight_image",
+    "config",
+];
 
 /// The cluster of a job.
 #[derive(Debug, ClapArgs)]

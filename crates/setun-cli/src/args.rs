@@ -13,8 +13,8 @@ mod tools;
 
 use clap::{Args, ValueEnum};
 use setun::{
-    CacheType, Device, DeviceOptions, Engine, EngineBuilder, EngineConfig, GenerateOptions,
-    HeadType, ModelInput,
+    ActivationGroup, CacheType, Device, DeviceOptions, Engine, EngineBuilder, EngineConfig,
+    GenerateOptions, HeadType, ModelInput,
     checkpoint::{I2sBlocks, Options},
 };
 
@@ -160,8 +160,19 @@ pub(crate) struct MemoryArgs {
     #[arg(long, value_name = "TYPE", help = help("head_type"), value_parser = value::<HeadType>("head_type"))]
     pub(crate) head: Option<HeadType>,
 
+    #[command(flatten)]
+    pub(crate) activations: ActivationArgs,
+
     #[arg(long, value_name = "FILE", help = help("weight_image"))]
     pub(crate) weight_image: Option<String>,
+}
+
+/// How activations are quantized.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct ActivationArgs {
+    #[arg(long, value_name = "COLUMNS", help = help("activation_group"))]
+    #[arg(value_parser = value::<ActivationGroup>("activation_group"))]
+    activation_group: Option<ActivationGroup>,
 }
 
 impl<const CHAT: bool> GenerateArgs<CHAT> {
@@ -194,16 +205,11 @@ impl DeviceArgs {
         Ok(device)
     }
 
-    /// How a model is loaded onto it.
-    pub(crate) fn options(
-        &self,
-        kv: Option<CacheType>,
-        head: Option<HeadType>,
-    ) -> Result<DeviceOptions, CliError> {
+    /// How a model is loaded onto it without an engine, which takes no image.
+    pub(crate) fn options(&self, memory: &MemoryArgs) -> Result<DeviceOptions, CliError> {
         let mut config = EngineConfig::default();
-        let memory = MemoryArgs { kv, head, ..MemoryArgs::default() };
-        self.apply(&memory, &mut config)?;
-        Ok(config.device_options())
+        self.apply(memory, &mut config)?;
+        Ok(DeviceOptions { weight_image: None, ..config.device_options() })
     }
 
     /// Puts what was given in place of what a configuration says.
@@ -220,6 +226,7 @@ impl DeviceArgs {
         device.threads = self.threads.or(device.threads);
         device.cache_type = memory.kv.unwrap_or(device.cache_type);
         device.head_type = memory.head.unwrap_or(device.head_type);
+        device.activation_group = memory.activations.activation_group.or(device.activation_group);
         if memory.weight_image.is_some() {
             device.weight_image.clone_from(&memory.weight_image);
         }

@@ -96,8 +96,8 @@ impl Loader {
     }
 
     /// The model on its device; each weight is moved there as it is read. `options` is `{backend?,
-    /// threads?, contexts?, maxConcurrent?, queue?}`. `draft` is a smaller model with the same vocabulary
-    /// for speculative decoding.
+    /// threads?, contexts?, maxConcurrent?, queue?, activationGroup?}`. `draft` is a smaller model with the
+    /// same vocabulary for speculative decoding.
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@ use crate::system_memory::SystemMemory;
 use crate::{
     config::{DeviceConfig, EngineConfig, device_options},
     custom_model::CustomModel,
-    device::{CacheType, Device, DeviceOptions},
+    device::{ActivationGroup, CacheType, Device, DeviceOptions},
     error::Error,
     load::{EngineSource, ModelInput},
     model::Model,

@@ -10,7 +10,7 @@ use setun_engine::{EngineOptions, GenerateOptions, HeadType};
 use setun_text::{OptionError, OptionSpec, OptionValue, option_table};
 
 use crate::{
-    device::{CacheType, Device, DeviceOptions},
+    device::{ActivationGroup, CacheType, Device, DeviceOptions},
     error::Error,
 };
 
@@ -38,6 +38,16 @@ macro_rules! device_options {
         /// Representation of the output head in memory.
         head_type: HeadType as Choice(HeadType::NAMES) = "auto", "TYPE", Memory,
             with_flags("--head"), without_key;
+
+        /// Columns of activations that share a scale: fewer are nearer to float activations, and
+        /// slower.
+        ///
+        /// `row` is one scale for all columns, as `BitNet` is trained. With another value a model with
+        /// relu² passes over no zeros, and one that adds biases before its scales is refused. Logits
+        /// depend on it, so an engine with another value computes the cache of a saved session again.
+        /// A draft model has its own.
+        activation_group: Option<ActivationGroup> as Choice(ActivationGroup::NAMES)
+            = "the model's", "COLUMNS", Memory;
 
         /// A file that holds the weights as a processor keeps them: written where there is none for
         /// this model and these options, else mapped instead of reading the model. The model's own
@@ -103,13 +113,14 @@ impl EngineConfig {
     /// The options of the first device, or of the best one if none is named.
     #[must_use]
     pub fn device_options(&self) -> DeviceOptions {
-        let DeviceConfig { backends, threads, cache_type, head_type, weight_image, .. } =
-            &self.device;
+        let DeviceConfig { backends, threads, weight_image, .. } = &self.device;
+        let DeviceConfig { cache_type, head_type, activation_group, .. } = self.device;
         DeviceOptions {
             device: backends.first().cloned().unwrap_or_default(),
             threads: *threads,
-            cache: *cache_type,
-            head: *head_type,
+            cache: cache_type,
+            head: head_type,
+            activation_group,
             software: false,
             weight_image: weight_image.clone(),
         }

@@ -37,7 +37,7 @@ pub(crate) use setun_engine::{DeviceKind, GpuApi, HeadType};
 pub use {
     estimate::MemoryEstimate,
     opened::LoadedModel,
-    options::{CacheType, DeviceOptions},
+    options::{ActivationGroup, CacheType, DeviceOptions},
 };
 
 use crate::error::Error;

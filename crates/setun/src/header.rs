@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use setun_checkpoint::{CheckpointError, ModelConfig};
 use setun_model::Layout;
-use setun_ops::weight::{DenseKind, WeightKind};
+use setun_ops::{
+    op::Activation,
+    weight::{DenseKind, WeightKind},
+};
 use setun_text::{ChatTemplate, SamplerOptions, Tokenizer};
 
 use setun_engine::HeadType;
@@ -102,12 +105,25 @@ impl ModelHeader {
         Ok(warnings)
     }
 
-    /// The same where the head is kept so: a table that is rounded at load has another kind.
-    pub(crate) fn with_head(mut self, head: HeadType) -> Self {
+    /// Has the head kept so: a table that is rounded at load has another kind.
+    pub(crate) fn apply_head(&mut self, head: HeadType) {
         let kind = &mut self.kinds[self.layout.head.0 as usize];
         if head == HeadType::Int8 && matches!(kind, WeightKind::Dense(_)) {
             *kind = WeightKind::Dense(DenseKind::Int8Rows);
         }
-        self
+    }
+
+    /// Whether a bias is added to a sum that has one scale.
+    pub(crate) fn has_bias_before_scale(&self) -> bool {
+        let mut linears = self.layout.layers.iter().flat_map(|layer| {
+            layer.qkv.iter().chain([&layer.output, &layer.gate, &layer.up, &layer.down])
+        });
+        linears.any(|linear| linear.bias.is_some_and(|bias| bias.before_scale))
+    }
+
+    /// Whether `down` is kept by columns, so that zeros of its input are passed over. Columns add up
+    /// with one scale a row.
+    pub(crate) fn has_sparse_inputs(&self) -> bool {
+        self.config.activation == Activation::ReluSquared && self.layout.activation_group.is_none()
     }
 }

@@ -52,7 +52,8 @@ pub use custom_model::CustomModel;
 #[cfg(all(feature = "gpu", not(target_family = "wasm")))]
 pub use device::gpu_limits;
 pub use device::{
-    CacheType, Device, DeviceInfo, DeviceOptions, LoadedModel, MemoryEstimate, devices,
+    ActivationGroup, CacheType, Device, DeviceInfo, DeviceOptions, LoadedModel, MemoryEstimate,
+    devices,
 };
 pub use error::{Error, ErrorCode};
 pub use header::ModelHeader;

@@ -213,7 +213,8 @@ async fn load_parts(
         model.rewind().await?;
     };
     let load_seconds = model.load_seconds();
-    let header = model.header;
+    let mut header = model.header;
+    header.apply(&options)?; // is tested as it runs
     let parts = EngineParts {
         name: header.name.clone(),
         tokenizer,

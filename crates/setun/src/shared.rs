@@ -57,9 +57,11 @@ pub fn open_shared(path: impl AsRef<Path>, options: DeviceOptions) -> Result<Eng
 }
 
 fn start(model: ModelReader, options: DeviceOptions) -> Result<Engine, Error> {
-    let DeviceOptions { device, threads, cache, head, software, weight_image } = options;
+    let DeviceOptions { device, threads, cache, head, activation_group, software, weight_image } =
+        options;
     let mut config = EngineConfig::default();
     (config.device.threads, config.device.weight_image) = (threads, weight_image);
+    config.device.activation_group = activation_group;
     let builder = Engine::builder(model).config(config).device(device).software(software);
     builder.cache_type(cache).head_type(head).build()
 }

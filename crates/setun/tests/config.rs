@@ -129,6 +129,18 @@ fn memory_has_the_form_that_it_says() {
 }
 
 #[test]
+fn activations_have_as_many_scales_as_it_says() {
+    let logprobs = |toml: &str| {
+        let text = engine(toml).complete("Once upon a time", short().logprobs(true));
+        text.expect("a text").deltas.iter().map(|delta| delta.logprob).collect::<Vec<_>>()
+    };
+    let [row, narrow] =
+        ["'row'", "32"].map(|group| logprobs(&format!("[memory]\nactivation_group = {group}")));
+    assert_eq!(row, logprobs(""), "as it is trained");
+    assert_ne!(row, narrow);
+}
+
+#[test]
 fn a_stream_that_nobody_reads_pauses_or_ends() {
     let unread = |toml: &str| {
         let engine = engine(toml);

@@ -8,8 +8,8 @@ use std::{
 };
 
 use setun::{
-    Device, Engine, EngineConfig, ErrorCode, GenerateOptions, HeadType, Model, ModelReader,
-    ModelSource,
+    ActivationGroup, Device, Engine, EngineConfig, ErrorCode, GenerateOptions, HeadType, Model,
+    ModelReader, ModelSource,
     checkpoint::{I2sBlocks, Options},
 };
 use tempfile::TempDir;
@@ -150,6 +150,30 @@ fn another_model_or_head_has_another_image() {
     file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
     assert_eq!(tokens(&copy.engine(HeadType::Int8)), expected);
     assert_ne!(copy.number(), second, "the model has been written to");
+}
+
+/// One scale a row lets keep a matrix by columns; other matrices do not depend on the scales.
+#[test]
+fn an_image_is_for_other_activation_groups_if_weights_are_kept_alike() {
+    for (fixture, is_alike) in [(FIXTURES[0], false), (FIXTURES[3], true)] {
+        let copy = Copy::of(fixture);
+        let engine = |group, is_mapped: bool| {
+            let mut config = copy.config(HeadType::Stored);
+            config.device.activation_group = Some(group);
+            config.device.weight_image.take_if(|_| !is_mapped);
+            tokens(&copy.try_engine(config, Device::Cpu).unwrap())
+        };
+        let written = |group| {
+            assert_eq!(engine(group, true), engine(group, false), "{fixture}, {group}");
+            copy.number()
+        };
+        let [row, group, other] =
+            [ActivationGroup::Row, ActivationGroup::Columns32, ActivationGroup::Columns64]
+                .map(written);
+        assert_eq!(row == group, is_alike, "{fixture}");
+        assert_eq!(group, other, "{fixture}");
+        assert_eq!(written(ActivationGroup::Row) == group, is_alike, "{fixture}");
+    }
 }
 
 #[test]

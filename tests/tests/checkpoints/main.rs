@@ -1,5 +1,6 @@
 //! Models from checkpoints of every format, good and bad.
 
+mod activation_groups;
 mod bad_checkpoints;
 mod bonsai;
 mod containers;

@@ -1,6 +1,7 @@
 //! The engine on a real trained model: text against an independent implementation, several
 //! streams at once, stopping in every way, and errors that leave the engine usable.
 
+mod activation_groups;
 mod beams;
 mod constraints;
 mod contexts;

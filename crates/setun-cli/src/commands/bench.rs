@@ -172,7 +172,7 @@ fn measure_batches(args: &Args, peers: &mut [Peer]) -> Result<Vec<Report>, CliEr
     let batches: Vec<_> = args.batch.iter().map(|&batch| to_usize(batch)).collect();
     let contexts = batches.iter().copied().max().unwrap_or(1);
     let model = files(args)?.open()?;
-    let options = args.device.options(args.memory.kv, args.memory.head)?;
+    let options = args.device.options(&args.memory)?;
     let step_bytes = bytes_of_a_step(model.header(), model.header().head_type(&options));
     // Repeats compute all of their prompts again, and all sequences run at once.
     let builder = args::builder(model, &args.device, &args.memory, contexts)?;

@@ -57,6 +57,7 @@ functions! {
     Engine::close(any());
     EngineBuilder::draft(any(), any::<Model>());
     EngineBuilder::device(any(), any());
+    EngineBuilder::activation_group(any(), any());
     EngineBuilder::weight_image(any(), any::<String>());
     CancelHandle::cancel(any());
     CancelHandle::is_running(any());

@@ -16,7 +16,7 @@ use setun::{
 };
 
 use crate::{
-    args::{DeviceArgs, FileArgs, value},
+    args::{ActivationArgs, DeviceArgs, FileArgs, MemoryArgs, value},
     destination::{check_export, export},
     error::CliError,
     input,
@@ -55,6 +55,9 @@ pub(crate) struct Args {
     /// Element type of the KV cache
     #[arg(long, default_value_t = CacheType::F32, value_parser = value::<CacheType>("cache_type"))]
     kv: CacheType,
+
+    #[command(flatten)]
+    activations: ActivationArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -81,7 +84,9 @@ const CHUNK: usize = 64;
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let options = args.device.options(Some(args.kv), Some(HeadType::Stored))?; // before the work of loading
+    let (kv, head) = (Some(args.kv), Some(HeadType::Stored));
+    let memory = MemoryArgs { kv, head, activations: args.activations, ..MemoryArgs::default() };
+    let options = args.device.options(&memory)?; // before the work of loading
     check_export(&args.out, args.force)?;
     let model = ModelFiles::find(Some(&args.model), args.file.into())?.load()?;
     let tokens = match (&args.input.ids, &args.input.text) {

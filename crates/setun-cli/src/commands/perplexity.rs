@@ -9,7 +9,7 @@ use setun::{
 };
 
 use crate::{
-    args::{DeviceArgs, ModelArgs, value},
+    args::{ActivationArgs, DeviceArgs, MemoryArgs, ModelArgs, value},
     error::CliError,
     input,
     output::{Output, Progress},
@@ -44,6 +44,9 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = HeadType::Stored, value_parser = value::<HeadType>("head_type"))]
     head: HeadType,
 
+    #[command(flatten)]
+    activations: ActivationArgs,
+
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -68,7 +71,9 @@ struct Report {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let options = args.device.options(Some(args.kv), Some(args.head))?; // before the work of loading
+    let (kv, head) = (Some(args.kv), Some(args.head));
+    let memory = MemoryArgs { kv, head, activations: args.activations, ..MemoryArgs::default() };
+    let options = args.device.options(&memory)?; // before the work of loading
     let text = input::file(&args.text)?;
     let model = args.model.files()?.load()?;
     let tokens = input::tokens(&model, &text)?;

@@ -1,5 +1,6 @@
 //! The `setun` command as its users see it: arguments in, text, files and exit statuses out.
 
+mod activation_groups;
 mod bench;
 mod catalog;
 mod chat;

@@ -1,6 +1,6 @@
 //! Types and ranges of options.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use super::OptionValue;
 use crate::SamplingStep;
@@ -111,6 +111,16 @@ impl OptionKind {
     #[must_use]
     pub const fn integer(min: i64, max: u64) -> Self {
         Self::Integer(IntegerRange { min, max })
+    }
+
+    /// A value, with a number that may be one of some names as that.
+    pub(super) fn named(self, value: &OptionValue) -> Cow<'_, OptionValue> {
+        match (self, value) {
+            (Self::Choice(_), OptionValue::Integer(number)) => {
+                Cow::Owned(OptionValue::Text(number.to_string()))
+            }
+            _ => Cow::Borrowed(value),
+        }
     }
 
     /// Whether the option takes a value.
@@ -239,6 +249,10 @@ mod tests {
         assert!(taken.iter().all(|value| choice.accepts(value)));
         assert!(!choice.accepts(&OptionValue::Text("always".into())));
         assert!(!choice.accepts(&OptionValue::Integer(1)));
+        let numbers = OptionKind::Choice(&["row", "32"]);
+        let is_taken = |value| numbers.accepts(&numbers.named(&value));
+        assert!(is_taken(OptionValue::Integer(32)) && is_taken(OptionValue::Text("row".into())));
+        assert!(!is_taken(OptionValue::Integer(-32)) && !is_taken(OptionValue::Number(32.5)));
     }
 
     #[test]

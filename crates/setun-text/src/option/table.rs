@@ -179,7 +179,8 @@ pub fn set_option<'a>(
 ) -> Result<(), OptionError> {
     for ((&option, &expected), field) in names.iter().zip(kinds).zip(fields) {
         if option == name {
-            let is_taken = expected.accepts(value) && field.fill(value);
+            let read = expected.named(value);
+            let is_taken = expected.accepts(&read) && field.fill(&read);
             let refused = || OptionError::Value { option, expected, found: value.clone() };
             return if is_taken { Ok(()) } else { Err(refused()) };
         }

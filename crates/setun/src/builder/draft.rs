@@ -36,7 +36,8 @@ pub(super) async fn load(
     replicas: &mut [Replica],
 ) -> Result<(), Error> {
     let Some(draft) = draft else { return Ok(()) };
-    let options = DeviceOptions { weight_image: None, ..options.clone() }; // the model's own
+    // These are the model's own.
+    let options = DeviceOptions { weight_image: None, activation_group: None, ..options.clone() };
     let drafts = draft.load_draft(&options).await?;
     if drafts.len() != replicas.len() {
         let (found, expected) = (drafts.len().to_string(), replicas.len().to_string());

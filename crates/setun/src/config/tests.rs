@@ -1,5 +1,5 @@
 use super::*;
-use crate::{BackPressure, CacheType, ErrorCode, HeadType};
+use crate::{ActivationGroup, BackPressure, CacheType, ErrorCode, HeadType};
 
 /// The example of the documentation.
 fn documented() -> &'static str {
@@ -50,6 +50,21 @@ fn names_stand_for_values() {
 }
 
 #[test]
+fn columns_of_activations_are_numbers_or_a_row() {
+    for (value, expected) in [
+        ("'row'", ActivationGroup::Row),
+        ("32", ActivationGroup::Columns32),
+        ("64", ActivationGroup::Columns64),
+        ("128", ActivationGroup::Columns128),
+    ] {
+        let text = format!("[memory]\nactivation_group = {value}");
+        let config = EngineConfig::from_toml(&text).expect("TOML");
+        assert_eq!(config.device.activation_group, Some(expected));
+        assert_eq!(config.device_options().activation_group, Some(expected));
+    }
+}
+
+#[test]
 fn defaults_are_as_their_words_say() {
     let config = EngineConfig::default();
     for spec in EngineConfig::specs() {
@@ -80,6 +95,11 @@ fn what_is_wrong_is_reported_with_its_line() {
             "line 2: option `max_concurrent` is `four`, expected an integer",
         ),
         ("[memory]\n\ncache_type = 'f8'\n", "line 3: option `cache_type` is `f8`, expected one of"),
+        (
+            "[memory]\nactivation_group = 48\n",
+            "line 2: option `activation_group` is 48, expected one of row, 32, 64, 128",
+        ),
+        ("[memory]\nactivation_group = 'rows'\n", "line 2: option `activation_group` is `rows`"),
         ("[batch\n", "line 1: "),
         (
             "[batch]\nmax_concurrent = 0\n",

@@ -6,7 +6,6 @@ use setun_model::{
 };
 use setun_ops::{
     BufferId, CacheSpec, Plan, Usage, WeightSpec,
-    op::Activation,
     plan::BufferKind,
     quantize::scales_of_row,
     ternary::{PLANE_COLUMNS, padded_columns},
@@ -107,9 +106,10 @@ impl ModelHeader {
     ///
     /// # Errors
     ///
-    /// If the model has a shape that no plan can be made for.
+    /// If the model has a shape that no plan can be made for, or does not take an option.
     pub fn estimate(&self, options: DeviceOptions) -> Result<MemoryEstimate, Error> {
-        let header = self.clone().with_head(options.head);
+        let mut header = self.clone();
+        header.apply(&options)?;
         let is_gpu = matches!(options.device, Device::Gpu(_));
         let placement = Placement::new(&header, options);
         let mut found = MemoryEstimate::default();
@@ -133,11 +133,9 @@ impl ModelHeader {
 }
 
 /// What a weight is for.
-fn usage(ModelHeader { config, layout, .. }: &ModelHeader, index: usize) -> Usage {
-    let is_down = layout.layers.iter().any(|layer| layer.down.weight.0 as usize == index);
-    let is_sparse =
-        config.activation == Activation::ReluSquared && layout.activation_group.is_none();
-    if is_down && is_sparse { Usage::SparseInput } else { Usage::General }
+fn usage(header: &ModelHeader, index: usize) -> Usage {
+    let is_down = header.layout.layers.iter().any(|layer| layer.down.weight.0 as usize == index);
+    if is_down && header.has_sparse_inputs() { Usage::SparseInput } else { Usage::General }
 }
 
 /// Bytes of a weight on a GPU: in vectors of four words, ternary tables as floats, and matrices

@@ -28,7 +28,7 @@ use split::Split;
 
 /// Opens devices for a model, one after the other, until one takes its weights.
 pub(crate) struct DeviceOpener {
-    /// With the head as it will be kept.
+    /// With what the options put in place of the model's own.
     header: ModelHeader,
     placement: Placement,
     plan: Plan,
@@ -61,7 +61,8 @@ impl DeviceOpener {
             let (found, expected) = (threads.to_string(), "1 to 1024".into());
             return Err(EngineError::BadOption { option: "threads", found, expected }.into());
         }
-        let header = header.clone().with_head(options.head);
+        let mut header = header.clone();
+        header.apply(&options)?;
         let placement = Placement::new(&header, options);
         let plan = match &placement.options.device {
             Device::Auto => Plan::Auto(None),
@@ -79,6 +80,12 @@ impl DeviceOpener {
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn options(&self) -> &DeviceOptions {
         &self.placement.options
+    }
+
+    /// The model as it will run.
+    #[cfg(not(target_family = "wasm"))]
+    pub(crate) fn header(&self) -> &ModelHeader {
+        &self.header
     }
 
     /// Opens the device that comes next.

@@ -1,10 +1,11 @@
 //! Options of a device.
 
-use setun_engine::HeadType;
+use setun_engine::{Error as EngineError, HeadType};
 use setun_ops::CacheElement;
 use setun_text::named_options;
 
 use super::Device;
+use crate::{error::Error, header::ModelHeader};
 
 /// Element type of the KV cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,6 +21,39 @@ pub enum CacheType {
 
 named_options!(CacheType { F32 = "f32", F16 = "f16", Int8 = "int8" });
 
+/// Columns of activations that share a scale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActivationGroup {
+    /// All of a row, as `BitNet` is trained.
+    Row,
+    /// 32.
+    Columns32,
+    /// 64.
+    Columns64,
+    /// 128.
+    Columns128,
+}
+
+named_options!(ActivationGroup {
+    Row = "row",
+    Columns32 = "32",
+    Columns64 = "64",
+    Columns128 = "128",
+});
+
+impl ActivationGroup {
+    /// How many; none where it is all of a row.
+    #[must_use]
+    pub const fn columns(self) -> Option<usize> {
+        match self {
+            Self::Row => None,
+            Self::Columns32 => Some(32),
+            Self::Columns64 => Some(64),
+            Self::Columns128 => Some(128),
+        }
+    }
+}
+
 /// What [`Model::load_onto`](crate::Model::load_onto) needs to know.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceOptions {
@@ -31,6 +65,8 @@ pub struct DeviceOptions {
     pub cache: CacheType,
     /// How the head is kept.
     pub head: HeadType,
+    /// Columns of activations that share a scale; as many as the model says by default.
+    pub activation_group: Option<ActivationGroup>,
     /// Whether [`Device::Auto`] may choose a software adapter: for tests.
     pub software: bool,
     /// File of an image of the weights; see [`EngineBuilder::weight_image`]. Not in WebAssembly.
@@ -61,5 +97,25 @@ impl From<CacheType> for CacheElement {
             CacheType::F16 => Self::F16,
             CacheType::Int8 => Self::Int8,
         }
+    }
+}
+
+impl ModelHeader {
+    /// Puts what options say in place of the model's own.
+    ///
+    /// # Errors
+    ///
+    /// If the model does not take one.
+    pub(crate) fn apply(&mut self, options: &DeviceOptions) -> Result<(), Error> {
+        self.apply_head(options.head);
+        let Some(group) = options.activation_group else { return Ok(()) };
+        if group.columns().is_some() && self.has_bias_before_scale() {
+            let (option, found) = ("activation_group", group.to_string());
+            let expected = "row: the model adds biases before it multiplies by its scales".into();
+            return Err(EngineError::BadOption { option, found, expected }.into());
+        }
+        self.config.quantization.activation_group = group.columns();
+        self.layout.activation_group = group.columns();
+        Ok(())
     }
 }

@@ -27,12 +27,13 @@ pub(super) async fn map_or_move(
         return model.move_weights(device, keep || opener.has_fallback()).await;
     };
     let files = model.file_versions(&path).await?;
-    if let Some(image) = WeightImageFile::inside(&path, |own| model.identity(device, own))? {
+    if let Some(image) = WeightImageFile::inside(&path, |own| model.identity(opener, device, own))?
+    {
         map_own_file(&path, &files, &image, model, device)?;
         model.close().await;
         return Ok(());
     }
-    let identity = model.identity(device, &files)?;
+    let identity = model.identity(opener, device, &files)?;
     let image = WeightImageFile::new(&path, identity);
     if map(&image, model, device)? {
         model.close().await;
@@ -63,8 +64,8 @@ fn map_own_file(
     if is_mapped {
         return Ok(());
     }
-    let fits = "an image of this version, byte order and form of the head: \
-                convert the model again, or leave the form of the head open";
+    let fits = "an image of this version, byte order, activation group of a model with relu² and \
+                form of the head: convert the model again, or leave the group and the head open";
     Err(refused(path, fits))
 }
 
@@ -117,11 +118,12 @@ impl ModelInput {
         own: &str,
         image: impl FnOnce(String) -> Result<NewImage, Error>,
     ) -> Result<(), Error> {
-        let mut device = DeviceOpener::new(&self.header, options)?.open().await?;
+        let mut opener = DeviceOpener::new(&self.header, options)?;
+        let mut device = opener.open().await?;
         if !device.takes_images() {
             return Err(refused(&device.level, NO_IMAGES));
         }
-        device.write_image(image(self.identity(&device, own)?)?);
+        device.write_image(image(self.identity(&opener, &device, own)?)?);
         self.move_weights(&mut device, false).await?;
         self.close().await;
         device.finish().await.map(drop)
@@ -137,14 +139,20 @@ impl ModelInput {
     }
 
     /// All that its weights depend on, as they are kept on a device: another text, other weights.
-    fn identity(&self, device: &OpenedDevice, files: &str) -> Result<String, Error> {
+    fn identity(
+        &self,
+        opener: &DeviceOpener,
+        device: &OpenedDevice,
+        files: &str,
+    ) -> Result<String, Error> {
         let InputWeights::Reader(reader) = &self.weights else {
             return Err(refused(files, "a model that is still to be read"));
         };
         let (config, kinds) = (&self.header.config, &self.header.kinds);
         let (version, head) = (env!("CARGO_PKG_VERSION"), device.head);
-        let options = reader.source.options;
-        Ok(format!("setun {version}, head {head}, {options:?}\n{files}{config:?}\n{kinds:?}"))
+        let (options, sparse) = (reader.source.options, opener.header().has_sparse_inputs());
+        let kept = format!("head {head}, sparse inputs {sparse}");
+        Ok(format!("setun {version}, {kept}, {options:?}\n{files}{config:?}\n{kinds:?}"))
     }
 }
 

@@ -6,7 +6,7 @@ mod rules;
 use std::fmt::Write as _;
 
 use setun::{
-    BeamOptions, EngineOptions, GenerateOptions, SamplingStep,
+    BeamOptions, EngineConfig, EngineOptions, GenerateOptions, SamplingStep,
     text::{OptionGroup, OptionKind, OptionSpec},
 };
 
@@ -80,14 +80,14 @@ export interface BeamOptions {
 "#;
 
 const LIMITS_HEAD: &str = r#"/**
- * Limits of an engine, with their documentation and checks.
+ * Limits and arithmetic of an engine, with their documentation and checks.
  *
  * Written by `cargo xtask options` from the option table; do not edit.
  */
 
-import { integer, type Rules } from "./option-checks.js";
+import { integer, oneOf, type Rules } from "./option-checks.js";
 
-/** Limits of an engine. */
+/** Limits of an engine, and how it computes. */
 export interface EngineLimits {
 "#;
 
@@ -137,7 +137,9 @@ pub(crate) fn beam_options() -> String {
 
 /// The file `engine-limits.ts`.
 pub(crate) fn engine_limits() -> String {
-    let specs = EngineOptions::SPECS.iter().filter(|spec| !spec.javascript_key().is_empty());
+    let is_here =
+        |spec: &&OptionSpec| spec.group != OptionGroup::Device && !spec.javascript_key().is_empty();
+    let specs = EngineConfig::specs().filter(is_here);
     let specs: Vec<_> = specs.collect();
     LIMITS_HEAD.to_owned() + &interface_and_rules(&specs, "LIMITS: Rules<EngineLimits>")
 }

@@ -66,7 +66,7 @@ struct SharedReport {
 /// Measures in turn: streams of an engine, and steps of the same model without one.
 pub(super) fn run(args: &Args, streams: &[u32]) -> Result<(), CliError> {
     let most = streams.iter().copied().max().map_or(1, to_usize);
-    let device = args.device.options(args.memory.kv, args.memory.head)?;
+    let device = args.device.options(&args.memory)?;
     let mut steps = Steps::new(load(args)?.load_onto(device)?.model);
     let builder =
         args::builder(super::files(args)?.open()?, &args.device, &args.memory, most.max(SHARING))?;

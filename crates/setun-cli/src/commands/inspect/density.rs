@@ -9,7 +9,7 @@ use setun::{
 };
 
 use crate::{
-    args::DeviceArgs,
+    args::{DeviceArgs, MemoryArgs},
     error::CliError,
     input,
     output::{Progress, counted, titled},
@@ -58,7 +58,8 @@ pub(super) fn measure(
         let (found, expected) = ("empty".into(), "a text of one token or more".into());
         return Err(EngineError::BadOption { option: "--text", found, expected }.into());
     }
-    let LoadedModel { model, backend, level, .. } = model.load_onto(device.options(None, None)?)?;
+    let LoadedModel { model, backend, level, .. } =
+        model.load_onto(device.options(&MemoryArgs::default())?)?;
     let layers = layers(model, &tokens)?;
     Ok(DensityReport {
         backend,

@@ -84,10 +84,11 @@ pub(super) fn quoted(text: &str) -> String {
     format!("\"{text}\"")
 }
 
-/// Names as literals, but for flags.
+/// Names as literals, but for flags and numbers.
 pub(super) fn choices(names: &[&str]) -> Vec<String> {
-    let is_flag = |name: &str| ["true", "false"].contains(&name);
-    names.iter().map(|name| if is_flag(name) { (*name).to_owned() } else { quoted(name) }).collect()
+    let is_value = |name: &str| serde_json::from_str::<serde_json::Value>(name).is_ok();
+    let literal = |name: &&str| if is_value(name) { (*name).to_owned() } else { quoted(name) };
+    names.iter().map(literal).collect()
 }
 
 pub(super) fn structured(spec: &OptionSpec) -> (&str, &'static str, &'static str, &'static str) {
