@@ -10,11 +10,11 @@ use crate::{
 /// Scratch memory of a product by groups of columns, with an entry for each run of columns.
 #[derive(Debug, Default)]
 pub(crate) struct GroupScratch {
-    /// Activation scales, as many as the row in work has, one for each output of a tile.
+    /// The activation scale of each run, once for each output of a tile.
     pub(crate) t: Vec<[f32; TILE_OUTPUTS]>,
-    /// Sums of activations, one for each output of a tile.
+    /// The sum of the activations of each run, once for each output of a tile.
     pub(crate) sums: Vec<CodeDots>,
-    /// Sums over codes of a tile.
+    /// The sums over codes of each run, one for each output of a tile.
     pub(crate) dots: Vec<CodeDots>,
 }
 
@@ -31,14 +31,14 @@ impl GroupScratch {
         self.dots.try_reserve_exact(runs).map_err(no_memory)
     }
 
-    /// As many runs as a row has, within what `prepare` has reserved.
+    /// Sets the number of runs. `prepare` has reserved the memory.
     pub(crate) fn take(&mut self, runs: usize) {
         self.t.resize(runs, Default::default());
         self.sums.resize(runs, CodeDots::default());
         self.dots.resize(runs, CodeDots::default());
     }
 
-    /// Takes in what the runs of a row have; zeros behind the last.
+    /// Sets the scales and sums of activations to those of a row. Entries after its last run are zero.
     pub(crate) fn enter(&mut self, runs: impl Iterator<Item = RowRun>) {
         let runs = runs.chain(std::iter::repeat(RowRun::default()));
         for ((t, sum), run) in self.t.iter_mut().zip(&mut *self.sums).zip(runs) {

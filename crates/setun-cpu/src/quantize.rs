@@ -64,7 +64,7 @@ impl<D: TernaryDot> Walk<'_, D> {
     }
 }
 
-/// What runs of this many columns have: `codes` share a scale in groups of a width.
+/// Finds the scale and the sum of each run of `run` columns. Groups of `width` codes share a scale.
 fn find_runs<S: Simd>(
     simd: S,
     run: usize,

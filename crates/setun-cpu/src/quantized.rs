@@ -24,23 +24,23 @@ pub(crate) struct Quantized {
     pub(crate) scales: Aligned<f32>,
     /// Sums of the codes, `[rows]`.
     pub(crate) sums: Aligned<i32>,
-    /// Columns of the shortest run that a product by groups has of it.
+    /// The number of columns of a run: the fewest that a product by groups needs. None without one.
     pub(crate) run: Option<usize>,
-    /// What those runs have, `[rows, runs_of_row]`.
+    /// The scale and the sum of each run, `[rows, runs_of_row]`.
     pub(crate) runs: Aligned<RowRun>,
 }
 
-/// What a row has in a run of columns. Zeros behind the last column.
+/// The scale and the sum of a run of columns of a row. Both are zero for a run of padding.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RowRun {
-    /// The scale of its codes.
+    /// The scale of the codes.
     pub(crate) t: f32,
-    /// Their sum.
+    /// The sum of the codes.
     pub(crate) sum: i32,
 }
 
 impl RowRun {
-    /// Of runs of a group side by side, as one.
+    /// Joins neighbouring runs of one group.
     #[inline(always)]
     pub(crate) fn joined(parts: &[Self]) -> Self {
         match parts {
@@ -71,7 +71,7 @@ impl Quantized {
         })
     }
 
-    /// Makes room for what runs of this many columns have.
+    /// Allocates `runs` for runs of this many columns, unless shorter ones are there.
     pub(crate) fn add_run(&mut self, run: usize) -> Result<(), OpsError> {
         if self.run.is_none_or(|shortest| run < shortest) {
             self.run = Some(run);
@@ -80,17 +80,17 @@ impl Quantized {
         Ok(())
     }
 
-    /// How many runs a row has, padding included; one that nobody needs where there are none.
+    /// The number of runs of a row, padding included. It is 1 where no product needs runs.
     pub(crate) fn runs_of_row(&self) -> usize {
         self.run.map_or(1, |run| (padded_columns(self.width) / run).max(1))
     }
 
-    /// Columns of a run of [`runs`](Self::runs).
+    /// The number of columns of a run.
     pub(crate) fn shortest_run(&self) -> usize {
         self.run.unwrap_or(BLOCK_COLUMNS)
     }
 
-    /// What a row has in some runs of [`shortest_run`](Self::shortest_run) columns.
+    /// The scales and sums of some runs of a row.
     pub(crate) fn runs(&self, row: usize, runs: Range<usize>) -> &[RowRun] {
         &self.runs[row * self.runs_of_row()..][runs]
     }

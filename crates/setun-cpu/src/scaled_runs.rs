@@ -137,7 +137,7 @@ fn scaled_wide_groups<S: Simd>(
     )
 }
 
-/// The scales of a group, or of the last one.
+/// The weight scales of a group of four rows. Groups after the last repeat it.
 #[inline(always)]
 fn of_group([a, b, c, d]: [&[f32]; TILE_OUTPUTS], group: usize) -> [f32; TILE_OUTPUTS] {
     let group = group.min(a.len() - 1);
@@ -159,7 +159,7 @@ impl<'a> Runs<'a> {
         Self { dots, sums, t: &scratch.t.as_chunks().0[..dots.len()] }
     }
 
-    /// Up to this many vectors, and the others.
+    /// Splits the vectors at an index, at most at their end.
     #[inline(always)]
     fn split_at(&self, at: usize) -> (Self, Self) {
         let at = at.min(self.dots.len());
@@ -191,7 +191,7 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// Four scales, or fewer and zeros.
+/// Up to four scales, followed by zeros.
 #[inline(always)]
 fn padded(scales: &[f32]) -> [f32; RUNS] {
     let mut padded = [0.0; RUNS];

@@ -44,7 +44,7 @@ pub(crate) struct LinearView<'a> {
     scaling: Scaling<'a>,
     /// Columns that have one scale of weights and one of activations; none where all have.
     run: Option<usize>,
-    /// Members of the team.
+    /// The number of members of the team.
     threads: usize,
 }
 

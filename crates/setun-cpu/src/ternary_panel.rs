@@ -49,7 +49,7 @@ pub(crate) type Four = [i8; 4];
 #[repr(align(64))]
 pub(crate) struct PanelSums(pub(crate) [i32; PANEL_OUTPUTS]);
 
-/// What a row has in the runs of a panel.
+/// The scale and the sum of each run of a panel, for one row.
 pub(crate) type RowRuns = [RowRun; MAX_RUNS];
 
 /// A float of each output of a panel.
@@ -109,9 +109,9 @@ pub(crate) trait TernaryPanel: Copy + Send + Sync + 'static {
         }
     }
 
-    /// `y += (Σ code × activation − sum) × (t × w)` of each run of columns of a panel, ascending, with
-    /// some rows, at most [`ROWS`](Self::ROWS): what each has there in `runs`, the scales of weights in
-    /// `w`, as many as there are runs.
+    /// `y += (Σ code × activation − sum) × (t × w)`, added for each run of columns of a panel in
+    /// ascending order. `runs` has `sum` and `t` of each row, `w` the weight scales of each run. There
+    /// are at most [`ROWS`](Self::ROWS) rows.
     ///
     /// Shapes: `panel` `[runs × quads]`, `x` `[rows][runs × quads]`, `runs` and `y` `[rows]`.
     fn add_scaled_rows(
@@ -141,8 +141,8 @@ pub(crate) trait TernaryPanel: Copy + Send + Sync + 'static {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a run's sum is far below 2^24")]
-fn to_f32(sum: i32) -> f32 {
+#[expect(clippy::cast_precision_loss, reason = "|sum| < 2^24 within MAX_COLUMNS")]
+pub(crate) fn to_f32(sum: i32) -> f32 {
     sum as f32
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn as_long<const ROWS: usize>(mut x: [&[Four]; ROWS], quads: usize) -
     x
 }
 
-/// One of the parts of rows of activations that have this many quads each.
+/// The part at `index` of rows of activations that are cut into parts of `quads` quads.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn part_of<const ROWS: usize>(
@@ -185,7 +185,7 @@ impl Default for Quad {
 }
 
 impl PanelOutputs {
-    /// By output of the panel.
+    /// Values by the output's index in the panel.
     pub(crate) fn of(value: impl Fn(usize) -> f32) -> Self {
         Self(std::array::from_fn(value))
     }

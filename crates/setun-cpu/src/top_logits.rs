@@ -47,7 +47,8 @@ const MAX_CANDIDATES: usize = 4096;
 /// Tokens of the screen that a member claims at once.
 const RUN: usize = 64;
 
-/// Tokens of a ternary table that a member claims at once: what the next claim reads first was not requested.
+/// The number of tokens of a ternary table that a member claims at once. More tokens mean fewer claims,
+/// and the first rows of a claim are not requested ahead.
 const TERNARY_RUN: usize = 256;
 
 /// Candidates that a member claims at once.

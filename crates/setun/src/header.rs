@@ -105,7 +105,7 @@ impl ModelHeader {
         Ok(warnings)
     }
 
-    /// Has the head kept so: a table that is rounded at load has another kind.
+    /// Sets the kind of the head's table to that which is kept: int8 where it is rounded at load.
     pub(crate) fn apply_head(&mut self, head: HeadType) {
         let kind = &mut self.kinds[self.layout.head.0 as usize];
         if head == HeadType::Int8 && matches!(kind, WeightKind::Dense(_)) {

@@ -152,7 +152,7 @@ fn another_model_or_head_has_another_image() {
     assert_ne!(copy.number(), second, "the model has been written to");
 }
 
-/// One scale a row lets keep a matrix by columns; other matrices do not depend on the scales.
+/// An image fits another activation group unless that group changes whether `down` is kept by columns.
 #[test]
 fn an_image_is_for_other_activation_groups_if_weights_are_kept_alike() {
     for (fixture, is_alike) in [(FIXTURES[0], false), (FIXTURES[3], true)] {

@@ -11,10 +11,10 @@ use crate::quantized::RowRun;
 /// The largest magnitude of a hidden row's integers: both planes stay within an int8.
 const MAX_HIDDEN: f32 = 32_512.0;
 
-/// The same where each run has a scale: one plane.
+/// The largest magnitude of the codes of a hidden row that has a scale for each run.
 const MAX_CODE: f32 = 127.0;
 
-/// More than the sum of a run can be, and what its products of scales lose in underflows with it.
+/// A bound of a run's sum, 2^14, and of the underflows of its two products.
 const MAX_RUN_DOT: f64 = power(15);
 
 /// The rounding of `f32`, 2^−24.
@@ -34,14 +34,11 @@ impl Hidden {
     /// Writes the planes of `x`, twice `[screen.columns()]`. None where `x` is not finite, or
     /// logits could be too large to be ranked.
     pub(crate) fn new(screen: &Screen, x: &[f32], planes: &mut [i8]) -> Option<Self> {
-        let most = largest_magnitude(x);
-        if !most.is_finite() {
-            return None;
-        }
+        let norm = proven_norm(screen, x)?;
         let (high, low) = planes.split_at_mut(screen.columns);
         high.fill(0);
         low.fill(0);
-        let scale = most / MAX_HIDDEN;
+        let scale = largest_magnitude(x) / MAX_HIDDEN;
         let divisor = if scale > 0.0 { scale } else { f32::INFINITY };
         let mut total = 0;
         for (&x, (high, low)) in x.iter().zip(high.iter_mut().zip(&mut *low)) {
@@ -49,17 +46,12 @@ impl Hidden {
             total += i64::from(integer);
             (*high, *low) = split(integer);
         }
-        let norm = sum(x.iter().map(|&x| f64::from(x) * f64::from(x))).sqrt() * ROUND_UP;
         let error = |(&x, (&high, &low)): (&f32, (&i8, &i8))| {
             let integer = f64::from(i32::from(high) * 256 + i32::from(low));
             let error = f64::from(x) - f64::from(scale) * integer;
             error * error
         };
         let error = sum(x.iter().zip(high.iter().zip(&*low)).map(error)).sqrt() * ROUND_UP;
-        // Half of the most, because rounding can enlarge a logit a little.
-        if screen.largest_norm * norm > f64::from(MAX_LOGIT) / 2.0 {
-            return None;
-        }
         let gamma = gamma(x.len().div_ceil(LANES) + 5);
         Some(Self {
             scale: f64::from(scale),
@@ -70,17 +62,15 @@ impl Hidden {
         })
     }
 
-    /// The same for the screen of a ternary table: writes the codes of `x`, `[screen.columns()]`, and
-    /// what its runs have, `[screen.runs()]`.
+    /// Writes the codes of `x`, `[screen.columns()]`, and the scale and the sum of each run,
+    /// `[screen.runs()]`, for the screen of a ternary table. None as in [`new`](Self::new).
     pub(crate) fn by_runs(
         screen: &Screen,
         x: &[f32],
         codes: &mut [i8],
         runs: &mut [RowRun],
     ) -> Option<Self> {
-        if !largest_magnitude(x).is_finite() {
-            return None;
-        }
+        let norm = proven_norm(screen, x)?;
         codes.fill(0);
         runs.fill(RowRun::default());
         let mut errors = 0.0;
@@ -95,11 +85,7 @@ impl Hidden {
                 errors += error * error;
             }
         }
-        let norm = sum(x.iter().map(|&x| f64::from(x) * f64::from(x))).sqrt() * ROUND_UP;
         let error = errors.sqrt() * ROUND_UP;
-        if screen.largest_norm * norm > f64::from(MAX_LOGIT) / 2.0 {
-            return None;
-        }
         // A run meets a product of scales, one with its sum, and the sum over runs.
         let [by_row, by_runs] = [x.len().div_ceil(LANES) + 5, runs.len() + 2].map(gamma);
         let underflows = columns_to_f64(x.len()) + columns_to_f64(runs.len()) * MAX_RUN_DOT;
@@ -116,6 +102,14 @@ impl Hidden {
     pub(super) fn dot(&self, [high, low]: [i32; 2]) -> f64 {
         256.0 * f64::from(high) + f64::from(low) - self.zero
     }
+}
+
+/// The norm of `x`, rounded up. None where `x` is not finite, or logits could be too large to be ranked.
+fn proven_norm(screen: &Screen, x: &[f32]) -> Option<f64> {
+    let norm = sum(x.iter().map(|&x| f64::from(x) * f64::from(x))).sqrt() * ROUND_UP;
+    // Half of the most, because rounding can enlarge a logit a little.
+    let is_proven = norm.is_finite() && screen.largest_norm * norm <= f64::from(MAX_LOGIT) / 2.0;
+    is_proven.then_some(norm)
 }
 
 /// What a sum over codes has too much, from the sum of a hidden row's integers.

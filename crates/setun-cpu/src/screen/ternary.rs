@@ -39,7 +39,7 @@ pub(crate) struct TernaryHidden<'a> {
     pub(crate) hidden: Hidden,
     /// `[columns]`
     pub(crate) codes: &'a [i8],
-    /// What runs of them have.
+    /// The scale and the sum of each run of codes.
     pub(crate) runs: &'a [RowRun],
 }
 

@@ -14,16 +14,16 @@ use crate::{
     ternary_dot::{CodeRows, TILE_OUTPUTS, TILE_ROWS, TernaryDot},
 };
 
-/// How many bytes of packed codes are requested before they are needed, at most. With twice as
-/// many, requests wait for each other.
+/// The most bytes of packed codes that are requested ahead. With twice as many, requests wait for
+/// each other.
 const AHEAD_BYTES: usize = 10 * 1024;
 
-/// What a loop over tiles reads of a matrix.
+/// The codes and the group scales of a matrix, by output.
 struct GroupRows<'a> {
     codes: &'a [u8],
     /// Bytes of codes of an output.
     bytes: usize,
-    /// Scales, and how many an output has; none where they are not by groups.
+    /// Scales by groups, `[outputs, groups]`. Empty where scales are not by groups.
     scales: &'a [f32],
     groups: usize,
 }
@@ -69,8 +69,8 @@ impl LinearView<'_> {
         y
     }
 
-    /// The run of outputs that a member most likely claims next: as many runs on as there are members.
-    /// Of the last ones, their own last output.
+    /// The run of outputs that a member most likely claims next. After the last run, it is the last
+    /// output of `outputs`.
     fn following(&self, outputs: &Range<usize>) -> Range<usize> {
         let stride = self.threads * outputs.len();
         let end = self.matrix.rows().min(outputs.end + stride);
@@ -88,12 +88,12 @@ impl LinearView<'_> {
     }
 }
 
-/// Steps through some outputs.
+/// The number of tiles of some outputs.
 fn steps(outputs: &Range<usize>) -> usize {
     outputs.len().div_ceil(TILE_OUTPUTS)
 }
 
-/// The outputs of a step, a quarter of all apart. Beyond the last it is repeated.
+/// The outputs of a tile, a quarter of all apart. An output after the last one is the last one.
 #[inline(always)]
 fn places(outputs: &Range<usize>, step: usize) -> Places {
     let (steps, last) = (steps(outputs), outputs.end - 1);
@@ -112,7 +112,7 @@ impl<'a> GroupRows<'a> {
         Self { codes: linear.matrix.codes(), bytes: row_bytes(columns), scales, groups }
     }
 
-    /// How many tiles ahead rows are requested at most.
+    /// The most tiles that are requested ahead.
     fn tiles_ahead(&self) -> usize {
         (AHEAD_BYTES / (TILE_OUTPUTS * self.bytes)).max(1)
     }

@@ -162,8 +162,8 @@ impl LinearView<'_> {
         isa.unpack_rows(rows, within, panel);
     }
 
-    /// What the panel that begins at an output will read, if there is one, in up to this many parts:
-    /// its codes and its scales by groups.
+    /// The codes and the group scales of the panel that begins at output `first`, each in up to `parts`
+    /// parts. Both are empty where there is no such panel.
     fn requests(&self, first: usize, parts: usize) -> [Chunks<'_, u8>; 2] {
         let (columns, bytes) = (self.matrix.columns(), row_bytes(self.matrix.columns()));
         let end = self.matrix.rows().min(first + PANEL_OUTPUTS);

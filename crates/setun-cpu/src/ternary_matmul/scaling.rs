@@ -9,6 +9,7 @@ use super::RUN;
 use crate::{
     lanes::{LANES, padded},
     quantized::Quantized,
+    ternary_panel::to_f32,
 };
 
 /// What turns the integer sums of a layer into its outputs.
@@ -97,9 +98,4 @@ impl Scaling<'_> {
             None => dots * (t * weight_scales),
         }
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "|dot| < 2^24 within MAX_COLUMNS")]
-pub(super) fn to_f32(dot: i32) -> f32 {
-    dot as f32
 }

@@ -62,7 +62,7 @@ pub(crate) fn prefetch_blocks<const ROWS: usize>(rows: [&[u8]; ROWS], block: usi
     }
 }
 
-/// The cache that requests are for, as a loop wants it: it is found once and not for each line.
+/// The cache level of requests. A loop reads it once, and not for each line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Requests {
     for_second_level: bool,
@@ -74,7 +74,7 @@ impl Requests {
         Self { for_second_level: FOR_SECOND_LEVEL.load(Ordering::Relaxed) }
     }
 
-    /// Requests the line of each row that has its byte `at`. Places beyond the rows do no harm.
+    /// Requests the line of each row that holds its byte `at`. A place after the row's end does no harm.
     #[inline(always)]
     pub(crate) fn lines<const ROWS: usize>(self, rows: [&[u8]; ROWS], at: usize) {
         // SAFETY: a prefetch reads nothing that the program sees, whatever the address; every x86-64

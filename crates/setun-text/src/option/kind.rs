@@ -113,7 +113,7 @@ impl OptionKind {
         Self::Integer(IntegerRange { min, max })
     }
 
-    /// A value, with a number that may be one of some names as that.
+    /// Turns an integer into text where the option is a choice of names, such as `32`.
     pub(super) fn named(self, value: &OptionValue) -> Cow<'_, OptionValue> {
         match (self, value) {
             (Self::Choice(_), OptionValue::Integer(number)) => {

@@ -28,7 +28,7 @@ use split::Split;
 
 /// Opens devices for a model, one after the other, until one takes its weights.
 pub(crate) struct DeviceOpener {
-    /// With what the options put in place of the model's own.
+    /// The model's header after the options are applied.
     header: ModelHeader,
     placement: Placement,
     plan: Plan,

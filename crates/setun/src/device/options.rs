@@ -101,7 +101,7 @@ impl From<CacheType> for CacheElement {
 }
 
 impl ModelHeader {
-    /// Puts what options say in place of the model's own.
+    /// Applies the options that change how the model runs: its head and its activation group.
     ///
     /// # Errors
     ///

@@ -102,7 +102,7 @@ macro_rules! sums {
     }};
 }
 
-/// Kernels for this many rows: one adds integers, one what they are by groups.
+/// Two kernels for a number of rows: `$name` adds integer sums, `$scaled` adds scaled sums of runs.
 macro_rules! rows {
     ($name:ident, $scaled:ident, $rows:literal) => {
         fearless_simd::kernel!(

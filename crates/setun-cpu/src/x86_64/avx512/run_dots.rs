@@ -24,11 +24,13 @@ use crate::{
 /// Columns of a pair of blocks.
 const PAIR_COLUMNS: usize = 2 * BLOCK_COLUMNS;
 
-/// Bytes and columns of a step, which is two pairs.
+/// Bytes of a step, which is two pairs of blocks.
 const STEP_BYTES: usize = 2 * PAIR_BYTES;
+
+/// Columns of a step.
 const STEP_COLUMNS: usize = 2 * PAIR_COLUMNS;
 
-/// Most runs of a step.
+/// The most runs of a step.
 const STEP_RUNS: usize = STEP_COLUMNS / PLANE_COLUMNS;
 
 /// Packed codes of a pair of blocks.
@@ -56,7 +58,7 @@ pub(super) fn run_dots(
     }
 }
 
-/// Sums of less than a step, as if zeros came after.
+/// Sums of the last columns, fewer than a step has, padded with zeros.
 fn last_step(
     avx512: Avx512,
     weights: CodeRows<'_>,
@@ -195,7 +197,7 @@ fearless_simd::kernel!(
     }
 );
 
-/// The first pairs of blocks of each row. As arrays they need no check of bounds in a loop.
+/// The first `pairs` pairs of blocks of each row, as arrays, which need no check of bounds in a loop.
 #[inline(always)]
 fn pairs([a, b, c, d]: CodeRows<'_>, pairs: usize) -> [&[Pair]; TILE_OUTPUTS] {
     [
@@ -219,7 +221,7 @@ fearless_simd::kernel!(
 );
 
 fearless_simd::kernel!(
-    /// The same of its first two planes and of the others.
+    /// The sums of the first two planes, and those of the last two.
     #[inline]
     fn half_sums(avx512: Avx512, pair: &Pair, x: [__m512i; 4]) -> [__m512i; 2] {
         let (codes, zero) = (unpacked(avx512, pair), _mm512_setzero_si512());
@@ -231,7 +233,7 @@ fearless_simd::kernel!(
 );
 
 fearless_simd::kernel!(
-    /// The same of each plane.
+    /// The sums of each plane.
     #[inline]
     fn plane_sums(avx512: Avx512, pair: &Pair, x: [__m512i; 4]) -> [__m512i; 4] {
         let (codes, zero) = (unpacked(avx512, pair), _mm512_setzero_si512());
@@ -258,7 +260,7 @@ fearless_simd::kernel!(
     }
 );
 
-/// The map of a byte's bits to the code that begins at one of them: row by row, the last bit's first.
+/// The bit matrix that moves the two bits of a byte from `bit` on to its lowest places.
 const fn code_at(bit: u32) -> i64 {
     (1 << bit << 56) | (2 << bit << 48)
 }

@@ -70,7 +70,7 @@ impl TernaryPanel for Avx512 {
     }
 }
 
-/// Adds up codes of this many rows, in registers. (Kernels cannot be generic.)
+/// The sums over codes of `$rows` rows, in registers. (Kernels cannot be generic.)
 macro_rules! sums {
     ($avx512:ident, $panel:ident, $x:ident, $first:expr, $rows:literal) => {{
         let mut sums: [[__m512i; 4]; $rows] = $first;
@@ -91,7 +91,7 @@ macro_rules! sums {
     }};
 }
 
-/// Kernels for this many rows: one adds integers, one what they are by groups.
+/// Two kernels for a number of rows: `$name` adds integer sums, `$scaled` adds scaled sums of runs.
 macro_rules! rows {
     ($name:ident, $scaled:ident, $rows:literal) => {
         fearless_simd::kernel!(

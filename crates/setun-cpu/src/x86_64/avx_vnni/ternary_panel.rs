@@ -79,7 +79,7 @@ impl TernaryPanel for AvxVnni {
     }
 }
 
-/// Adds codes of a pair of vectors of outputs up, in registers. (A function would not be inlined.)
+/// The sums over codes of a pair of vectors of outputs, in registers. (A function would not be inlined.)
 macro_rules! sums {
     ($avx2:ident, $panel:ident, $x:ident, $pair:ident, $first:expr) => {{
         let mut sums: [[__m256i; 2]; ROWS] = $first;

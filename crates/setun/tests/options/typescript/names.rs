@@ -84,7 +84,7 @@ pub(super) fn quoted(text: &str) -> String {
     format!("\"{text}\"")
 }
 
-/// Names as literals, but for flags and numbers.
+/// The names as TypeScript literals: flags and numbers stay bare, other names are quoted.
 pub(super) fn choices(names: &[&str]) -> Vec<String> {
     let is_value = |name: &str| serde_json::from_str::<serde_json::Value>(name).is_ok();
     let literal = |name: &&str| if is_value(name) { (*name).to_owned() } else { quoted(name) };
