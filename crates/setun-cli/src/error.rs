@@ -124,6 +124,18 @@ pub enum CliError {
         lock: PathBuf,
     },
 
+    /// A chat with a model that has no form for it.
+    #[error(
+        "[{}] `{model}` has no chat template, so it cannot chat; type: {command}",
+        ErrorCode::UnsupportedModel
+    )]
+    NoChatTemplate {
+        /// Name of the model.
+        model: String,
+        /// What starts a chat with another model.
+        command: String,
+    },
+
     /// An address that a server could not be bound to.
     #[cfg(feature = "serve")]
     #[error("[io] cannot listen at {address}: {source}")]

@@ -67,6 +67,19 @@ pub enum Error {
         found: String,
     },
 
+    /// No model on this machine has this name.
+    #[error("no model `{name}`: {searched}; {hint}")]
+    UnknownModel {
+        /// The name.
+        name: String,
+        /// The places that were searched.
+        searched: String,
+        /// What to do about it.
+        hint: String,
+        /// Whether a pull may bring it.
+        can_pull: bool,
+    },
+
     /// A checkpoint is damaged or not one that can be read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
@@ -148,7 +161,7 @@ impl Error {
             #[cfg(feature = "grammar")]
             Self::Option { .. } | Self::Messages { .. } => ErrorCode::BadOption,
             Self::Unreadable { .. } => ErrorCode::Network,
-            Self::NoModel { .. } => ErrorCode::NotFound,
+            Self::NoModel { .. } | Self::UnknownModel { .. } => ErrorCode::NotFound,
             Self::Checkpoint(error) => checkpoint_code(error),
             Self::Tokenizer(error) => checkpoint_code(error),
             Self::Unfinished { .. } => ErrorCode::Truncated,

@@ -99,7 +99,7 @@ pub use shared::open_shared;
 pub use source::EMBEDDED_MODEL;
 pub use source::{EMBEDDED_NAME, ModelBytes, ModelFolder, ModelSource};
 #[cfg(not(target_family = "wasm"))]
-pub use source::{locate, other_than_file, read_file};
+pub use source::{FoundModel, find_model, locate, other_than_file, read_file};
 #[cfg(not(target_family = "wasm"))]
 pub use system_memory::{SystemMemory, available_memory};
 #[cfg(not(target_family = "wasm"))]

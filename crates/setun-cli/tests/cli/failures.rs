@@ -6,6 +6,10 @@ use crate::support::{STORIES, TINY, copy_without, model, setun};
 fn a_model_that_is_not_there() {
     let error = setun(&["run", "--model", "no-such-model", "Hello"]).failure();
     assert!(error.contains("[not-found]") && error.contains("`no-such-model`"), "{error}");
+    assert!(error.contains("there is no such file or folder (`.` has "), "{error}");
+    assert!(error.contains("nor such a model in the store at `"), "{error}");
+    assert!(error.contains("`setun models search` lists the catalog"), "{error}");
+    let error = setun(&["run", "--model", "./no-such-model", "Hello"]).failure();
     assert!(error.contains("looked for a folder with config.json"), "{error}");
     assert!(error.contains("found nothing; `.` has"), "{error}");
     let error = setun(&["inspect", "/no/such/folder/model"]).failure();
