@@ -163,7 +163,8 @@ pub enum CliError {
     /// A subcommand of another command, which is not there.
     #[error(
         "[not-found] `setun {subcommand}` needs the command `{program}`, which is neither beside \
-         `setun` nor on the path; this installs it: {install}"
+         `setun` nor on the path; archives of releases have it, and in a checkout this installs it: \
+         {install}"
     )]
     NotInstalled {
         /// The subcommand.
