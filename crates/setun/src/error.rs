@@ -1,15 +1,18 @@
 //! The error of this crate: what loading fails with, and the engine's own.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{fmt, io, path::PathBuf, sync::Arc};
 
 use setun_checkpoint::{CheckpointError, ErrorKind};
-use setun_engine::Error as EngineError;
 pub use setun_engine::ErrorCode;
+use setun_engine::{Error as EngineError, write_chain};
 use setun_model::ModelError;
 use setun_text::{OptionError, TextError};
 
 /// Why something failed. [`Error::code`] sorts errors into few kinds.
-#[derive(Debug, thiserror::Error)]
+///
+/// `Debug` prints the sentences of the error and of its causes, so that a `main` that returns it ends
+/// with them.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A file or folder could not be read.
@@ -144,6 +147,12 @@ pub enum Error {
     /// The engine, its options, or the model, the tokenizer and the templates that it runs.
     #[error(transparent)]
     Engine(#[from] EngineError),
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_chain(self, formatter)
+    }
 }
 
 impl Error {
