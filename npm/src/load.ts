@@ -40,6 +40,8 @@ export interface Platform extends ModelHost {
   readonly hasWorkers: boolean;
   /** Whether `assetsUrl` has an effect. */
   readonly takesAssetsUrl?: boolean;
+  /** What a text or URL means, where files and a store of models can be searched. */
+  resolveName?(source: string | URL): Promise<string | URL>;
   /** The story model. `assetsUrl`: see `LoadOptions`. */
   embeddedModel(assetsUrl: string | undefined): URL;
   connect(build: Build, inWorker: boolean, assetsUrl: string | undefined): Promise<Connect>;
@@ -137,6 +139,7 @@ export async function modelRequest(
     platform.baseUrl(),
     options,
     name,
+    platform.resolveName,
   );
   const fetchOptions: FetchOptions = {
     store: (options.store ?? true) && inWorker && given !== undefined && isDownload(source),

@@ -50,7 +50,8 @@ function missingModelError(topLevel: readonly string[], all: readonly string[]):
   return new SetunError("not-found", `source: found ${formatNames(found)}; expected ${EXPECTED_MODEL}`);
 }
 
-function formatNames(names: readonly string[]): string {
+/** Names in a message, the first ones of many. */
+export function formatNames(names: readonly string[]): string {
   const more = names.length - MAX_LISTED_NAMES;
   if (names.length === 0) return "no files";
   return names.slice(0, MAX_LISTED_NAMES).join(", ") + (more > 0 ? ` and ${more} more` : "");

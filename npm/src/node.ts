@@ -12,6 +12,7 @@ import { connectLocal } from "./host-links.js";
 import { importBuild, importModule } from "./import-build.js";
 import { type Load, loadOn, type Platform } from "./load.js";
 import type { Models } from "./models.js";
+import { resolveInNode } from "./node-names.js";
 import { openStreamed, StreamedModel } from "./open-model.js";
 import { BUILDS, type Build } from "./pick-build.js";
 import { modelsOn } from "./store/models.js";
@@ -22,6 +23,7 @@ const platform: Platform = {
   initialSharedPages: 0,
   hasWorkers: false,
   baseUrl: () => pathToFileURL(`${process.cwd()}/`).href,
+  resolveName: resolveInNode,
   embeddedModel: () => new URL("../model/stories.safetensors", import.meta.url),
   connect,
 };

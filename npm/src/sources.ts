@@ -19,7 +19,8 @@ import { shown } from "./shown.js";
  * A source of a model: a short name of {@link Models.catalog}, the URL of a folder or file, a Hub name
  * (`hf:owner/name`), files or folders that the user chose or dropped, a file system handle, or bytes by file name.
  *
- * A text that equals a short name is that model; a folder of the same name is `./name`.
+ * A text that equals a short name is that model; a folder of the same name is `./name`. In Node a path that is there
+ * comes first, then what `setun models pull` has stored, also by `owner/name` or an alias.
  */
 export type LoadSource =
   | string
@@ -62,6 +63,7 @@ export interface HandleSource {
  * Resolves a {@link LoadSource}. Drop events are read before the first wait.
  *
  * @param name The option in error messages.
+ * @param resolve What a text or URL means, where files can be searched.
  * @throws {SetunError} `bad-option` for an invalid source, `not-found` without a model in it.
  */
 export async function modelSource(
@@ -69,9 +71,11 @@ export async function modelSource(
   base: string,
   hub: HubOptions = {},
   name = "source",
+  resolve?: (source: string | URL) => Promise<string | URL>,
 ): Promise<ModelSource> {
   try {
-    return await anySource(source, base, hub);
+    const isName = typeof source === "string" || source instanceof URL;
+    return await anySource(resolve && isName ? await resolve(source) : source, base, hub);
   } catch (thrown) {
     throw named(thrown, name);
   }

@@ -3,7 +3,7 @@
 //! `cargo deny` decides what may be linked; this gathers it. cargo-about does the same, and takes longer
 //! to compile than everything that a first page needs. The npm package's bundler lists npm packages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::files::{read, write_if_changed};
-use crate::metadata::{Build, Graph, is_ours, metadata, packages};
+use crate::metadata::{BATCH, Build, Graph, WORKSPACE, is_ours, metadata, packages};
 use crate::shell::{root, say};
 use crate::toolchain::host;
 use crate::wasm;
@@ -32,13 +32,23 @@ struct Part {
 
 /// The text of `THIRD_PARTY_LICENSES` of the npm package, with what any variant of it links.
 pub(crate) fn of_npm_package() -> Result<String> {
-    gather("the npm package setun", parts(&wasm::linked()?)?)
+    gather("the npm package setun", parts(WORKSPACE, &wasm::linked()?)?)
 }
 
-/// `cargo xtask licences`: the same for the `setun` command, for whoever ships it.
-pub(crate) fn run_command(to: &Path, features: &[String]) -> Result<()> {
-    let text = gather("the command setun", parts(&command(features)?.linked()?)?)?;
-    write_if_changed(&root().join(to), text.as_bytes())?;
+/// `cargo xtask licences`: the same for the `setun` command, and with `has_batch` for the `setun-batch`
+/// command beside it, for whoever ships them.
+pub(crate) fn run_command(to: &Path, features: &[String], has_batch: bool) -> Result<()> {
+    let setun = command(features)?;
+    let mut parts = parts(setun.manifest, &setun.linked()?)?;
+    let mut product = "the command setun";
+    if has_batch {
+        let batch = batch_command(features)?;
+        let known: BTreeSet<String> = parts.iter().map(|part| part.name.clone()).collect();
+        let others = self::parts(batch.manifest, &batch.linked()?)?;
+        parts.extend(others.into_iter().filter(|part| !known.contains(&part.name)));
+        product = "the commands setun and setun-batch";
+    }
+    write_if_changed(&root().join(to), gather(product, parts)?.as_bytes())?;
     say(&format!("wrote {}", to.display()));
     Ok(())
 }
@@ -48,9 +58,15 @@ pub(crate) fn command(features: &[String]) -> Result<Build> {
     Ok(Build { features: features.to_vec(), ..Build::new("setun-cli", &host()?) })
 }
 
-/// Those of `crates` that are not of this workspace.
-fn parts(crates: &Graph) -> Result<Vec<Part>> {
-    let metadata = metadata()?;
+/// The `setun-batch` command likewise, which has the server without a feature for it.
+pub(crate) fn batch_command(features: &[String]) -> Result<Build> {
+    let features = features.iter().filter(|feature| *feature != "serve").cloned().collect();
+    Ok(Build { manifest: BATCH, features, ..Build::new("setun-batch", &host()?) })
+}
+
+/// Those of `crates` that are not of the workspace itself.
+fn parts(manifest: &str, crates: &Graph) -> Result<Vec<Part>> {
+    let metadata = metadata(manifest)?;
     let is_linked = |package: &&Value| {
         let key = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
         !is_ours(package) && crates.contains_key(&(key("name"), key("version")))
@@ -108,7 +124,8 @@ fn normal(text: &str) -> String {
     lines.join("\n").trim_matches('\n').to_owned()
 }
 
-/// The text of a licence whose crate ships none: of MIT if that is among them, else of Apache-2.0.
+/// The text of a licence whose crate ships none: of MIT if that is among them, else of Apache-2.0 or
+/// of BSD-3-Clause.
 fn standard_text(part: &Part) -> Result<String> {
     if part.licence.contains("MIT") {
         let own = read("LICENSE-MIT")?;
@@ -118,6 +135,10 @@ fn standard_text(part: &Part) -> Result<String> {
             "MIT License\n\nCopyright (c) {}\n\nPermission is{permission}",
             part.holder
         ));
+    }
+    if part.licence == "BSD-3-Clause" {
+        let text = read("xtask/licences/BSD-3-Clause.txt")?;
+        return Ok(format!("Copyright (c) {}\n\n{text}", part.holder));
     }
     ensure!(
         part.licence.contains("Apache-2.0"),

@@ -84,8 +84,11 @@ enum Command {
         /// Features that the command is built with beside the default ones.
         #[arg(long, value_delimiter = ',')]
         features: Vec<String>,
+        /// Include what is linked into the `setun-batch` command.
+        #[arg(long)]
+        batch: bool,
     },
-    /// Writes bills of materials in `CycloneDX`: of the crate, the command and the npm package.
+    /// Writes bills of materials in `CycloneDX`: of the crate, the commands and the npm package.
     Sbom {
         /// The folder to write into.
         #[arg(long, default_value = "target/sbom")]
@@ -134,7 +137,7 @@ fn main() -> ExitCode {
         Command::BenchBrowser(options) => bench_browser::run_command(&options),
         Command::GpuReport(options) => gpu_report::run_command(&options),
         Command::Test(options) => test::run(&options),
-        Command::Licences { to, features } => licences::run_command(&to, &features),
+        Command::Licences { to, features, batch } => licences::run_command(&to, &features, batch),
         Command::Sbom { to, features } => sbom::run_command(&to, &features),
         Command::Reproduce => reproduce::check().map(|_| ()),
         Command::CratePackages { compile } => crate_packages::check(compile),

@@ -14,10 +14,14 @@ pub(crate) type Package = (String, String);
 /// Packages, each with those that it uses directly.
 pub(crate) type Graph = BTreeMap<Package, BTreeSet<Package>>;
 
-/// `cargo metadata`: the packages of the lock file, with what any feature brings.
-pub(crate) fn metadata() -> Result<Value> {
+/// The manifest of this workspace.
+pub(crate) const WORKSPACE: &str = "Cargo.toml";
+
+/// `cargo metadata` of a workspace: the packages of its lock file, with what any feature brings.
+pub(crate) fn metadata(manifest: &str) -> Result<Value> {
     let mut command = cargo();
     command.args(["metadata", "--format-version", "1", "--locked", "--all-features"]);
+    command.args(["--manifest-path", manifest]);
     let printed = output(&mut command)?;
     serde_json::from_str(&printed).context("cargo metadata is not JSON")
 }
@@ -28,7 +32,7 @@ pub(crate) const BATCH: &str = "batch/Cargo.toml";
 /// The crates of both workspaces, without what they depend on.
 pub(crate) fn own_packages() -> Result<Vec<Value>> {
     let mut all = vec![];
-    for manifest in ["Cargo.toml", BATCH] {
+    for manifest in [WORKSPACE, BATCH] {
         let mut command = cargo();
         command.args(["metadata", "--format-version", "1", "--locked", "--no-deps"]);
         let printed = output(command.args(["--manifest-path", manifest]))?;
@@ -59,6 +63,8 @@ pub(crate) fn is_published(package: &Value) -> bool {
 /// dependencies may depend.
 #[derive(Clone, Debug)]
 pub(crate) struct Build {
+    /// Of its workspace.
+    pub(crate) manifest: &'static str,
     pub(crate) package: String,
     pub(crate) target: String,
     pub(crate) features: Vec<String>,
@@ -69,13 +75,15 @@ impl Build {
     /// A package for a target, without further choices.
     pub(crate) fn new(package: &str, target: &str) -> Self {
         let (package, target) = (package.to_owned(), target.to_owned());
-        Self { package, target, features: vec![], rustflags: String::new() }
+        let (manifest, features, rustflags) = (WORKSPACE, vec![], String::new());
+        Self { manifest, package, target, features, rustflags }
     }
 
     /// A cargo command with this build's choices.
     pub(crate) fn command(&self, subcommand: &str) -> Command {
         let mut command = cargo();
-        command.args([subcommand, "--locked", "--package", &self.package]);
+        command.args([subcommand, "--locked", "--manifest-path", self.manifest]);
+        command.args(["--package", &self.package]);
         command.args(["--target", &self.target]);
         command.args(["--features", &self.features.join(",")]);
         if !self.rustflags.is_empty() {

@@ -15,7 +15,7 @@
 //! use setun::{Engine, Model};
 //! use setun_sql::{ModelHandle, register};
 //!
-//! let engine = Engine::builder(Model::open("bitnet-b1.58-2B-4T")?).build()?;
+//! let engine = Engine::builder(Model::open("models/bitnet-b1.58-2B-4T")?).build()?;
 //! let context = SessionContext::new();
 //! register(&context, &ModelHandle::from(engine))?;
 //! let query = "SELECT generate(prompt, '{\"max_tokens\": 32}')['text'] FROM 'prompts.parquet'";

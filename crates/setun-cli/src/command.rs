@@ -6,10 +6,15 @@ use std::{
     process::{self, ExitCode},
 };
 
-use clap::{ArgMatches, Command as Arguments, Parser};
+use clap::{
+    ArgMatches, Command as Arguments, Parser,
+    builder::StyledStr,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 
 use crate::{
     error::CliError,
+    help::without_marks,
     interrupt,
     logging::{self, LogFormat},
     output::report,
@@ -41,11 +46,41 @@ pub(crate) fn from_command_line<C: Parser>(arguments: Arguments) -> C {
 }
 
 fn matches(arguments: Arguments) -> (Arguments, ArgMatches) {
-    let mut arguments = with_negative_numbers(arguments);
+    let mut arguments = without_marks(with_negative_numbers(arguments));
     match arguments.try_get_matches_from_mut(env::args_os()) {
         Ok(matches) => (arguments, matches),
-        Err(error) => exit_with(&error.format(&mut arguments)),
+        Err(error) => exit_with(&with_tip(error).format(&mut arguments)),
     }
+}
+
+/// Words of other programs, and the command that is meant.
+const MEANT: [(&[&str], &str); 9] = [
+    (&["generate", "gen", "complete", "completion", "prompt", "cli"], "run"),
+    (&["server", "api", "start"], "serve"),
+    (&["pull", "download", "get"], "models pull"),
+    (&["list", "ls", "ps"], "models list"),
+    (&["search", "catalog"], "models search"),
+    (&["rm", "remove", "delete"], "models rm"),
+    (&["show", "info"], "inspect"),
+    (&["quantize", "export"], "convert"),
+    (&["embedding", "embeddings"], "embed"),
+];
+
+/// The error of an unknown subcommand with a tip: the command that is meant.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return error;
+    }
+    let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
+    let is_meant = |(words, _): &&(&[&str], &str)| words.contains(&found.as_str());
+    if let Some((_, meant)) = MEANT.iter().find(is_meant) {
+        let tip = StyledStr::from(format!("the command is 'setun {meant}'"));
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
 }
 
 /// The set-up of every command.

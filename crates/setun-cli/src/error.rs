@@ -124,6 +124,18 @@ pub enum CliError {
         lock: PathBuf,
     },
 
+    /// A chat with a model that has no form for it.
+    #[error(
+        "[{}] `{model}` has no chat template, so it cannot chat; type: {command}",
+        ErrorCode::UnsupportedModel
+    )]
+    NoChatTemplate {
+        /// Name of the model.
+        model: String,
+        /// What starts a chat with another model.
+        command: String,
+    },
+
     /// An address that a server could not be bound to.
     #[cfg(feature = "serve")]
     #[error("[io] cannot listen at {address}: {source}")]
@@ -151,7 +163,8 @@ pub enum CliError {
     /// A subcommand of another command, which is not there.
     #[error(
         "[not-found] `setun {subcommand}` needs the command `{program}`, which is neither beside \
-         `setun` nor on the path; this installs it: {install}"
+         `setun` nor on the path; archives of releases have it, and in a checkout this installs it: \
+         {install}"
     )]
     NotInstalled {
         /// The subcommand.

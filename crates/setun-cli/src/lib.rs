@@ -8,6 +8,7 @@ mod commands;
 mod destination;
 mod error;
 mod flags;
+mod help;
 pub mod input;
 pub mod interrupt;
 mod lines;

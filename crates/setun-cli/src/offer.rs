@@ -1,11 +1,11 @@
-//! Offer to pull a model of the catalog that is not in the store.
+//! Offer to pull a model that is not on this machine.
 
-use std::{
-    io::{self, BufRead, IsTerminal},
-    path::PathBuf,
+use std::io::{self, BufRead, IsTerminal};
+
+use setun::{
+    Error, FoundModel, find_model,
+    hub::{CatalogEntry, ModelStore, PullOptions, StoreSettings, catalog},
 };
-
-use setun::hub::{self, CatalogEntry, ModelStore, PullOptions, catalog};
 
 use crate::{
     error::CliError,
@@ -13,23 +13,19 @@ use crate::{
     pull_progress::PullProgress,
 };
 
-/// The path of a model that the store lacks. Somebody at a terminal is asked whether to pull it, if
-/// the catalog has the name; otherwise `missing` is the error, which says how to pull it. None for a
-/// name that is like none of the catalog, and may be a path.
-pub(crate) fn missing_model(
-    name: &str,
-    store: &ModelStore,
-    missing: hub::Error,
-) -> Result<Option<PathBuf>, CliError> {
-    let is_meant = |entry: &&CatalogEntry| entry.name == name || entry.source() == name;
-    let Some(entry) = hub::catalog().iter().find(is_meant) else {
-        return if catalog::suggest(name).is_some() { Err(missing.into()) } else { Ok(None) };
+/// The model that a name means. Somebody at a terminal is asked whether to pull one that is not
+/// here; otherwise the error says how to pull it.
+pub(crate) fn find_or_pull(name: &str) -> Result<FoundModel, CliError> {
+    let missing = match find_model(name) {
+        Err(missing @ Error::UnknownModel { can_pull: true, .. }) => missing,
+        found => return Ok(found?),
     };
+    let store = ModelStore::open(StoreSettings::from_env());
     let is_asked = io::stdin().is_terminal() && io::stderr().is_terminal();
     if !is_asked || store.settings().offline.is_some() {
         return Err(missing.into());
     }
-    report(&question(entry));
+    report(&question(name, &store.settings().endpoint));
     if !is_yes(&mut io::stdin().lock())? {
         return Err(missing.into());
     }
@@ -37,13 +33,19 @@ pub(crate) fn missing_model(
     let pulled = store.pull(name, &PullOptions::default(), &|event| progress.show(event));
     progress.end();
     pulled?;
-    Ok(Some(store.resolve(name)?))
+    Ok(find_model(name)?)
 }
 
-fn question(entry: &CatalogEntry) -> String {
-    let CatalogEntry { name, repository, licence, .. } = entry;
-    let bytes = size(entry.bytes);
-    format!("{name} is not here: pull {bytes} from {repository} (licence {licence})? [y/N] ")
+fn question(name: &str, endpoint: &str) -> String {
+    let is_meant = |entry: &&CatalogEntry| entry.name == name || entry.source() == name;
+    let what = match catalog().iter().find(is_meant) {
+        Some(CatalogEntry { repository, licence, bytes, .. }) => {
+            format!("{} from {repository} (licence {licence})", size(*bytes))
+        }
+        None if name.contains("://") => "it".to_owned(),
+        None => format!("it from {endpoint}"),
+    };
+    format!("{name} is not here: pull {what}? [y/N] ")
 }
 
 /// Whether a line is a yes; its end, and anything else, is a no.
@@ -72,10 +74,16 @@ mod tests {
     }
 
     #[test]
-    fn a_question_names_bytes_repository_and_licence() {
-        let question = question(catalog::find("bitnet-2b-4t").expect("an entry"));
-        let expected = "bitnet-2b-4t is not here: pull 1.18 GB from microsoft/bitnet-b1.58-2B-4T \
-                        (licence mit)? [y/N] ";
-        assert_eq!(question, expected);
+    fn a_question_names_what_is_known() {
+        let hub = "https://hub.example";
+        let known = "pull 1.18 GB from microsoft/bitnet-b1.58-2B-4T (licence mit)? [y/N] ";
+        for (name, expected) in [
+            ("bitnet-2b-4t", known),
+            ("microsoft/bitnet-b1.58-2B-4T", known),
+            ("o/n", "pull it from https://hub.example? [y/N] "),
+            ("https://h/m.gguf", "pull it? [y/N] "),
+        ] {
+            assert_eq!(question(name, hub), format!("{name} is not here: {expected}"));
+        }
     }
 }

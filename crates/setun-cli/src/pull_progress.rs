@@ -2,6 +2,11 @@
 
 use std::{
     io::{self, IsTerminal},
+    sync::{
+        Mutex, PoisonError,
+        mpsc::{RecvTimeoutError, Sender, channel},
+    },
+    thread,
     time::Duration,
 };
 
@@ -13,9 +18,14 @@ use crate::{output::report, terminal::escaped};
 /// How often the bar is redrawn, so that its clock advances.
 const TICK: Duration = Duration::from_millis(200);
 
+/// How long a pull may be silent before it has begun: the name of a host may take long to be resolved.
+const SILENCE: Duration = Duration::from_secs(1);
+
 /// A bar on a terminal; elsewhere only what a user has to know.
 pub(crate) struct PullProgress {
     bar: Option<ProgressBar>,
+    /// Dropped when something has happened, which takes the line back that is due after the silence.
+    waiting: Mutex<Option<Sender<()>>>,
 }
 
 impl PullProgress {
@@ -31,14 +41,19 @@ impl PullProgress {
             bar.enable_steady_tick(TICK);
             bar
         });
-        Self { bar }
+        Self { bar, waiting: Mutex::default() }
     }
 
     /// Shows an event.
     pub(crate) fn show(&self, event: PullEvent) {
+        self.wait(None);
         match event {
             PullEvent::Connecting { address } => {
-                self.bar(|bar| bar.set_message(format!("connecting to {}", escaped(&address))));
+                let text = format!("connecting to {}", escaped(&address));
+                match &self.bar {
+                    Some(bar) => bar.set_message(text),
+                    None => self.wait(Some(line_after_silence(text))),
+                }
             }
             PullEvent::Planned { bytes, .. } => self.bar(|bar| {
                 if bytes > 0 {
@@ -66,7 +81,7 @@ impl PullProgress {
             }
             PullEvent::Retry { file, reason, wait } => {
                 let wait = wait.as_secs_f64();
-                self.note(&format!("{file}: {reason}; retrying in {wait:.1} s"));
+                self.say(&format!("{file}: {reason}; retrying in {wait:.1} s"));
             }
             PullEvent::SourceChanged { file, reason } => {
                 self.say(&format!("{file} has changed ({reason}): downloading it again"));
@@ -87,7 +102,12 @@ impl PullProgress {
 
     /// Removes the bar.
     pub(crate) fn end(&self) {
+        self.wait(None);
         self.bar(ProgressBar::finish_and_clear);
+    }
+
+    fn wait(&self, line: Option<Sender<()>>) {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = line;
     }
 
     fn bar(&self, show: impl FnOnce(&ProgressBar)) {
@@ -108,4 +128,15 @@ impl PullProgress {
             None => report(&format!("{text}\n")),
         }
     }
+}
+
+/// Reports a line after the silence, unless the sender is dropped before.
+fn line_after_silence(line: String) -> Sender<()> {
+    let (sender, dropped) = channel();
+    thread::spawn(move || {
+        if dropped.recv_timeout(SILENCE) == Err(RecvTimeoutError::Timeout) {
+            report(&format!("{line}\n"));
+        }
+    });
+    sender
 }

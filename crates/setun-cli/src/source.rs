@@ -11,25 +11,20 @@ use std::{
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun::{
-    Error, Model, ModelBytes, ModelFolder, ModelHeader, ModelReader, ModelSource, ReadRequest,
-    Source,
+    Error, FoundModel, Model, ModelBytes, ModelFolder, ModelHeader, ModelReader, ModelSource,
+    ReadRequest, Source,
     checkpoint::{Options, container::EXTENSION, files::WEIGHTS},
-    hub::{self, FileCheck, ModelStore, PullOptions, StoreSettings},
+    hub::{FileCheck, ModelStore, PullOptions, StoreSettings},
     locate,
 };
 
 use crate::{
     destination::Identity,
     error::CliError,
-    offer::missing_model,
+    offer::find_or_pull,
     output::{Progress, report},
     synth::Synthetic,
 };
-
-/// What a MODEL may be.
-const EXPECTED: &str = "a folder with config.json and model.safetensors, a .safetensors, .gguf, \
-                        .onnx or .setun file, or the name of a model that was pulled or is in `setun \
-                        models search`";
 
 /// Files of a model, with what a reader has to know of them.
 pub(crate) struct ModelFiles {
@@ -75,16 +70,13 @@ impl ModelFiles {
                 found: "none, and this program was built without an embedded model".into(),
             }));
         };
-        let stored = named(model)?;
-        let name = reported_name(model, stored.is_some());
-        Self::at(stored.as_deref().unwrap_or(Path::new(model)), name, options)
+        let FoundModel { path, name, .. } = find_or_pull(model)?;
+        Self::at(&path, name, options)
     }
 
     /// The folder of a model whose weights need not be there: a path, or the name of a pulled model.
     pub(crate) fn without_weights(model: &str) -> Result<Self, CliError> {
-        let stored = named(model)?;
-        let name = reported_name(model, stored.is_some());
-        let folder = stored.unwrap_or_else(|| PathBuf::from(model));
+        let FoundModel { path: folder, name, .. } = find_or_pull(model)?;
         if !folder.is_dir() {
             let reason = format!("`{model}` is no model in a folder with config.json");
             return Err(CliError::Usage(reason));
@@ -96,12 +88,7 @@ impl ModelFiles {
 
     /// What is at a path, to be reported by a name.
     pub(crate) fn at(path: &Path, name: String, options: Options) -> Result<Self, CliError> {
-        let (folder, layout) = locate(path).map_err(|error| match error {
-            Error::NoModel { path, found, .. } => {
-                Error::NoModel { path, expected: EXPECTED, found }
-            }
-            other => other,
-        })?;
+        let (folder, layout) = locate(path)?;
         let bytes = Box::new(ModelFolder::new(&folder));
         Ok(Self { folder: Some(folder), ..Self::new(name, layout, options, bytes) })
     }
@@ -244,32 +231,6 @@ pub(crate) fn verify_stored(model: &str) -> Result<(), CliError> {
         })
         .collect();
     if what.is_empty() { Ok(()) } else { Err(CliError::Damaged { what }) }
-}
-
-/// What a model is reported by: its name in the store, or that of its file or folder.
-fn reported_name(model: &str, is_stored: bool) -> String {
-    if is_stored {
-        // A folder of the store is named after its revision.
-        return model.strip_prefix("hf:").unwrap_or(model).to_owned();
-    }
-    let path = Path::new(model);
-    let whole = path.canonicalize().unwrap_or_else(|_| path.into());
-    whole.file_name().unwrap_or(whole.as_os_str()).to_string_lossy().into_owned()
-}
-
-/// The path of a name in the store; `None` for a path, which comes first.
-fn named(model: &str) -> Result<Option<PathBuf>, CliError> {
-    if Path::new(model).exists() {
-        return Ok(None);
-    }
-    let store = store();
-    match store.resolve(model) {
-        Ok(path) => Ok(Some(path)),
-        Err(missing @ hub::Error::NotFound { .. }) => missing_model(model, &store, missing),
-        // It was meant as a path: what is there instead says more.
-        Err(hub::Error::InvalidName { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// The model inside this program.

@@ -7,7 +7,10 @@ use setun_ops::OpsError;
 use setun_text::{OptionError, TextError};
 
 /// Why something failed. [`Error::code`] sorts errors into few kinds.
-#[derive(Debug, thiserror::Error)]
+///
+/// `Debug` prints the sentences of the error and of its causes, so that a `main` that returns it ends
+/// with them.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The model could not be built, or a step failed.
@@ -255,6 +258,35 @@ impl From<OptionError> for Error {
     fn from(error: OptionError) -> Self {
         Self::Text(error.into())
     }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_chain(self, formatter)
+    }
+}
+
+/// Writes an error and its causes. A cause that the sentence before it ends with is written once.
+///
+/// # Errors
+///
+/// If the formatter fails.
+pub fn write_chain(
+    error: &dyn std::error::Error,
+    formatter: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let mut last = error.to_string();
+    formatter.write_str(&last)?;
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let text = cause.to_string();
+        if !last.ends_with(&text) {
+            write!(formatter, ": {text}")?;
+            last = text;
+        }
+        source = cause.source();
+    }
+    Ok(())
 }
 
 impl Error {

@@ -47,7 +47,7 @@ pub use engine::{
     BeamGeneration, BeamTexts, ChatCompletion, Classification, Embedding, Engine,
     IntoEngineBuilder, Score, Session, WeakEngine,
 };
-pub use error::{Error, ErrorCode};
+pub use error::{Error, ErrorCode, write_chain};
 pub use event::{
     Done, Event, FinishReason, PromptProgress, PromptTokens, TextDelta, Timings, TokenLogprob,
     Usage,

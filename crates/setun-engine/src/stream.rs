@@ -9,7 +9,7 @@ use std::{
 use crate::{
     command::Command,
     error::Error,
-    event::{Done, Event, TextDelta},
+    event::{Done, Event, FinishReason, TextDelta, Usage},
     event_queue::Queue,
 };
 use setun_text::ToolCall;
@@ -51,7 +51,11 @@ pub struct Completion {
     pub deltas: Vec<TextDelta>,
     /// Its calls of tools. Where the text was cut, the last one may be, too.
     pub tool_calls: Vec<ToolCall>,
-    /// How it ended.
+    /// Why it ended.
+    pub finish_reason: FinishReason,
+    /// Tokens in and out.
+    pub usage: Usage,
+    /// All of how it ended: times, seed and device, too.
     pub done: Done,
 }
 
@@ -103,9 +107,18 @@ impl GenerationStream {
                     deltas.push(delta);
                 }
                 Event::Done(done) => {
-                    let answer =
-                        Completion { prompt, text, reasoning, tokens, deltas, tool_calls, done };
-                    return Ok(answer);
+                    let (finish_reason, usage) = (done.finish_reason, done.usage);
+                    return Ok(Completion {
+                        prompt,
+                        text,
+                        reasoning,
+                        tokens,
+                        deltas,
+                        tool_calls,
+                        finish_reason,
+                        usage,
+                        done,
+                    });
                 }
             }
         }

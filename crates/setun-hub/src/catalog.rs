@@ -10,9 +10,6 @@ use serde::{Deserialize, Serialize};
 
 const TABLE: &str = include_str!("../catalog.json");
 
-/// Letters by which a misspelled name may differ from the one that is meant.
-const MAX_ERRORS: usize = 2;
-
 static CATALOG: LazyLock<Vec<CatalogEntry>> =
     LazyLock::new(|| parse(TABLE).expect("a catalog that the tests have read"));
 
@@ -113,38 +110,6 @@ pub fn find(name: &str) -> Option<&'static CatalogEntry> {
     catalog().iter().find(|entry| entry.name == name)
 }
 
-/// The model whose short name a misspelled one is nearest to, if it is near and the only one.
-#[must_use]
-pub fn suggest(name: &str) -> Option<&'static CatalogEntry> {
-    let name = name.to_lowercase();
-    let most = MAX_ERRORS.min(name.len() / 3);
-    let apart = |entry: &'static CatalogEntry| (distance(&name, &entry.name), entry);
-    let mut near: Vec<_> =
-        catalog().iter().map(apart).filter(|(distance, _)| *distance <= most).collect();
-    near.sort_by_key(|(distance, _)| *distance);
-    match near[..] {
-        [(best, entry), (next, _), ..] if best < next => Some(entry),
-        [(_, entry)] => Some(entry),
-        _ => None,
-    }
-}
-
-/// Letters to insert, remove or replace to make one text of another (Levenshtein).
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (above, letter) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = above + 1;
-        for (column, expected) in other.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != *expected);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
-}
-
 fn parse(table: &str) -> Result<Vec<CatalogEntry>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Table {
@@ -201,19 +166,6 @@ mod tests {
     fn an_unknown_field_is_refused() {
         let table = TABLE.replacen("\"title\"", "\"headline\"", 1);
         assert!(parse(&table).expect_err("refused").to_string().contains("headline"));
-    }
-
-    #[test]
-    fn a_misspelled_name_suggests_the_nearest() {
-        let suggested = |name| suggest(name).map(|entry| entry.name.as_str());
-        assert_eq!(suggested("bitnet-2b-4t"), Some("bitnet-2b-4t"));
-        assert_eq!(suggested("bitnet-2b4t"), Some("bitnet-2b-4t"));
-        assert_eq!(suggested("BitNet-2B-4T"), Some("bitnet-2b-4t"));
-        assert_eq!(suggested("falcon3-8b"), None); // 1b, 3b and 7b are as near
-        assert_eq!(suggested("ternary-bonsai8b"), Some("ternary-bonsai-8b"));
-        for far in ["", "stories", "gpt2", "a-model-of-mine"] {
-            assert_eq!(suggested(far), None, "{far}");
-        }
     }
 
     #[test]

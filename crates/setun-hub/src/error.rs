@@ -24,6 +24,8 @@ pub enum Error {
         root: PathBuf,
         /// What to do about it.
         hint: String,
+        /// Whether a pull may bring it.
+        can_pull: bool,
     },
 
     /// The repository has several models, and none was chosen.

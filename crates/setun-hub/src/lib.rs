@@ -41,6 +41,7 @@ mod settings;
 mod small_files;
 mod stored_files;
 mod stored_model;
+mod suggest;
 mod survey;
 #[cfg(feature = "testing")]
 #[doc(hidden)]

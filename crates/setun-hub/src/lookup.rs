@@ -100,30 +100,43 @@ impl ModelStore {
     }
 
     pub(crate) fn not_here(&self, name: &str) -> Error {
-        let hint = match ModelName::parse(name).map(|parsed| parsed.source) {
+        let (hint, can_pull) = match ModelName::parse(name).map(|parsed| parsed.source) {
             Ok(Source::Alias(alias)) => self.alias_hint(name, &alias),
-            _ => format!("`setun models pull {name}` brings it"),
+            _ => (self.pull_hint(name), true),
         };
-        Error::NotFound { name: name.into(), root: self.settings.root.clone(), hint }
+        Error::NotFound { name: name.into(), root: self.settings.root.clone(), hint, can_pull }
     }
 
-    fn alias_hint(&self, name: &str, alias: &str) -> String {
-        let none = "no alias and no model of the catalog has this name";
-        match self.layout.look_for_aliases() {
-            Ok(SmallFile::Damaged(reason)) => format!("{none}: the aliases are damaged: {reason}"),
-            Err(error) => format!("{none}: {error}"),
-            Ok(aliases) => match aliases.found().unwrap_or_default().get(alias) {
-                Some(target) => {
-                    format!("it stands for `{target}`; `setun models pull {name}` brings that")
-                }
-                None => match catalog::find(alias) {
-                    Some(entry) => format!("`setun models pull {name}` pulls {}", entry.repository),
-                    None => match catalog::suggest(alias) {
-                        Some(entry) => format!("{none}; did you mean `{}`?", entry.name),
-                        None => format!("{none}; `setun models search` lists the catalog"),
-                    },
-                },
-            },
+    /// What to do about a name that can be pulled.
+    fn pull_hint(&self, name: &str) -> String {
+        let pull = format!("`setun models pull {name}` pulls it");
+        match self.suggest(name).filter(|known| known != name) {
+            Some(known) => format!("did you mean `{known}`? If not, {pull}"),
+            None => pull,
         }
+    }
+
+    /// What to do about one word, and whether it can be pulled.
+    fn alias_hint(&self, name: &str, alias: &str) -> (String, bool) {
+        let none = "no alias and no model of the catalog has this name";
+        let aliases = match self.layout.look_for_aliases() {
+            Ok(SmallFile::Damaged(reason)) => {
+                return (format!("{none}: the aliases are damaged: {reason}"), false);
+            }
+            Err(error) => return (format!("{none}: {error}"), false),
+            Ok(aliases) => aliases.found().unwrap_or_default(),
+        };
+        if let Some(target) = aliases.get(alias) {
+            let hint = format!("it stands for `{target}`; `setun models pull {name}` pulls that");
+            return (hint, true);
+        }
+        if let Some(entry) = catalog::find(alias) {
+            return (format!("`setun models pull {name}` pulls {}", entry.repository), true);
+        }
+        let hint = match self.suggest(alias) {
+            Some(known) => format!("{none}; did you mean `{known}`?"),
+            None => format!("{none}; `setun models search` lists the catalog"),
+        };
+        (hint, false)
     }
 }

@@ -130,6 +130,7 @@ impl Pull<'_> {
             name: name.into(),
             root: self.store.settings.root.clone(),
             hint,
+            can_pull: false,
         };
         let plan = match &parsed.source {
             Source::Address(address) => {

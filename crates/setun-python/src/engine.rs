@@ -2,7 +2,6 @@
 
 use std::{
     mem::ManuallyDrop,
-    path::Path,
     process,
     sync::{OnceLock, PoisonError, RwLock},
 };
@@ -11,10 +10,8 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
 use setun::{
-    Engine, EngineConfig, GenerateOptions, Model, Pooling, Prompt,
-    hub::{ModelStore, StoreSettings},
-    messages_from_json, options_from_json,
-    text::OptionValue,
+    Engine, EngineConfig, GenerateOptions, Model, Pooling, Prompt, messages_from_json,
+    options_from_json, text::OptionValue,
 };
 
 use crate::{
@@ -217,16 +214,7 @@ impl Drop for NativeEngine {
 
 /// The model at a path, of a name in the store, or the embedded one.
 fn open(model: Option<&str>) -> Result<Model, setun::Error> {
-    let Some(name) = model else { return Model::embedded() };
-    if Path::new(name).exists() {
-        return Model::open(name);
-    }
-    match ModelStore::open(StoreSettings::from_env()).resolve(name) {
-        Ok(path) => Model::open(path),
-        // It was meant as a path: what is there instead says more.
-        Err(setun::hub::Error::InvalidName { .. }) => Model::open(name),
-        Err(error) => Err(error.into()),
-    }
+    model.map_or_else(Model::embedded, Model::open)
 }
 
 fn read_config(text: &str) -> PyResult<EngineConfig> {

@@ -7,7 +7,7 @@
 //! use setun::{Engine, Model};
 //! use setun_serve::{Lifecycle, ServeOptions, router, serve};
 //!
-//! let engine = Engine::builder(Model::open("bitnet-b1.58-2B-4T")?).build()?;
+//! let engine = Engine::builder(Model::open("models/bitnet-b1.58-2B-4T")?).build()?;
 //! let lifecycle = Lifecycle::new();
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
 //! let options = ServeOptions::new().bound_to(listener.local_addr()?).lifecycle(lifecycle.clone());

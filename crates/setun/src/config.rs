@@ -23,7 +23,9 @@ macro_rules! device_options {
         backends: Vec<Device> as Names("a list of devices and levels, as `setun devices` lists them")
             = "auto", "BACKEND", Device, with_flags("--backend"), with_key("backend");
 
-        /// Number of CPU threads. In JavaScript at most 64.
+        /// Number of CPU threads.
+        ///
+        /// In JavaScript at most 64.
         threads: Option<usize> as integer(1, 1024) = "chosen for the processor", "N", Device;
 
         /// The share of main memory that weights and KV cache may take; the cache has fewer

@@ -1,15 +1,18 @@
 //! The error of this crate: what loading fails with, and the engine's own.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{fmt, io, path::PathBuf, sync::Arc};
 
 use setun_checkpoint::{CheckpointError, ErrorKind};
-use setun_engine::Error as EngineError;
 pub use setun_engine::ErrorCode;
+use setun_engine::{Error as EngineError, write_chain};
 use setun_model::ModelError;
 use setun_text::{OptionError, TextError};
 
 /// Why something failed. [`Error::code`] sorts errors into few kinds.
-#[derive(Debug, thiserror::Error)]
+///
+/// `Debug` prints the sentences of the error and of its causes, so that a `main` that returns it ends
+/// with them.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A file or folder could not be read.
@@ -65,6 +68,19 @@ pub enum Error {
         expected: &'static str,
         /// What is there.
         found: String,
+    },
+
+    /// No model on this machine has this name.
+    #[error("no model `{name}`: {searched}; {hint}")]
+    UnknownModel {
+        /// The name.
+        name: String,
+        /// The places that were searched.
+        searched: String,
+        /// What to do about it.
+        hint: String,
+        /// Whether a pull may bring it.
+        can_pull: bool,
     },
 
     /// A checkpoint is damaged or not one that can be read.
@@ -133,6 +149,12 @@ pub enum Error {
     Engine(#[from] EngineError),
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_chain(self, formatter)
+    }
+}
+
 impl Error {
     /// The kind of this error.
     #[must_use]
@@ -148,7 +170,7 @@ impl Error {
             #[cfg(feature = "grammar")]
             Self::Option { .. } | Self::Messages { .. } => ErrorCode::BadOption,
             Self::Unreadable { .. } => ErrorCode::Network,
-            Self::NoModel { .. } => ErrorCode::NotFound,
+            Self::NoModel { .. } | Self::UnknownModel { .. } => ErrorCode::NotFound,
             Self::Checkpoint(error) => checkpoint_code(error),
             Self::Tokenizer(error) => checkpoint_code(error),
             Self::Unfinished { .. } => ErrorCode::Truncated,

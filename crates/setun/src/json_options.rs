@@ -23,7 +23,7 @@ const TEMPLATE_VARIABLES: &str = "chat_template_kwargs";
 /// ```no_run
 /// use setun::{Engine, Model, options_from_json};
 ///
-/// let engine = Engine::builder(Model::open("bitnet-b1.58-2B-4T")?).build()?;
+/// let engine = Engine::builder(Model::open("models/bitnet-b1.58-2B-4T")?).build()?;
 /// let fields = serde_json::from_str(r#"{"max_tokens": 4, "choice": ["yes", "no"]}"#)?;
 /// let options = options_from_json(&engine, fields, &["timeout"])?;
 /// println!("{}", engine.complete("Is 3 odd?", options)?.text);

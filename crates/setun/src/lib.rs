@@ -4,19 +4,30 @@
 //! ```no_run
 //! use setun::{Engine, Event, GenerateOptions, Model};
 //!
-//! let engine = Engine::builder(Model::open("bitnet-b1.58-2B-4T")?).build()?;
-//! for event in engine.generate("The Setun was", GenerateOptions::new().seed(1))?.blocking() {
-//!     if let Event::Text(delta) = event? {
-//!         print!("{}", delta.text);
+//! fn main() -> Result<(), setun::Error> {
+//!     let model = Model::open("models/bitnet-b1.58-2B-4T")?; // a folder or a file
+//!     let engine = Engine::builder(model).build()?;
+//!     for event in engine.generate("The Setun was", GenerateOptions::new().seed(1))?.blocking() {
+//!         if let Event::Text(delta) = event? {
+//!             print!("{}", delta.text);
+//!         }
 //!     }
+//!     Ok(())
 //! }
-//! # Ok::<(), setun::Error>(())
 //! ```
+//!
+//! The feature `embedded-model` has a small model, `Model::embedded()`; `hub` opens pulled models by their
+//! names, such as `bitnet-2b-4t`. A `main` that returns [`Error`] ends with its sentence.
 //!
 //! - [`Model`] is an opened checkpoint; [`Engine`] runs it, several generations at once;
 //!   [`GenerationStream`] is a `futures::Stream` of [`Event`]s, and there are blocking ways.
 //! - Dropping a stream ends its generation. An error in one leaves the engine usable.
 //! - Nothing here needs an async runtime, a GPU or a network.
+
+/// The snippet of the project's README runs.
+#[cfg(all(doctest, feature = "embedded-model"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
 
 mod builder;
 mod config;
@@ -99,7 +110,7 @@ pub use shared::open_shared;
 pub use source::EMBEDDED_MODEL;
 pub use source::{EMBEDDED_NAME, ModelBytes, ModelFolder, ModelSource};
 #[cfg(not(target_family = "wasm"))]
-pub use source::{locate, other_than_file, read_file};
+pub use source::{FoundModel, find_model, locate, other_than_file, read_file};
 #[cfg(not(target_family = "wasm"))]
 pub use system_memory::{SystemMemory, available_memory};
 #[cfg(not(target_family = "wasm"))]

@@ -36,8 +36,8 @@ impl ModelReader {
     ///
     /// As [`Model::open`].
     #[cfg(not(target_family = "wasm"))]
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        pollster::block_on(Self::new(ModelSource::open(path)?))
+    pub fn open(model: impl AsRef<Path>) -> Result<Self, Error> {
+        pollster::block_on(Self::new(ModelSource::open(model)?))
     }
 
     /// The story model that comes with this crate.
@@ -110,15 +110,15 @@ impl ModelHeader {
 }
 
 impl Model {
-    /// Opens a folder in Hugging Face's layout, or a `.safetensors`, `.gguf`, `.onnx` or `.setun`
-    /// file.
+    /// Opens a folder in Hugging Face's layout, a `.safetensors`, `.gguf`, `.onnx` or `.setun` file,
+    /// or with the feature `hub` a pulled model by its name ([`find_model`](crate::find_model)).
     ///
     /// # Errors
     ///
     /// If there is no model, or it is damaged or of a kind that cannot be run.
     #[cfg(not(target_family = "wasm"))]
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        pollster::block_on(ModelReader::open(path)?.read())
+    pub fn open(model: impl AsRef<Path>) -> Result<Self, Error> {
+        pollster::block_on(ModelReader::open(model)?.read())
     }
 }
 

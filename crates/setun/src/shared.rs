@@ -10,8 +10,11 @@ use std::{
 use setun_engine::{Engine, WeakEngine};
 
 use crate::{
-    config::EngineConfig, device::DeviceOptions, error::Error, reader::ModelReader,
-    source::FileIdentity,
+    config::EngineConfig,
+    device::DeviceOptions,
+    error::Error,
+    reader::ModelReader,
+    source::{FileIdentity, find_model},
 };
 
 /// Ends of the names of files that a model may be read from.
@@ -33,7 +36,7 @@ struct Key {
     options: DeviceOptions,
 }
 
-/// Opens the model at a path, or gives another handle to the engine that this process has
+/// Opens the model at a path or of a name, or gives another handle to the engine that this process has
 /// opened from it with the same options: a model that is opened twice has its weights in
 /// memory once. A caller for one that is being loaded waits for it.
 ///
@@ -44,14 +47,14 @@ struct Key {
 ///
 /// As [`Model::open`](crate::Model::open), and if the device is not here or has not enough
 /// memory.
-pub fn open_shared(path: impl AsRef<Path>, options: DeviceOptions) -> Result<Engine, Error> {
-    let path = path.as_ref();
-    let slot = slot(Key::of(path, options.clone())?);
+pub fn open_shared(model: impl AsRef<Path>, options: DeviceOptions) -> Result<Engine, Error> {
+    let model = model.as_ref();
+    let slot = slot(Key::of(&find_model(model)?.path, options.clone())?);
     let mut engine = slot.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(engine) = engine.as_ref().and_then(WeakEngine::upgrade) {
         return Ok(engine);
     }
-    let opened = start(ModelReader::open(path)?, options)?;
+    let opened = start(ModelReader::open(model)?, options)?;
     *engine = Some(opened.downgrade());
     Ok(opened)
 }

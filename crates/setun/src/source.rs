@@ -1,5 +1,7 @@
 //! Places that a model's bytes are read from.
 
+#[cfg(not(target_family = "wasm"))]
+mod find;
 mod folder;
 #[cfg(not(target_family = "wasm"))]
 mod local_file;
@@ -23,6 +25,8 @@ use setun_model::MaybeSend;
 
 use crate::error::Error;
 
+#[cfg(not(target_family = "wasm"))]
+pub use find::{FoundModel, find_model};
 pub use folder::ModelFolder;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use local_file::{FileIdentity, open_file};
@@ -55,17 +59,16 @@ impl ModelSource {
         Self { layout, options, name, bytes: Arc::new(Mutex::new(Box::new(bytes))) }
     }
 
-    /// The model at a path: a folder in Hugging Face's layout, or a `.safetensors`, `.gguf`,
-    /// `.onnx` or `.setun` file. Nothing is read yet.
+    /// The model at a path, which is a folder in Hugging Face's layout or a `.safetensors`, `.gguf`,
+    /// `.onnx` or `.setun` file, or of a name ([`find_model`]). Nothing is read yet.
     ///
     /// # Errors
     ///
     /// If there is no model.
     #[cfg(not(target_family = "wasm"))]
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        let (folder, layout) = locate(path)?;
+    pub fn open(model: impl AsRef<Path>) -> Result<Self, Error> {
+        let FoundModel { path, name, .. } = find_model(model)?;
+        let (folder, layout) = locate(&path)?;
         Ok(Self::new(layout, name, ModelFolder::new(folder)))
     }
 

@@ -14,7 +14,7 @@ import {
   urlModelId,
 } from "./names.js";
 import { referencedCommit, storedModels } from "./revisions.js";
-import type { Storage } from "./storage.js";
+import type { ReadableStorage } from "./storage.js";
 
 /** A model, optionally one revision and one file of it. */
 export interface ModelQuery {
@@ -35,7 +35,7 @@ export interface ListedModel {
  * @throws {SetunError} `bad-option` if it is no source, or is ambiguous among several Hubs.
  */
 export async function lookupModel(
-  storage: Storage,
+  storage: ReadableStorage,
   given: string | URL | ListedModel,
   base: string,
 ): Promise<ModelQuery | undefined> {
@@ -51,7 +51,7 @@ async function lookupUrl(source: string | URL, base: string): Promise<ModelQuery
   return addressParts(href) && { id: await urlModelId(href) };
 }
 
-async function lookupHub(storage: Storage, source: string): Promise<ModelQuery> {
+async function lookupHub(storage: ReadableStorage, source: string): Promise<ModelQuery> {
   const { location, file } = parseName(source.slice(HUB_PREFIX.length));
   if (location.kind !== "hub")
     throw new SetunError("bad-option", `source: expected hf:owner/name, found "${source}"`);
@@ -61,7 +61,7 @@ async function lookupHub(storage: Storage, source: string): Promise<ModelQuery> 
 }
 
 /** The default Hub's model comes first; otherwise the only Hub that has it. */
-async function findOnAnyHub(storage: Storage, owner: string, name: string): Promise<ModelId> {
+async function findOnAnyHub(storage: ReadableStorage, owner: string, name: string): Promise<ModelId> {
   const preferred = await hubModelId(DEFAULT_ENDPOINT, owner, name);
   if ((await storage.list(modelPath(preferred))).length > 0) return preferred;
   const others = (await storedModels(storage)).filter((id) => id.owner === owner && id.name === name);
@@ -87,6 +87,6 @@ function lookupListed(source: ListedModel): ModelQuery {
 }
 
 /** Commit of a named revision at the last download, or the name itself. */
-export async function commitOf(storage: Storage, id: ModelId, revision: string): Promise<string> {
+export async function commitOf(storage: ReadableStorage, id: ModelId, revision: string): Promise<string> {
   return (await referencedCommit(storage, id, revision)) ?? revision;
 }

@@ -4,7 +4,7 @@ import { downloadedBytes, readJournal } from "./journal.js";
 import { FORMAT, fields, parseVersioned } from "./json.js";
 import { MANIFEST, type Manifest, parseManifest, printManifest } from "./manifest.js";
 import { isSafeFile, type ModelId, modelPath, revisionPath } from "./names.js";
-import type { Storage } from "./storage.js";
+import type { ReadableStorage, Storage } from "./storage.js";
 
 /** Default branch of a repository. */
 export const DEFAULT_REVISION = "main";
@@ -22,7 +22,7 @@ export interface CompleteRevision {
  *
  * @throws {SetunError} `bad-checkpoint` if a later version of setun wrote it.
  */
-export async function readManifest(storage: Storage, folder: string): Promise<Manifest | undefined> {
+export async function readManifest(storage: ReadableStorage, folder: string): Promise<Manifest | undefined> {
   const path = `${folder}/${MANIFEST}`;
   return parseManifest(await storage.readText(path), path);
 }
@@ -34,7 +34,7 @@ export function writeManifest(storage: Storage, folder: string, manifest: Manife
 
 /** A revision by its name or folder, if all its files are stored with the right sizes. */
 export async function completeRevision(
-  storage: Storage,
+  storage: ReadableStorage,
   id: ModelId,
   revision: string,
 ): Promise<CompleteRevision | undefined> {
@@ -44,7 +44,11 @@ export async function completeRevision(
 }
 
 /** Whether a manifest is complete and all its files exist. A browser may have evicted some. */
-export async function isComplete(storage: Storage, folder: string, manifest: Manifest): Promise<boolean> {
+export async function isComplete(
+  storage: ReadableStorage,
+  folder: string,
+  manifest: Manifest,
+): Promise<boolean> {
   if (!manifest.complete) return false;
   for (const { name, bytes } of manifest.files) {
     const file = await storage.open(`${folder}/${name}`);
@@ -54,7 +58,10 @@ export async function isComplete(storage: Storage, folder: string, manifest: Man
 }
 
 /** The current revision: that of the default branch at the last download, else the latest. */
-export async function currentRevision(storage: Storage, id: ModelId): Promise<CompleteRevision | undefined> {
+export async function currentRevision(
+  storage: ReadableStorage,
+  id: ModelId,
+): Promise<CompleteRevision | undefined> {
   const commit = await referencedCommit(storage, id, DEFAULT_REVISION);
   const referred = commit === undefined ? undefined : await completeRevision(storage, id, commit);
   if (referred !== undefined) return referred;
@@ -68,7 +75,7 @@ export async function currentRevision(storage: Storage, id: ModelId): Promise<Co
 
 /** Commit of a branch or tag at the last download. */
 export async function referencedCommit(
-  storage: Storage,
+  storage: ReadableStorage,
   id: ModelId,
   name: string,
 ): Promise<string | undefined> {
@@ -89,7 +96,7 @@ export async function saveReference(
   await storage.writeText(referencesPath(id), text);
 }
 
-async function references(storage: Storage, id: ModelId): Promise<Map<string, string>> {
+async function references(storage: ReadableStorage, id: ModelId): Promise<Map<string, string>> {
   const path = referencesPath(id);
   const found = parseVersioned(await storage.readText(path), path);
   const pairs = Object.entries(fields(found?.revisions) ?? {});
@@ -101,7 +108,7 @@ function referencesPath(id: ModelId): string {
 }
 
 /** All models with a folder. */
-export async function storedModels(storage: Storage): Promise<ModelId[]> {
+export async function storedModels(storage: ReadableStorage): Promise<ModelId[]> {
   const models: ModelId[] = [];
   for (const host of await folders(storage, "models")) {
     for (const owner of await folders(storage, `models/${host}`)) {
@@ -113,7 +120,7 @@ export async function storedModels(storage: Storage): Promise<ModelId[]> {
 }
 
 /** Names of the folders in a folder, sorted. */
-export async function folders(storage: Storage, path: string): Promise<string[]> {
+export async function folders(storage: ReadableStorage, path: string): Promise<string[]> {
   const names = await storage.list(path);
   return names
     .filter((name) => name.endsWith("/"))

@@ -1,10 +1,18 @@
 /** Interface of a storage for models. */
 
-/** The folders and files of `docs/hub.md`. Paths are relative to the store and separated by `/`. */
-export interface Storage {
-  readonly kind: "opfs" | "cache";
+/** The part of a storage that finds models. */
+export interface ReadableStorage {
   /** Text of a small file (`manifest.json`, `refs.json`, `aliases.json`); `undefined` if it does not exist. */
   readText(path: string): Promise<string | undefined>;
+  /** Size of a complete file; `undefined` if it does not exist. */
+  open(path: string): Promise<{ readonly size: number } | undefined>;
+  /** Names in a folder, those of folders with `/` at the end; empty if it does not exist. */
+  list(path: string): Promise<string[]>;
+}
+
+/** The folders and files of `docs/hub.md`. Paths are relative to the store and separated by `/`. */
+export interface Storage extends ReadableStorage {
+  readonly kind: "opfs" | "cache";
   /** Replaces a small file atomically. */
   writeText(path: string, text: string): Promise<void>;
   /** A complete file; `undefined` if it does not exist. */
@@ -13,8 +21,6 @@ export interface Storage {
   openFile(path: string): Promise<StoredFile | undefined>;
   /** A partial file, `FILE.part` and `FILE.chunks`, created if necessary. */
   openPartial(path: string): Promise<PartialFile>;
-  /** Names in a folder, those of folders with `/` at the end; empty if it does not exist. */
-  list(path: string): Promise<string[]>;
   /** Removes a file or a folder with its contents, if it exists. */
   remove(path: string): Promise<void>;
 }

@@ -175,15 +175,21 @@ fn lists_give_what_each_gives_alone() {
             _ => Prompt::Tokens((0..=at).map(|token| token * 17 % 500).collect()),
         })
         .collect();
-    let found = block_on(engine.text_completion(prompts.clone(), &options()));
+    let found = block_on(engine.text_completion(prompts.clone(), options()));
     for (at, (found, prompt)) in found.into_iter().zip(prompts).enumerate() {
         match engine.complete(prompt, options()) {
-            Ok(alone) => assert_eq!(found.expect("a story").tokens, alone.tokens, "{at}"),
+            Ok(alone) => {
+                let found = found.expect("a story");
+                assert_eq!(found.tokens, alone.tokens, "{at}");
+                assert_eq!((found.finish_reason, found.usage), (alone.finish_reason, alone.usage));
+                assert_eq!(found.finish_reason, found.done.finish_reason);
+                assert_eq!(found.usage.completion_tokens, found.tokens.len());
+            }
             Err(error) => assert_eq!(found.expect_err("refused").code(), error.code(), "{at}"),
         }
     }
     let dialogs = [vec![setun::Message::user("Hi")]];
-    let answers = block_on(engine.chat_completion(dialogs, &GenerateOptions::new()));
+    let answers = block_on(engine.chat_completion(dialogs, GenerateOptions::new()));
     assert_eq!(answers.len(), 1, "a story model has no template");
     assert!(answers.iter().all(Result::is_err));
 }

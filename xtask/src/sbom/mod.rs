@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use self::npm::Bundled;
 use crate::embed_model::sha256;
 use crate::files::{read, write_if_changed};
-use crate::licences::command;
-use crate::metadata::{Build, Graph, Package, is_ours, metadata, packages};
+use crate::licences::{batch_command, command};
+use crate::metadata::{Build, Graph, Package, WORKSPACE, is_ours, metadata, packages};
 use crate::shell::{output, root, say};
 use crate::toolchain::{host, rustc};
 use crate::wasm;
@@ -51,7 +51,7 @@ pub(crate) fn run_command(to: &Path, features: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The crate with all its features; the command for this machine with `features` beside the default
+/// The crate with all its features; the commands for this machine with `features` beside the default
 /// ones; the npm package.
 fn products(features: &[String]) -> Result<Vec<Product>> {
     let product = |name, kind, url, builds| Product { name, kind, url, builds, bundled: vec![] };
@@ -60,6 +60,12 @@ fn products(features: &[String]) -> Result<Vec<Product>> {
     Ok(vec![
         product("setun-crate", "library", "pkg:cargo/setun", vec![library]),
         product("setun-command", "application", "pkg:cargo/setun-cli", vec![command(features)?]),
+        product(
+            "setun-batch-command",
+            "application",
+            "pkg:cargo/setun-batch",
+            vec![batch_command(features)?],
+        ),
         Product {
             bundled: npm::bundled()?,
             ..product("setun-npm", "library", "pkg:npm/setun", wasm::builds())
@@ -68,7 +74,7 @@ fn products(features: &[String]) -> Result<Vec<Product>> {
 }
 
 fn feature_names(package: &str) -> Result<Vec<String>> {
-    let metadata = metadata()?;
+    let metadata = metadata(WORKSPACE)?;
     let mut all = packages(&metadata)?.iter();
     let found = all.find(|found| found["name"] == package && is_ours(found));
     let features = found.and_then(|found| found["features"].as_object());
@@ -77,14 +83,15 @@ fn feature_names(package: &str) -> Result<Vec<String>> {
 
 /// The bill of a product.
 fn document(product: &Product) -> Result<Value> {
-    let metadata = metadata()?;
+    let manifest = product.builds.first().map_or(WORKSPACE, |build| build.manifest);
+    let metadata = metadata(manifest)?;
     let mut graph = Graph::new();
     for build in &product.builds {
         for (package, uses) in build.linked()? {
             graph.entry(package).or_default().extend(uses);
         }
     }
-    let hashes = checksums(&read("Cargo.lock")?);
+    let hashes = checksums(&read(manifest.replace("toml", "lock"))?);
     let found = packages(&metadata)?.iter().filter_map(|package| Some((key(package)?, package)));
     let crates = found.filter(|(key, _)| graph.contains_key(key));
     let mut components: Vec<Value> =
@@ -118,7 +125,7 @@ fn properties(product: &Product) -> Result<Vec<Value>> {
     let compiler = output(rustc().arg("--version"))?;
     let mut properties = vec![property("compiler", compiler.trim())];
     for build in &product.builds {
-        let Build { package, target, features, rustflags } = build;
+        let Build { package, target, features, rustflags, .. } = build;
         let choices = format!("{package} {target} [{}] {rustflags}", features.join(","));
         properties.push(property("build", choices.trim_end()));
     }

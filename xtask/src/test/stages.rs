@@ -14,7 +14,7 @@ use super::{
     systems,
 };
 use crate::files::{under, write_if_changed};
-use crate::metadata::{BATCH, is_ours, is_published, metadata, packages};
+use crate::metadata::{BATCH, WORKSPACE, is_ours, is_published, metadata, packages};
 use crate::node::{install, node, npm};
 use crate::shell::{
     built_with_tests, find_program, in_ci, output, program, run, say, target, typed,
@@ -155,7 +155,7 @@ fn semver(check: &mut Check) -> Result<()> {
     };
     check.needs(find_program(SEMVER).is_some(), NO_SEMVER)?;
     say(&format!("public interfaces since {release}"));
-    let metadata = metadata()?;
+    let metadata = metadata(WORKSPACE)?;
     let compare = || cargo(&format!("semver-checks --workspace --baseline-rev {release}"));
     let hidden = packages(&metadata)?.iter().filter(|it| is_ours(it) && !is_published(it));
     let hidden = hidden.flat_map(|it| ["--exclude", it["name"].as_str().unwrap_or_default()]);
@@ -173,7 +173,7 @@ fn last_release() -> Option<String> {
 /// Every package compiles alone, with its default features and with none. With others they are compiled in other
 /// stages; a full check compiles with each of them alone.
 fn features(check: &mut Check) -> Result<()> {
-    let metadata = metadata()?;
+    let metadata = metadata(WORKSPACE)?;
     for package in packages(&metadata)?.iter().filter(|package| is_ours(package)) {
         let name = package["name"].as_str().unwrap_or_default();
         let features = package["features"].as_object().into_iter().flatten();

@@ -15,8 +15,9 @@ use crate::{error::CliError, input};
 #[command(next_help_heading = "Structured output")]
 #[group(multiple = false)]
 pub(crate) struct ConstraintArgs {
-    /// JSON value that is valid under this schema (JSON text, or a file), on one line unless the
-    /// schema has `"x-guidance": {"whitespace_flexible": true}`
+    /// JSON value that is valid under this schema (JSON text, or a file)
+    ///
+    /// It is on one line unless the schema has `"x-guidance": {"whitespace_flexible": true}`.
     #[arg(long, value_name = "SCHEMA")]
     json_schema: Option<String>,
 

@@ -1,7 +1,7 @@
 //! `setun chat`: a conversation through the model's own chat template.
 
 use setun::{
-    Engine, EngineError, Error, Event, FinishReason, GenerateOptions, Message,
+    Engine, Error, Event, FinishReason, GenerateOptions, Message,
     text::{TemplateVariables, ToolCall, ToolCallDelta},
 };
 
@@ -11,10 +11,14 @@ use crate::{
     interrupt,
     lines::Lines,
     output::{Output, report},
+    source::store,
 };
 
 /// Divisor of the context that gives the positions kept free for an answer.
 const ROOM: usize = 4;
+
+/// A model of the catalog for chats.
+const CHAT_MODEL: &str = "bitnet-2b-4t";
 
 /// Chat with a model through its chat template
 ///
@@ -61,10 +65,8 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let messages = args.messages.read()?; // before the work of loading
     let engine = args.generate.engine(1)?;
     if !engine.has_chat_template() {
-        let expected = "a chat_template in tokenizer_config.json, or chat_template.jinja; \
-            a model for chats: setun models pull bitnet-2b-4t; more: setun models search chat";
-        let (model, what) = (engine.model_name().to_owned(), "chat template");
-        return Err(EngineError::Missing { model, what, expected }.into());
+        let model = engine.model_name().to_owned();
+        return Err(CliError::NoChatTemplate { model, command: suggested_command() });
     }
     let mut options = args.generate.options(&engine)?;
     options.chat_template_kwargs.clone_from(&args.chat_template_kwargs);
@@ -89,6 +91,15 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         }
     }
     if lines.is_terminal { output.write("\n") } else { Ok(()) }
+}
+
+/// What to type for a chat with a model of the catalog.
+fn suggested_command() -> String {
+    let chat = format!("setun chat --model {CHAT_MODEL}");
+    if store().resolve(CHAT_MODEL).is_ok() {
+        return chat;
+    }
+    format!("setun models pull {CHAT_MODEL} && {chat}")
 }
 
 /// Answers the last message, with the calls that the model makes before. False at the end of

@@ -83,7 +83,7 @@ enum Table {
     Stored,
     /// In f16, if no value is changed by it
     F16,
-    /// Rounded to int8 rows: the same as `--head int8` of a run
+    /// Rounded to int8 rows: the same as --head int8 of a run
     Int8,
 }
 
@@ -136,7 +136,7 @@ pub(crate) enum To {
     Setun,
     /// A folder in Hugging Face's layout, packed
     Hf,
-    /// A folder in MLX's layout: `setun synth` alone writes it, of models that are stored so
+    /// A folder in MLX's layout: setun synth alone writes it, of models that are stored so
     Mlx,
     /// A .gguf file with two bits a weight, as bitnet.cpp reads it
     #[value(name = "gguf-i2_s")]
@@ -193,6 +193,7 @@ impl To {
     /// What is to be written, and the name of the file; none where it is a folder.
     fn open(self, destination: &Path, force: bool) -> Result<(Destination, String), CliError> {
         let Some(extension) = self.extension() else {
+            check_is_folder(destination)?;
             return Ok((Destination::folder(destination, force)?, String::new()));
         };
         if destination.extension().is_none_or(|found| found != extension) {
@@ -203,6 +204,21 @@ impl To {
         }
         Destination::file(destination, force)
     }
+}
+
+/// Refuses the name of a file where a folder is written.
+pub(crate) fn check_is_folder(destination: &Path) -> Result<(), CliError> {
+    let extension = destination.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    let other = match extension.as_str() {
+        "gguf" => "; for a .gguf file choose one of --to gguf-i2_s, gguf-tq2_0, gguf-q2_0 …",
+        "setun" => "; for a .setun file: --to setun",
+        "safetensors" | "onnx" | "bin" => "",
+        _ => return Ok(()),
+    };
+    let found = destination.display();
+    Err(CliError::Usage(format!(
+        "--to hf and mlx write a folder, found the file name `{found}`{other}"
+    )))
 }
 
 /// See [`Args`].

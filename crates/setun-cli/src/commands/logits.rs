@@ -1,10 +1,8 @@
 //! `setun logits`: the logits of every token of a text, written to a file.
 
-use std::{
-    collections::BTreeMap,
-    io::Write,
-    path::{Path, PathBuf},
-};
+mod steps;
+
+use std::{collections::BTreeMap, io::Write, path::PathBuf};
 
 use setun::{
     CacheType, EngineError, Error, HeadType,
@@ -12,8 +10,10 @@ use setun::{
         Dtype,
         write::{NewTensor, layout},
     },
-    forward::{Model as Forward, RequestedOutput},
+    forward::Model as Forward,
 };
+
+use steps::Steps;
 
 use crate::{
     args::{ActivationArgs, DeviceArgs, FileArgs, MemoryArgs, value},
@@ -26,8 +26,9 @@ use crate::{
 
 /// Write the logits of every token of a text
 ///
-/// OUT has one tensor, `logits`, f32 [tokens, vocab]. It does not depend on the instruction set or
-/// the threads.
+/// OUT has one tensor, `logits`, f32 [tokens, vocab]. It does not depend on the instruction set, the
+/// threads, the chunks or the other sequences: --backend, --threads, --chunk and --batch-with check
+/// that, since files of equal bits are equal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A file (.safetensors, .gguf, .onnx, .setun), a folder in Hugging Face's layout, or the name of a
@@ -58,7 +59,19 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     activations: ActivationArgs,
+
+    /// Tokens a step: a number, or all for as many as a step holds
+    #[arg(long, value_name = "N", default_value = "64", value_parser = chunk)]
+    chunk: usize,
+
+    /// Number of random sequences that run in the same steps, of other lengths
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u16).range(..=MAX_COMPANIONS))]
+    batch_with: u16,
 }
+
+/// Other sequences leave at least half of a step's rows to the text.
+const MAX_COMPANIONS: i64 = 256;
 
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
@@ -79,8 +92,14 @@ impl Input {
     }
 }
 
-/// Tokens of a step.
-const CHUNK: usize = 64;
+/// Reads the tokens of a step.
+fn chunk(text: &str) -> Result<usize, &'static str> {
+    match text.parse() {
+        _ if text == "all" => Ok(usize::MAX),
+        Ok(tokens) if tokens > 0 => Ok(tokens),
+        _ => Err("expected a number of 1 or more, or all"),
+    }
+}
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
@@ -95,7 +114,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     };
     let mut model = model.load_onto(options)?.model;
     check(&tokens, args.input.flag(), &*model)?;
-    export(&args.out, args.force, |file| write(&mut *model, &tokens, &args.out, file))
+    export(&args.out, args.force, |file| write(&mut *model, &tokens, args, file))
 }
 
 fn check(tokens: &[u32], option: &'static str, model: &dyn Forward) -> Result<(), Error> {
@@ -118,21 +137,22 @@ fn check(tokens: &[u32], option: &'static str, model: &dyn Forward) -> Result<()
 fn write(
     model: &mut dyn Forward,
     tokens: &[u32],
-    path: &Path,
+    args: &Args,
     file: &mut dyn Write,
 ) -> Result<(), CliError> {
-    let failed = |source| CliError::Write { path: path.to_owned(), source };
+    let path = &args.out;
+    let failed = |source| CliError::Write { path: path.clone(), source };
     let shape = vec![tokens.len(), model.vocab_size()];
     let tensor = NewTensor { name: "logits".into(), dtype: Dtype::F32, shape };
     let header = layout(&path.display().to_string(), &[tensor], &BTreeMap::new())?.header;
     file.write_all(&header).map_err(failed)?;
+    let vocab = model.vocab_size().max(1);
+    let mut steps = Steps::new(model, tokens, args.chunk, args.batch_with);
     let (mut done, mut progress) = (0, Progress::new());
-    input::for_each_chunk(model, tokens, CHUNK, &RequestedOutput::Logits, |_, outputs| {
-        done += outputs.rows().count();
+    while let Some(logits) = steps.next()? {
+        done += logits.len() / vocab;
         progress.show(|| format!("{done} of {} tokens", tokens.len()));
-        outputs
-            .logits()
-            .iter()
-            .try_for_each(|value| file.write_all(&value.to_le_bytes()).map_err(failed))
-    })
+        logits.iter().try_for_each(|value| file.write_all(&value.to_le_bytes())).map_err(failed)?;
+    }
+    Ok(())
 }

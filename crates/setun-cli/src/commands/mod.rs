@@ -29,6 +29,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::{
     command::{begin, end, from_command_line},
     error::CliError,
+    help::arranged,
     logging::LogFormat,
 };
 
@@ -38,7 +39,8 @@ pub fn setun() -> ExitCode {
     if let Some(error) = companion::run(env::args_os()) {
         return end(Err(error));
     }
-    let command: Setun = from_command_line(Setun::command().subcommands(companion::subcommands()));
+    let command: Setun =
+        from_command_line(arranged(Setun::command()).subcommands(companion::subcommands()));
     begin(command.log_format(), None);
     end(command.run())
 }

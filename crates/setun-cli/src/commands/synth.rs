@@ -13,7 +13,7 @@ use setun::{
 
 use crate::{
     args::number,
-    commands::convert::{ContainerArgs, To, convert},
+    commands::convert::{ContainerArgs, To, check_is_folder, convert},
     destination::Destination,
     error::CliError,
     output::Progress,
@@ -107,6 +107,7 @@ fn write_folder(
     folder: &Path,
     force: bool,
 ) -> Result<(), CliError> {
+    check_is_folder(folder)?;
     let mut written = Destination::folder(folder, force)?;
     written.protect(read);
     for (name, bytes) in model.files() {

@@ -6,6 +6,10 @@ use crate::support::{STORIES, TINY, copy_without, model, setun};
 fn a_model_that_is_not_there() {
     let error = setun(&["run", "--model", "no-such-model", "Hello"]).failure();
     assert!(error.contains("[not-found]") && error.contains("`no-such-model`"), "{error}");
+    assert!(error.contains("there is no such file or folder (`.` has "), "{error}");
+    assert!(error.contains("nor such a model in the store at `"), "{error}");
+    assert!(error.contains("`setun models search` lists the catalog"), "{error}");
+    let error = setun(&["run", "--model", "./no-such-model", "Hello"]).failure();
     assert!(error.contains("looked for a folder with config.json"), "{error}");
     assert!(error.contains("found nothing; `.` has"), "{error}");
     let error = setun(&["inspect", "/no/such/folder/model"]).failure();
@@ -121,14 +125,91 @@ fn help_and_version_are_no_failures() {
             assert!(help.contains(format), "{command} --help names {format}");
         }
     }
+}
+
+/// Flags that a help lists.
+fn flags(help: &str) -> Vec<&str> {
+    let options = help.lines().filter(|line| line.trim_start().starts_with('-'));
+    options.filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--"))).collect()
+}
+
+#[test]
+fn the_short_help_of_a_run_has_what_people_use() {
     let help = setun(&["run", "-h"]).text();
-    let headings = ["Options:", "Sampling:", "Penalties, biases and bans:"];
+    let common = [
+        "--help",
+        "--model",
+        "--backend",
+        "--threads",
+        "--max-tokens",
+        "--stop",
+        "--temperature",
+        "--top-k",
+        "--top-p",
+        "--repetition-penalty",
+        "--seed",
+        "--n",
+        "--json-schema",
+        "--regex",
+        "--json",
+        "--verbose",
+    ];
+    assert_eq!(flags(&help), common);
+    assert_eq!(help.lines().filter(|line| line.starts_with("  setun run ")).count(), 2, "{help}");
+    let help = setun(&["run", "--help"]).text();
+    for flag in common.into_iter().chain(["--kv", "--draft", "--num-beams", "--mirostat-tau"]) {
+        assert!(flags(&help).contains(&flag), "{flag}");
+    }
+    let headings = [
+        "Model and device:",
+        "Length:",
+        "Sampling:",
+        "Structured output:",
+        "Output:",
+        "Penalties, biases and bans:",
+        "Beam search:",
+        "Memory and measurement:",
+    ];
     let places = headings.map(|heading| help.find(heading).expect(heading));
     assert!(places.is_sorted(), "{help}");
-    let after =
-        |heading: usize, flag| places[heading] + help[places[heading]..].find(flag).expect(flag);
-    assert!(after(0, "--json") < places[1] && after(0, "--backend") < places[1]);
-    assert!(after(1, "--top-p") < places[2] && after(2, "--bad-words ") > 0, "{help}");
+    let listed = setun(&["-h"]).text();
+    let commands = ["  run ", "  chat ", "  serve ", "  score "];
+    let places = commands.map(|name| listed.find(name).expect(name));
+    assert!(places.is_sorted(), "{listed}");
+}
+
+#[test]
+fn helps_are_plain_texts() {
+    let listed = setun(&["--help"]).text();
+    let commands = listed.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let mut all = vec![vec!["--help"]];
+    for command in commands.filter(|name| !["", "help", "sql", "batch"].contains(name)) {
+        all.extend([vec![command, "--help"], vec![command, "-h"]]);
+    }
+    for command in ["list", "pull", "path", "rm", "verify", "alias", "search"] {
+        all.push(vec!["models", command, "--help"]);
+    }
+    assert!(all.len() > 30, "{all:?}");
+    for args in all {
+        let help = setun(&args).text();
+        assert!(!help.contains('`') && !help.contains("JavaScript"), "{args:?}: {help}");
+    }
+}
+
+#[test]
+fn words_of_other_programs_name_the_command_that_is_meant() {
+    for (word, meant) in [
+        ("generate", "setun run"),
+        ("completion", "setun run"),
+        ("server", "setun serve"),
+        ("pull", "setun models pull"),
+        ("ls", "setun models list"),
+        ("quantize", "setun convert"),
+        ("embeddings", "setun embed"),
+    ] {
+        setun(&[word, "x"]).wrong_usage(&format!("tip: the command is '{meant}'"));
+    }
+    setun(&["serv"]).wrong_usage("tip: a similar subcommand exists: 'serve'");
 }
 
 #[cfg(target_os = "linux")]

@@ -82,6 +82,12 @@ fn no_option_that_should_not_changes_a_bit() {
             &["--backend", "scalar"][..],
             &["--backend", "cpu", "--threads", "1"],
             &["--threads", "5"],
+            &["--chunk", "1"],
+            &["--chunk", "7"],
+            &["--chunk", "64"],
+            &["--chunk", "all"],
+            &["--batch-with", "1"],
+            &["--batch-with", "9", "--chunk", "3", "--threads", "2"],
         ] {
             assert!(bits(more) == expected, "{kv} {more:?}");
         }
@@ -118,4 +124,15 @@ fn bad_tokens_leave_no_file() {
     let many = vec!["1"; 5000].join(",");
     let error = setun(&[&args[..], &[&many]].concat()).failure();
     assert!(error.contains("[context-full]") && error.contains("5000 tokens"), "{error}");
+}
+
+#[test]
+fn chunks_and_companions_have_ranges() {
+    let args = ["logits", "--model", &model(TINY), "--out", "x", "--ids", "1,2"];
+    let refused = |more: &[&str]| setun(&[&args[..], more].concat()).wrong_usage("");
+    for more in
+        [["--chunk", "0"], ["--chunk", "some"], ["--batch-with", "257"], ["--batch-with", "-1"]]
+    {
+        refused(&more);
+    }
 }

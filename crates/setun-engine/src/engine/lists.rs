@@ -6,6 +6,7 @@ use setun_text::Message;
 use super::Engine;
 use crate::{
     error::Error,
+    event::{FinishReason, Usage},
     options::{GenerateOptions, Prompt},
     stream::Completion,
 };
@@ -16,7 +17,11 @@ use crate::{
 pub struct ChatCompletion {
     /// The answer, as the conversation continues with it.
     pub message: Message,
-    /// The tokens behind it, and how it ended.
+    /// Why it ended.
+    pub finish_reason: FinishReason,
+    /// Tokens in and out.
+    pub usage: Usage,
+    /// The tokens behind it, and all of how it ended.
     pub completion: Completion,
 }
 
@@ -26,7 +31,7 @@ impl Engine {
     pub async fn text_completion<P: Into<Prompt>>(
         &self,
         prompts: impl IntoIterator<Item = P>,
-        options: &GenerateOptions,
+        options: GenerateOptions,
     ) -> Vec<Result<Completion, Error>> {
         let complete = |prompt: P| {
             let (prompt, options) = (prompt.into(), options.clone());
@@ -40,11 +45,13 @@ impl Engine {
     pub async fn chat_completion<D: Into<Vec<Message>>>(
         &self,
         dialogs: impl IntoIterator<Item = D>,
-        options: &GenerateOptions,
+        options: GenerateOptions,
     ) -> Vec<Result<ChatCompletion, Error>> {
         let prompts = dialogs.into_iter().map(|dialog| Prompt::Chat(dialog.into()));
         let answered = |completion: Completion| ChatCompletion {
             message: Message::calls(completion.text.clone(), &completion.tool_calls),
+            finish_reason: completion.finish_reason,
+            usage: completion.usage,
             completion,
         };
         let completions = self.text_completion(prompts, options).await;

@@ -132,7 +132,7 @@ impl ModelSpec {
     }
 
     /// All names.
-    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+    pub fn names(&self) -> impl Iterator<Item = &String> {
         std::iter::once(&self.name).chain(&self.aliases)
     }
 }

@@ -102,17 +102,21 @@ fn is_first_of(name: &str, extension: &str) -> bool {
     }
 }
 
-fn nothing_at(path: &Path) -> Error {
+pub(super) fn nothing_at(path: &Path) -> Error {
+    no_model(path, format!("nothing; {}", surroundings(path)))
+}
+
+/// What is where a path would be.
+pub(super) fn surroundings(path: &Path) -> String {
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let beside = if parent.is_dir() {
+    if parent.is_dir() {
         format!("`{}` has {}", parent.display(), listed(&names(parent)))
     } else {
         format!("there is no folder `{}` either", parent.display())
-    };
-    no_model(path, format!("nothing; {beside}"))
+    }
 }
 
 fn no_model(path: &Path, found: String) -> Error {

@@ -2,7 +2,12 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use setun::{Engine, EngineConfig, checkpoint::Options, locate};
+use setun::{
+    Engine, EngineConfig,
+    checkpoint::Options,
+    hub::{CatalogEntry, catalog},
+    locate,
+};
 use setun_serve::{KeepAlive, LoadProgress, ModelSpec, OpenError, OpenModel};
 
 use super::{
@@ -85,7 +90,28 @@ pub(super) fn specs(
         let message = "--draft needs one --model, expected `draft` in a table [[serve.models]]";
         return Err(CliError::Usage(message.to_owned()));
     }
+    add_catalog_names(&mut specs, &args.alias);
     Ok((specs, first))
+}
+
+/// Has a model of the catalog answer to its short name and to its repository's, as the command does,
+/// unless another model has that name.
+fn add_catalog_names(specs: &mut [ModelSpec], aliases: &[String]) {
+    let names = specs.iter().flat_map(ModelSpec::names).chain(aliases);
+    let mut taken: BTreeSet<String> = names.cloned().collect();
+    for spec in specs {
+        let name = spec.name().strip_prefix("hf:").unwrap_or(spec.name()).to_owned();
+        for CatalogEntry { name: short, repository, .. } in catalog() {
+            if name != *short && name != *repository {
+                continue;
+            }
+            for other in [short, repository] {
+                if taken.insert(other.clone()) {
+                    *spec = spec.clone().alias(other);
+                }
+            }
+        }
+    }
 }
 
 fn of_table(table: &ModelTable, opener: Opener) -> Result<ModelSpec, CliError> {
@@ -194,5 +220,30 @@ impl OpenModel for Opener {
             None => start(builder)?,
         };
         Ok(engine)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_of_the_catalog_answer_to_both_names() {
+        let spec = |name: &str| ModelSpec::new(name, |_: &LoadProgress| Err("unused".into()));
+        let mut specs = [
+            spec("bitnet-2b-4t"),
+            spec("prism-ml/Ternary-Bonsai-4B-gguf"),
+            spec("stories"),
+            spec("hf:tiiuae/Falcon-E-1B-Instruct"),
+        ];
+        add_catalog_names(&mut specs, &["falcon-e-1b".to_owned()]);
+        let names: Vec<Vec<_>> = specs.iter().map(|spec| spec.names().collect()).collect();
+        let expected: [&[&str]; 4] = [
+            &["bitnet-2b-4t", "microsoft/bitnet-b1.58-2B-4T"],
+            &["prism-ml/Ternary-Bonsai-4B-gguf", "ternary-bonsai-4b"],
+            &["stories"],
+            &["hf:tiiuae/Falcon-E-1B-Instruct", "tiiuae/Falcon-E-1B-Instruct"],
+        ];
+        assert_eq!(names, expected);
     }
 }

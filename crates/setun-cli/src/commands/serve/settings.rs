@@ -122,9 +122,11 @@ pub(super) struct ServeSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum MetricNames {
-    /// `setun_`
+    /// That of setun, `setun_`
+    #[value(help = "setun_")]
     Setun,
-    /// `vllm:` for metrics that vLLM has too, for its dashboards
+    /// That of vLLM, `vllm:`, for metrics that it has too
+    #[value(help = "vllm: for metrics that vLLM has too, for its dashboards")]
     Vllm,
 }
 

@@ -74,6 +74,15 @@ fn a_model_that_is_not_pulled_says_how_to_pull_it() {
             &["run", "--model", "microsoft/bitnet-b1.58-2B-4T", "Hi"],
             "setun models pull microsoft/bitnet-b1.58-2B-4T",
         ),
+        (&["run", "--model", "owner/name", "Hi"], "`setun models pull owner/name` pulls it"),
+        (&["run", "--model", "hf:owner/name", "Hi"], "`setun models pull hf:owner/name` pulls it"),
+        (
+            &["serve", "--model", "owner/name", "--port", "0"],
+            "`setun models pull owner/name` pulls it",
+        ),
+        (&["verify", "owner/name@v1"], "`setun models pull owner/name@v1` pulls it"),
+        (&["convert", "owner/n:a.gguf", "b", "--to", "hf"], "`setun models pull owner/n:a.gguf`"),
+        (&["run", "--draft", "owner/name", "Hi"], "`setun models pull owner/name` pulls it"),
     ] {
         let failure = run(args).failure();
         assert!(failure.contains("[not-found]") && failure.contains(command), "{failure}");
@@ -90,14 +99,19 @@ fn a_misspelled_name_suggests_one() {
         let failure = run(args).failure();
         assert!(failure.contains("did you mean `bitnet-2b-4t`?"), "{failure}");
     }
+    let near = ["run", "--model", "microsoft/bitnet-b1.58-2B4T", "Hi"];
+    let failure = run(&near).failure();
+    assert!(failure.contains("did you mean `microsoft/bitnet-b1.58-2B-4T`?"), "{failure}");
     let failure = run(&["run", "--model", "stories.gguf", "Hi"]).failure();
     assert!(!failure.contains("did you mean"), "{failure}");
 }
 
 #[test]
-fn a_chat_without_a_template_names_models_of_the_catalog() {
+fn a_chat_without_a_template_says_what_to_type() {
     let failure = run(&["chat"]).failure();
-    assert!(failure.contains("setun models pull bitnet-2b-4t"), "{failure}");
+    let expected = "setun: [unsupported-model] `setun-stories` has no chat template, so it cannot chat; \
+                    type: setun models pull bitnet-2b-4t && setun chat --model bitnet-2b-4t\n";
+    assert_eq!(failure, expected);
     assert!(catalog::find("bitnet-2b-4t").is_some_and(|entry| entry.chat_template.is_some()));
 }
 

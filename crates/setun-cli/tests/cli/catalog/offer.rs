@@ -7,7 +7,7 @@ use std::{
 };
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use setun::hub::{CatalogEntry, catalog};
+use setun::hub::catalog;
 
 use super::{mirror::put, repository::repository};
 use crate::{models::in_store, server::Server};
@@ -37,17 +37,18 @@ fn shown_until(person: &mut File, end: &str) -> String {
 fn answered(
     home: &tempfile::TempDir,
     server: &Server,
-    entry: &CatalogEntry,
+    name: &str,
+    offered: &str,
     answer: &str,
 ) -> (Option<i32>, String, String) {
     let (mut person, side) = terminal();
-    let mut command = in_store(home, &["run", "--model", &entry.name, "--max-tokens", "2", "Hi"]);
+    let mut command = in_store(home, &["run", "--model", name, "--max-tokens", "2", "Hi"]);
     command.env("HF_ENDPOINT", server.at("")).stdin(side.try_clone().expect("a side"));
     let mut running = command.stderr(side).stdout(Stdio::piped()).spawn().expect("the command");
     drop(command); // it has the sides, and the terminal is open as long
     let question = shown_until(&mut person, "[y/N] ");
-    assert!(question.starts_with(&format!("{} is not here: pull ", entry.name)), "{question}");
-    assert!(question.contains(&entry.repository) && question.contains(&entry.licence));
+    assert!(question.starts_with(&format!("{name} is not here: pull ")), "{question}");
+    assert!(question.contains(offered), "{question}");
     person.write_all(answer.as_bytes()).expect("a terminal");
     let rest = shown_until(&mut person, "\0");
     let mut text = String::new();
@@ -61,15 +62,28 @@ fn a_model_is_pulled_where_somebody_says_yes() {
     let entry = catalog().iter().find(|entry| entry.format != "gguf").expect("an entry");
     put(&server, &entry.repository, &repository(entry));
     let home = tempfile::tempdir().expect("a folder");
+    let offered = format!("from {} (licence {})", entry.repository, entry.licence);
     let pull = format!("setun models pull {}", entry.name);
-    let (status, text, rest) = answered(&home, &server, entry, "n\n");
+    let (status, text, rest) = answered(&home, &server, &entry.name, &offered, "n\n");
     assert_eq!((status, &*text), (Some(1), ""), "{rest}");
     assert!(rest.contains("[not-found]") && rest.contains(&pull), "{rest}");
-    let (status, text, rest) = answered(&home, &server, entry, "yes\n");
+    let (status, text, rest) = answered(&home, &server, &entry.name, &offered, "yes\n");
     assert_eq!(status, Some(0), "{rest}");
     assert!(!text.is_empty());
     // It is there from now on, and nobody is asked.
     let mut again = in_store(&home, &["run", "--model", &entry.name, "--max-tokens", "2", "Hi"]);
     let again = again.env("SETUN_OFFLINE", "1").output().expect("the command");
     assert_eq!(again.status.code(), Some(0));
+}
+
+#[test]
+fn a_repository_that_the_catalog_lacks_is_offered_too() {
+    let server = Server::start();
+    let entry = catalog().iter().find(|entry| entry.format != "gguf").expect("an entry");
+    put(&server, "owner/name", &repository(entry));
+    let home = tempfile::tempdir().expect("a folder");
+    let offered = format!("pull it from {}", server.at("").trim_end_matches('/'));
+    let (status, text, rest) = answered(&home, &server, "owner/name", &offered, "y\n");
+    assert_eq!(status, Some(0), "{rest}");
+    assert!(!text.is_empty());
 }

@@ -254,3 +254,16 @@ fn a_pull_ends_at_its_deadline() {
     outcome(in_store(&home, &["models", "pull", &address])).text();
     assert!(is_whole(&home, &address, &content));
 }
+
+#[test]
+fn a_pull_that_waits_for_an_answer_says_so() {
+    // The system takes connections, and nobody answers them.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}/m.gguf", silent.local_addr().expect("an address"));
+    let home = tempfile::tempdir().expect("a folder");
+    let mut pull = in_store(&home, &["models", "pull", "--timeout", "5", &address]);
+    let output = pull.output().expect("its end");
+    let words = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(words.starts_with(&format!("connecting to {address}\n")), "{words}");
+    assert!(words.contains("reached its deadline"), "{words}");
+}
