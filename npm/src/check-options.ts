@@ -47,6 +47,7 @@ export const LOAD: Rules<LoadOptions> = {
   store: BOOLEAN,
   connections: [integer(1, 16), "an integer from 1 to 16"],
   assetsUrl: [isFolder, "the URL of a folder"],
+  pretokenizer: [(value) => typeof value === "string" && value !== "", "a name of a pre-tokenizer"],
   token: [(value) => typeof value === "string" && /^[\x21-\x7e]+$/.test(value), "a string without spaces"],
   endpoint: [
     (value) => typeof value === "string" && /^https?:\/\/[^/]/.test(value),

@@ -177,6 +177,7 @@ export class HostModel {
     return openLoader(this.#platform, entry, bytes, {
       onProcessor: !mayUseGpu(message.backend),
       memoryPages,
+      pretokenizer: message.fetchOptions.pretokenizer,
     });
   }
 

@@ -121,10 +121,10 @@ function withName(thrown: unknown, source: LoadSource | undefined, base: string)
 export async function modelRequest(
   platform: Platform,
   given: LoadSource | undefined,
-  options: Pick<LoadOptions, keyof EstimateOptions | "connections">,
+  options: Pick<LoadOptions, keyof EstimateOptions | "connections" | "pretokenizer">,
   name = "source",
 ): Promise<{ readonly inWorker: boolean; readonly model: ModelRequest }> {
-  const { signal, worker, connections, endpoint, token, assetsUrl } = options;
+  const { signal, worker, connections, endpoint, token, assetsUrl, pretokenizer } = options;
   signal?.throwIfAborted();
   const inWorker = worker ?? platform.hasWorkers;
   if (inWorker && !platform.hasWorkers)
@@ -146,6 +146,7 @@ export async function modelRequest(
     ...(connections !== undefined && { connections }),
     ...(endpoint !== undefined && { endpoint }),
     ...(token !== undefined && { token }),
+    ...(pretokenizer !== undefined && { pretokenizer }),
   };
   return { inWorker, model: { source, fetchOptions } };
 }

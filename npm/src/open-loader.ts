@@ -17,6 +17,8 @@ export interface OpenedPart {
   readonly onProcessor?: boolean;
   /** Maximum size of that memory. */
   readonly memoryPages?: number | undefined;
+  /** How a GGUF file's tokenizer splits text. */
+  readonly pretokenizer?: string | undefined;
 }
 
 /** Reads all but the weights. The engine's build runs, and `bytes` are started. */
@@ -29,7 +31,7 @@ export async function openLoader(
   const { Loader } = platform.build.glue;
   if (entry.layout === "file" && hasEnd(entry.name, ".onnx")) return openOnnx(platform, entry, bytes, part);
   try {
-    return await Loader.open(entry.layout, entry.name, bytes, part.headersOnly);
+    return await Loader.open(entry.layout, entry.name, bytes, part.headersOnly, part.pretokenizer);
   } catch (thrown) {
     if (entry.layout !== "folder" || !isMissing(thrown) || !(await bytes.has(EXPORT))) throw thrown;
     return openOnnx(platform, { layout: "file", name: EXPORT }, bytes, part);

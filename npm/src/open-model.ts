@@ -19,6 +19,8 @@ export interface FetchOptions {
   /** Hub endpoint and access token. */
   readonly endpoint?: string;
   readonly token?: string;
+  /** How a GGUF file's tokenizer splits text. */
+  readonly pretokenizer?: string;
 }
 
 /** An opened source. */

@@ -90,6 +90,13 @@ export interface LoadOptions extends EngineLimits {
    * @defaultValue The files beside this code.
    */
   assetsUrl?: string;
+  /**
+   * How the byte-level tokenizer of a GGUF file splits text, by a name of `tokenizer.ggml.pre`, such as `"llama-bpe"`,
+   * in place of what the file says. Older files do not say it. Another name rejects with `bad-option`.
+   *
+   * @defaultValue What the file says, else `"default"`.
+   */
+  pretokenizer?: string;
   /** Access token of the Hub. It is sent to `endpoint` only. */
   token?: string;
   /**

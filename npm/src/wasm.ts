@@ -389,6 +389,8 @@ export interface WasmModule {
       files: WasmFiles,
       /** Reads only what `estimate` needs; other methods may then fail. */
       headersOnly?: boolean,
+      /** How a GGUF file's tokenizer splits text. */
+      pretokenizer?: string,
     ): Promise<WasmLoader>;
   };
 }

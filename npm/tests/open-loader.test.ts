@@ -15,8 +15,14 @@ function platform(weights: number) {
   const compile = () => WebAssembly.compile(EMPTY_MODULE);
   const module = { default: async () => undefined };
   const Loader = {
-    open: async (kind: string, _name: string, _files: object, headersOnly?: boolean) => {
-      calls.push(headersOnly ? `${kind} headers` : kind);
+    open: async (
+      kind: string,
+      _name: string,
+      _files: object,
+      headersOnly?: boolean,
+      pretokenizer?: string,
+    ) => {
+      calls.push([kind, headersOnly && "headers", pretokenizer].filter(Boolean).join(" "));
       return {
         estimate: () => Float64Array.of(8, weights, 0, 0, 0, 0, weights),
         free: () => calls.push("freed"),
@@ -40,6 +46,14 @@ describe("openLoader", () => {
       message: expect.stringMatching(/^m\.onnx: its weights need 4\.\d.*available; /),
     });
     expect(calls).toEqual(["tensors headers", "freed"]);
+  });
+
+  it("names how the tokenizer of a GGUF file splits text", async () => {
+    const { calls, host } = platform(1);
+    const gguf = { layout: "file", name: "m.gguf" } as const;
+    await openLoader(host, gguf, bytes(), { pretokenizer: "llama-bpe" });
+    await openLoader(host, gguf, bytes(), {});
+    expect(calls).toEqual(["file llama-bpe", "file"]);
   });
 
   it("reads one on a GPU, whose memory is another, and headers of any", async () => {

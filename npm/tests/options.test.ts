@@ -210,6 +210,8 @@ describe("checkLoadOptions", () => {
     ["contexts", 0],
     ["maxConcurrent", 0.5],
     ["queue", 1.5],
+    ["pretokenizer", ""],
+    ["pretokenizer", 2],
     ["activationGroup", 48],
     ["activationGroup", "32"],
     ["activationGroup", "rows"],

@@ -1,6 +1,7 @@
 //! The one model configuration that all formats are read into.
 
 mod family;
+pub(crate) mod known_fields;
 mod parse;
 mod quantization;
 mod rope;

@@ -8,6 +8,7 @@ mod config;
 mod cursor;
 mod header;
 pub(crate) mod header_reader;
+mod known_keys;
 mod metadata;
 mod names;
 mod places;
@@ -17,6 +18,8 @@ mod tokenizer;
 mod types;
 mod vocabulary;
 pub mod write;
+
+pub(crate) use tokenizer::known_pre_tokenizers as pretokenizer_names;
 
 /// The first bytes of a file.
 pub(crate) const MAGIC: &[u8] = b"GGUF";

@@ -10,8 +10,12 @@ use serde_json::{Map, Value};
 
 use crate::error::CheckpointError;
 
+/// What some editors write before a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Reads a whole file.
 pub(crate) fn read<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T, CheckpointError> {
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     serde_json::from_slice(bytes).map_err(|error| json_error(file, &error))
 }
 
@@ -91,6 +95,12 @@ impl<'a> Fields<'a> {
     /// Whether the field is there, be it null.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.map.is_some_and(|map| map.contains_key(key))
+    }
+
+    /// Whether the field is there and neither null nor false.
+    pub(crate) fn is_set(&self, key: &str) -> bool {
+        let value = self.map.and_then(|map| map.get(key));
+        !matches!(value, None | Some(Value::Null | Value::Bool(false)))
     }
 
     /// Whether the object itself is there.
@@ -203,6 +213,13 @@ mod tests {
         );
         assert_eq!(fields.size("n", 7), Ok(None));
         assert!(fields.has("n") && !fields.has("m"));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_passed_over() {
+        let map: Map<String, Value> = read("c", b"\xef\xbb\xbf{\"a\": 1}").unwrap();
+        assert_eq!(map["a"], 1);
+        assert!(read::<Value>("c", b"\xef\xbb\xbf\xef\xbb\xbf{}").is_err(), "there is one");
     }
 
     #[test]

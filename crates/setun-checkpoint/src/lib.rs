@@ -54,6 +54,6 @@ pub use error::{CheckpointError, ErrorKind};
 pub use files::Files;
 pub use generation::GenerationDefaults;
 pub use reader::Reader;
-pub use source::{Answer, I2sBlocks, Options, ReadRequest, Source};
+pub use source::{Answer, I2sBlocks, Options, Pretokenizer, ReadRequest, Source};
 pub use tensor::{Tensor, TensorData, TensorInfo};
 pub use warning::Warning;

@@ -5,9 +5,9 @@ use std::{collections::VecDeque, ops::Range, sync::Arc};
 #[cfg(feature = "onnx")]
 use crate::onnx;
 use crate::{
-    config::ModelConfig,
+    config::{ModelConfig, known_fields},
     error::CheckpointError,
-    files::Files,
+    files::{self, Files},
     format,
     generation::GenerationDefaults,
     header,
@@ -223,6 +223,10 @@ impl Reader {
     /// All headers are read: checks what they say together.
     fn begin_data(&mut self) -> Result<(), CheckpointError> {
         header::check_unique(&self.found.tensors)?;
+        refuse_rotated(&self.found.tensors)?;
+        if let Some(bytes) = self.found.files.get(files::CONFIG) {
+            self.found.warnings.extend(known_fields::warning(bytes)?);
+        }
         if let Some(config) = &self.found.config {
             config.check_sizes(&self.found.tensors)?;
         }
@@ -234,6 +238,26 @@ impl Reader {
         }
         self.data = Some(data);
         Ok(())
+    }
+}
+
+/// Ends of the names of tensors that rotate the inputs of a layer, whose weights are stored rotated.
+const ROTATIONS: [&str; 4] = [".signs", ".sign", "_signs", "hadamard"];
+
+/// Refuses rotated weights: without the rotation of their inputs the results mean nothing.
+fn refuse_rotated(tensors: &[TensorInfo]) -> Result<(), CheckpointError> {
+    let is_rotation = |tensor: &&TensorInfo| {
+        let name = tensor.name.strip_suffix(".weight").unwrap_or(&tensor.name);
+        ROTATIONS.iter().any(|end| name.ends_with(end))
+    };
+    match tensors.iter().find(is_rotation) {
+        None => Ok(()),
+        Some(tensor) => Err(CheckpointError::UnsupportedModel {
+            file: tensor.file.to_string(),
+            what: "the tensor",
+            found: tensor.name.clone(),
+            supported: "weights that are not rotated; rotated ones are not read yet",
+        }),
     }
 }
 

@@ -83,7 +83,7 @@ fn sizes_that_no_tensor_has_are_refused() {
 
 #[test]
 fn json_of_another_form_is_refused() {
-    for text in ["", "[]", "null", "1", "{", "{\"a\": NaN}", "\u{feff}{}"] {
+    for text in ["", "[]", "null", "1", "{", "{\"a\": NaN}", "\u{feff}\u{feff}{}"] {
         for name in [files::CONFIG, files::GENERATION_CONFIG] {
             let error = refused(&with(name, text));
             assert!(matches!(error, CheckpointError::Json { .. }), "{name} {text}: {error}");

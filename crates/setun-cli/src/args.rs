@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 use setun::{
     ActivationGroup, CacheType, Device, DeviceOptions, Engine, EngineBuilder, EngineConfig,
     GenerateOptions, HeadType, ModelInput,
-    checkpoint::{I2sBlocks, Options},
+    checkpoint::{I2sBlocks, Options, Pretokenizer},
 };
 
 pub(crate) use beams::BeamArgs;
@@ -106,6 +106,11 @@ pub(crate) struct FileArgs {
     /// Interleaving of a GGUF file's `I2_S` blocks: 64 for files that an ARM build wrote
     #[arg(long, value_enum, value_name = "N", default_value_t = Interleave::Wide)]
     i2s_interleave: Interleave,
+
+    /// How a GGUF file's byte-level tokenizer splits text, as tokenizer.ggml.pre names it, for a
+    /// file that does not say so
+    #[arg(long, value_name = "NAME")]
+    pre: Option<Pretokenizer>,
 }
 
 /// Weights of `I2_S` whose codes share bytes.
@@ -122,11 +127,18 @@ enum Interleave {
 impl FileArgs {
     /// Refuses what is said of a file where there is none.
     pub(crate) fn check_absent(self, model: &str) -> Result<(), CliError> {
-        if self.i2s_interleave == Interleave::Wide {
-            return Ok(());
+        match Options::from(self) {
+            options if options == Options::default() => Ok(()),
+            options => Err(no_gguf_file(options, model)),
         }
-        Err(CliError::Usage(format!("--i2s-interleave: `{model}` is no GGUF file")))
     }
+}
+
+/// Refuses options of a GGUF file for a model that is none.
+pub(crate) fn no_gguf_file(options: Options, model: &str) -> CliError {
+    let is_split = options.pretokenizer.is_some();
+    let option = if is_split { "--pre" } else { "--i2s-interleave" };
+    CliError::Usage(format!("{option}: `{model}` is no GGUF file"))
 }
 
 impl From<FileArgs> for Options {
@@ -135,7 +147,7 @@ impl From<FileArgs> for Options {
             Interleave::Wide => I2sBlocks::Wide,
             Interleave::Narrow => I2sBlocks::Narrow,
         };
-        Self { i2s }
+        Self { i2s, pretokenizer: args.pre }
     }
 }
 

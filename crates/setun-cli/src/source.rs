@@ -19,6 +19,7 @@ use setun::{
 };
 
 use crate::{
+    args::no_gguf_file,
     destination::Identity,
     error::CliError,
     offer::find_or_pull,
@@ -52,8 +53,7 @@ impl ModelFiles {
         let is_gguf = |name: &String| Path::new(name).extension().is_some_and(|end| end == "gguf");
         let is_gguf = matches!(&found.layout, Source::File(name) if is_gguf(name));
         if options != Options::default() && !is_gguf {
-            let name = found.name;
-            return Err(CliError::Usage(format!("--i2s-interleave: `{name}` is no GGUF file")));
+            return Err(no_gguf_file(options, &found.name));
         }
         Ok(found)
     }

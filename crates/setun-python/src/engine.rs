@@ -10,8 +10,10 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
 use setun::{
-    Engine, EngineConfig, GenerateOptions, Model, Pooling, Prompt, messages_from_json,
-    options_from_json, text::OptionValue,
+    Engine, EngineConfig, GenerateOptions, Model, Pooling, Prompt,
+    checkpoint::{CheckpointError, Options},
+    messages_from_json, options_from_json,
+    text::OptionValue,
 };
 
 use crate::{
@@ -40,12 +42,12 @@ impl NativeEngine {
     fn new(py: Python<'_>, model: Option<&str>, config: &str) -> PyResult<Self> {
         // Threads that have loaded a model are gone in a fork, where another load would wait for them.
         let process = process::id();
-        let config = read_config(config)?;
+        let (config, files) = read_config(config)?;
         let loaded_in = LOADED_IN.get_or_init(|| process);
         if *loaded_in != process {
             return Err(forked(*loaded_in));
         }
-        let engine = py.detach(|| Engine::builder(open(model)?).config(config).build());
+        let engine = py.detach(|| Engine::builder(open(model, files)?).config(config).build());
         let engine = engine.map_err(|error| exception(&error))?;
         let room = Room::of(&engine);
         Ok(Self { engine: RwLock::new(Some(ManuallyDrop::new(engine))), room, process })
@@ -213,12 +215,13 @@ impl Drop for NativeEngine {
 }
 
 /// The model at a path, of a name in the store, or the embedded one.
-fn open(model: Option<&str>) -> Result<Model, setun::Error> {
-    model.map_or_else(Model::embedded, Model::open)
+fn open(model: Option<&str>, files: Options) -> Result<Model, setun::Error> {
+    model.map_or_else(Model::embedded, |model| Model::open_with(model, files))
 }
 
-fn read_config(text: &str) -> PyResult<EngineConfig> {
-    let mut config = EngineConfig::default();
+/// The options of an engine, and what the model's files do not say of themselves.
+fn read_config(text: &str) -> PyResult<(EngineConfig, Options)> {
+    let (mut config, mut files) = (EngineConfig::default(), Options::default());
     let wrong = |reason: &dyn std::fmt::Display| with_code("bad-option", reason);
     let fields: Map<String, Value> = serde_json::from_str(text).map_err(|error| wrong(&error))?;
     for (name, value) in fields {
@@ -228,10 +231,14 @@ fn read_config(text: &str) -> PyResult<EngineConfig> {
             ("backend", OptionValue::Text(name)) => {
                 config.device.backends = vec![name.parse().map_err(|error| exception(&error))?];
             }
+            ("pretokenizer", OptionValue::Text(name)) => {
+                let name = name.parse().map_err(|error: CheckpointError| wrong(&error))?;
+                files.pretokenizer = Some(name);
+            }
             (name, value) => config.set(name, &value).map_err(|error| wrong(&error))?,
         }
     }
-    Ok(config)
+    Ok((config, files))
 }
 
 /// Options whose results the package does not return.

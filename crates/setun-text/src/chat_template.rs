@@ -8,12 +8,16 @@ mod costs;
 mod dialect;
 mod filters;
 mod generation_tags;
+mod globals;
 mod messages;
 mod methods;
+mod open_macro;
 mod operators;
 mod program;
 mod prompt_template;
 mod python_float;
+mod python_text;
+mod remainder;
 mod slices;
 mod source;
 mod to_json;
@@ -88,7 +92,8 @@ impl ChatTemplate {
         let environment = dialect::environment();
         let mut programs = Vec::new();
         for (name, text) in templates {
-            let text = bounds::guard(&name, &generation_tags::replace(&text))?;
+            let text = generation_tags::replace(&bounds::line_ends(&text));
+            let text = bounds::guard(&name, &text)?;
             let program = Program::new(&environment, &text);
             let program = program.map_err(|error| dialect::syntax_error(&name, &error))?;
             programs.push((name, program));

@@ -85,3 +85,8 @@ pub use tokenizer::{HfTokenizer, Tokenizer};
 pub use tool::{Tool, ToolChoice};
 pub use tool_calls::{ToolCall, ToolCallDelta, ToolCallReader, ToolFormat, ToolStep};
 pub use tool_messages::PreparedTools;
+
+/// A text without the byte order mark that some editors write before it.
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}

@@ -1,6 +1,9 @@
 //! `Loader`: reads a model and moves it to its device.
 
-use setun::{Device, DeviceOptions, Engine, GpuApi, ModelHeader, ModelReader, ModelSource, Source};
+use setun::{
+    Device, DeviceOptions, Engine, GpuApi, ModelHeader, ModelReader, ModelSource, Source,
+    checkpoint::{CheckpointError, Options},
+};
 use wasm_bindgen::prelude::*;
 
 use crate::{
@@ -23,16 +26,18 @@ pub struct Loader {
 impl Loader {
     /// Reads all but the weights. `kind` is `folder`, `file`, or `tensors` for the list that another
     /// module has of a file; `name` is the file's name and the model's. With `headers_only` it reads only what [`estimate`](Self::estimate) needs.
+    /// `pretokenizer` is how a GGUF file's tokenizer splits text.
     ///
     /// # Errors
     ///
-    /// `bad-option` for another kind. `network` if `files` throws, with its message. If the
+    /// `bad-option` for another kind or name. `network` if `files` throws, with its message. If the
     /// checkpoint is incomplete, damaged or not supported.
     pub async fn open(
         kind: String,
         name: String,
         files: Files,
         headers_only: Option<bool>,
+        pretokenizer: Option<String>,
     ) -> Result<Loader, JsValue> {
         let source = match kind.as_str() {
             "folder" => Source::Folder,
@@ -40,7 +45,11 @@ impl Loader {
             "tensors" => Source::Tensors(name.clone()),
             _ => return Err(bad_option(&format!("kind is {kind}, expected folder or file"))),
         };
-        let source = ModelSource::new(source, name, Bytes(files));
+        let pretokenizer = pretokenizer.map(|name| name.parse()).transpose();
+        let pretokenizer =
+            pretokenizer.map_err(|error: CheckpointError| bad_option(&error.to_string()))?;
+        let options = Options { pretokenizer, ..Options::default() };
+        let source = ModelSource::new(source, name, Bytes(files)).with_options(options);
         if headers_only.unwrap_or(false) {
             let header = ModelHeader::read(source).await.map_err(to_js)?;
             return Ok(Self { header, reader: None });

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use setun_checkpoint::{Answer, Dtype, Options, ReadRequest, Reader, Source, TensorInfo, Warning};
+use setun_checkpoint::{
+    Answer, Dtype, Options, ReadRequest, Reader, Source, TensorInfo, Warning, warning::listed,
+};
 use setun_model::{Weights, WeightsBuilder};
 use setun_ops::{
     WeightData, WeightId,
@@ -29,12 +31,14 @@ pub(crate) struct Loader {
     name: String,
     reader: Reader,
     weights: Option<WeightsBuilder>,
+    warnings: Vec<Warning>, // the reader's, and of tensors that are not used
 }
 
 impl Loader {
     /// Of a folder or a file, with a name for the model to be reported by.
     pub(crate) fn new(layout: Source, options: Options, name: String) -> Self {
-        Self { name, reader: Reader::with_options(layout, options), weights: None }
+        let reader = Reader::with_options(layout, options);
+        Self { name, reader, weights: None, warnings: vec![] }
     }
 
     /// The bytes that come next, or `None` when all are there. Ranges of one file ascend, so that one
@@ -54,7 +58,10 @@ impl Loader {
             && let (Some(config), Some(tensors)) = (self.reader.config(), self.reader.tensors())
         {
             let positions = config.context_length.min(MAX_POSITIONS);
-            self.weights = Some(WeightsBuilder::new(config, tensors, positions)?);
+            let weights = WeightsBuilder::new(config, tensors, positions)?;
+            self.warnings = self.reader.warnings().to_vec();
+            self.warnings.extend(unused(&weights, tensors));
+            self.weights = Some(weights);
         }
         if let Some(weights) = &mut self.weights {
             while let Some(tensor) = self.reader.take() {
@@ -66,7 +73,7 @@ impl Loader {
 
     /// What was mended or guessed so far, as a user should know.
     pub(crate) fn warnings(&self) -> &[Warning] {
-        self.reader.warnings()
+        if self.weights.is_some() { &self.warnings } else { self.reader.warnings() }
     }
 
     /// Refuses files that are longer than their format says; see [`Reader::check_sizes`].
@@ -201,4 +208,12 @@ impl Loader {
     fn unfinished(&self) -> Error {
         Error::Unfinished { model: self.name.clone() }
     }
+}
+
+/// The warning that a model does without some of its tensors; none if it uses all.
+fn unused(weights: &WeightsBuilder, tensors: &[TensorInfo]) -> Option<Warning> {
+    let unused = weights.unused();
+    let first = tensors.iter().find(|info| Some(&info.name) == unused.first())?;
+    let what = format!("tensors are not used: {}", listed(unused));
+    Some(Warning { file: first.file.to_string(), what })
 }

@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 use futures::future::{FutureExt, LocalBoxFuture};
+#[cfg(not(target_family = "wasm"))]
+use setun_checkpoint::Options;
 use setun_checkpoint::{ModelConfig, ReadRequest, Warning};
 use setun_ops::{WeightData, WeightId};
 use web_time::Instant;
@@ -118,7 +120,18 @@ impl Model {
     /// If there is no model, or it is damaged or of a kind that cannot be run.
     #[cfg(not(target_family = "wasm"))]
     pub fn open(model: impl AsRef<Path>) -> Result<Self, Error> {
-        pollster::block_on(ModelReader::open(model)?.read())
+        Self::open_with(model, Options::default())
+    }
+
+    /// The same with what the files do not say of themselves.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    #[cfg(not(target_family = "wasm"))]
+    pub fn open_with(model: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
+        let source = ModelSource::open(model)?.with_options(options);
+        pollster::block_on(async { ModelReader::new(source).await?.read().await })
     }
 }
 

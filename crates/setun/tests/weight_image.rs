@@ -214,7 +214,8 @@ fn what_says_how_a_file_is_read_is_part_of_it() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/gguf/i2_s.gguf");
     let mut numbers = vec![];
     for i2s in [I2sBlocks::Wide, I2sBlocks::Narrow, I2sBlocks::Wide] {
-        let source = ModelSource::open(&path).unwrap().with_options(Options { i2s });
+        let source =
+            ModelSource::open(&path).unwrap().with_options(Options { i2s, ..Options::default() });
         let reader = pollster::block_on(ModelReader::new(source)).unwrap();
         let config = copy.config(HeadType::Stored);
         drop(Engine::builder(reader).config(config).device(Device::Cpu).build().unwrap());

@@ -28,6 +28,7 @@ class LLM:
     ``model`` is a path, the name of a model that was pulled (:func:`setun.pull`), or nothing for the
     small story model that comes along. Options of the engine are those of docs/configuration.md:
     ``threads``, ``backend``, ``context_length``, ``max_concurrent``, ``cache_type`` and others.
+    ``pretokenizer`` names how a GGUF file's tokenizer splits text, where the file does not say so.
 
     Calls take lists, run their rows beside each other, and release Python's lock. A pickled LLM
     loads its model again.

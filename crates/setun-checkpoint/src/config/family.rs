@@ -130,17 +130,29 @@ pub(super) fn refuse_variants(fields: &Fields<'_>) -> Result<(), CheckpointError
     if let Some(found) = layers.into_iter().find(|layer| *layer != "full_attention") {
         return Err(unsupported(fields, "layer_types", found, "full_attention"));
     }
-    if fields.has("hadamard_config") {
-        return Err(unsupported(
-            fields,
-            "hadamard_config",
-            "present",
-            "weights that are not rotated",
-        ));
+    refuse_rotated(fields)?;
+    for part in ["quantization", "quantization_config"] {
+        if let Ok(quantization) = fields.object(part) {
+            refuse_rotated(&quantization)?;
+        }
     }
     // 1bitLLM writes 1 where it means 1.58.
     expect_bits(fields, "weight_bits", |bits| bits == 1.0 || bits == 1.58, "1, 1.58")?;
     expect_bits(fields, "input_bits", |bits| bits == 8.0, "8")
+}
+
+/// Refuses a declared transform: the inputs of rotated weights would have to be rotated as well.
+fn refuse_rotated(fields: &Fields<'_>) -> Result<(), CheckpointError> {
+    let is_rotation = |key: &&str| {
+        key.contains("hadamard")
+            || ["transform_config", "rotation", "rotation_config"].contains(key)
+    };
+    match fields.keys().find(is_rotation) {
+        Some(key) if fields.is_set(key) => {
+            Err(unsupported(fields, "the field", key, "weights that are not rotated"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn expect_bits(

@@ -53,6 +53,11 @@ const UNSUPPORTED: [(&str, f64); 12] = [
     ("rope.scaling.yarn_ext_factor", 1.0),
 ];
 
+/// Ends of the keys that [`Keys::config_json`] refuses where they change what is computed.
+pub(super) fn checked_keys() -> impl Iterator<Item = &'static str> {
+    UNSUPPORTED.iter().map(|(key, _)| *key)
+}
+
 /// The architecture that the metadata name.
 pub(super) fn architecture(metadata: &Metadata) -> Result<&'static Architecture, CheckpointError> {
     const KEY: &str = "general.architecture";

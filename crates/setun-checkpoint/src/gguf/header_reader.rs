@@ -6,6 +6,7 @@ use super::{
     config::{self, Keys},
     cursor::Stop,
     header::{self, Header},
+    known_keys,
     metadata::Metadata,
     names, places, rope,
     split::{self, Parts},
@@ -111,8 +112,13 @@ impl GgufHeaderReader {
     ) -> Result<(), CheckpointError> {
         self.headers.iter().try_for_each(|header| refuse_rotated(&header.metadata))?;
         let metadata = &mut self.headers[0].metadata;
-        let vocabulary = vocabulary::take(metadata)?;
+        let mut vocabulary = vocabulary::take(metadata)?;
+        if let Some(name) = self.options.pretokenizer {
+            vocabulary.pre = Some(name.to_string());
+        }
         let architecture = config::architecture(metadata)?;
+        let unknown = known_keys::warning(metadata, architecture.name, config::checked_keys());
+        found.warnings.extend(unknown);
         let keys = Keys::new(metadata, &self.tensors, architecture);
         refuse_exact_with_biases(metadata, &self.tensors)?;
         let (heads, kv_heads) = (keys.heads()?, keys.kv_heads()?);

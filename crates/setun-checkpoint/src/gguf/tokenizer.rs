@@ -24,8 +24,7 @@ mod warning;
 
 use crate::{CheckpointError, Files, files};
 
-#[cfg(test)]
-use pre::known_pre_tokenizers;
+pub(crate) use pre::known_pre_tokenizers;
 pub(crate) use warning::Warning;
 
 /// Names the vocabulary in errors, as a file's name does elsewhere.

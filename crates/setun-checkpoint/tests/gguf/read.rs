@@ -41,7 +41,7 @@ fn narrow_i2_s_must_be_requested() {
     let name = "i2_s-narrow.gguf";
     let error = open(name, &folder(name)).unwrap_err();
     assert!(error.to_string().contains("I2_S [64, 64]"), "{error}");
-    let options = Options { i2s: I2sBlocks::Narrow };
+    let options = Options { i2s: I2sBlocks::Narrow, ..Options::default() };
     check_linears(&open_with(name, options).unwrap());
 }
 

@@ -71,6 +71,7 @@ functions! {
     Session::truncate(any(), any());
     Session::save(any());
     Model::open("");
+    Model::open_with("", any());
     ModelStore::pull(any(), any(), any(), any());
     ModelStore::list(any());
     ModelStore::get(any(), any());

@@ -4,9 +4,12 @@
 //! process. Its compiler evaluates what is constant, so `'a' * 100000000` would be made while the
 //! template is read: a product gets a factor that is not constant.
 
+use std::borrow::Cow;
+
 use minijinja::machinery::{Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
 
+use super::open_macro;
 use crate::TextError;
 
 /// Bytes of a template: the longest of published ones has 17 thousand.
@@ -35,6 +38,15 @@ const MAX_NAME: usize = 256;
 /// The factor: a variable that is 1.
 pub(super) const ONE: &str = "setun_one";
 
+/// A template with the line ends that Jinja reads: a line feed each.
+pub(super) fn line_ends(source: &str) -> Cow<'_, str> {
+    if source.contains('\r') {
+        Cow::Owned(source.replace("\r\n", "\n").replace('\r', "\n"))
+    } else {
+        Cow::Borrowed(source)
+    }
+}
+
 /// The template with factors in its products and assignments in place of `do`.
 ///
 /// # Errors
@@ -53,20 +65,27 @@ pub(super) fn guard(name: &str, source: &str) -> Result<String, TextError> {
     }
     let mut tag = Tag::default();
     let mut statements = Statements::default();
+    let mut macros = open_macro::Finder::default();
     let (mut edits, mut constants) = (Vec::new(), 0_usize);
     for token in tokenize(source, false, SyntaxConfig::default()) {
         let Ok((token, span)) = token else { break };
         let (start, end) = (span.start_offset as usize, span.end_offset as usize);
         tag.count(&token);
+        let is_first = tag.tokens == 1 && tag.is_block;
+        edits.extend(macros.find(&token, start, is_first));
         match &token {
-            Token::Ident(word) if tag.tokens == 1 && tag.is_block => {
+            Token::Ident(word) if is_first => {
                 tag.is_set = *word == "set";
                 statements.count(word);
                 if *word == "do" {
                     edits.push((start, end, "set setun_done =".to_owned()));
                 }
             }
-            Token::Str(_) | Token::String(_) => tag.text += end - start,
+            Token::Str(_) | Token::String(_) => {
+                tag.text += end - start;
+                let joined = source.get(start..end).and_then(join_lines);
+                edits.extend(joined.map(|joined| (start, end, joined)));
+            }
             Token::Assign if tag.brackets == 0 => tag.is_set = false,
             Token::VariableEnd | Token::BlockEnd => {
                 if tag.is_set {
@@ -97,7 +116,26 @@ pub(super) fn guard(name: &str, source: &str) -> Result<String, TextError> {
             }
         }
     }
+    edits.sort_by_key(|(start, ..)| *start);
     Ok(edited(source, edits))
+}
+
+/// A text in quotes without the line ends that stand behind a backslash, if it has any: they are no
+/// part of it. They move behind it, so that lines keep their numbers.
+fn join_lines(quoted: &str) -> Option<String> {
+    let (mut joined, mut rest, mut moved) = (String::new(), quoted, 0);
+    while let Some(escape) = rest.find('\\') {
+        let escaped = rest[escape + 1..].chars().next().map_or(0, char::len_utf8);
+        let end = escape + 1 + escaped;
+        if rest[escape + 1..].starts_with('\n') {
+            joined.push_str(&rest[..escape]);
+            moved += 1;
+        } else {
+            joined.push_str(&rest[..end]);
+        }
+        rest = &rest[end..];
+    }
+    (moved > 0).then(|| joined + rest + &"\n".repeat(moved))
 }
 
 /// The statements that are open, each with its `elif`s.

@@ -5,6 +5,7 @@ use minijinja::{Error, ErrorKind, Value};
 
 use super::budget::{Budget, ENTRY, PAIR, entries, exceeded};
 use super::operators;
+use super::python_text::is_space;
 
 /// A charge for arguments, of which the first is the value itself.
 pub(super) type Cost = fn(&mut Budget, &[Value]) -> Result<(), Error>;
@@ -79,13 +80,29 @@ pub(super) fn trim(budget: &mut Budget, arguments: &[Value]) -> Result<(), Error
     budget.steps(bytes.saturating_mul(each) / 64)
 }
 
+/// For a text that is filled up to a width, which is the first argument or a named one.
+pub(super) fn pad(budget: &mut Budget, arguments: &[Value]) -> Result<(), Error> {
+    read(budget, arguments)?;
+    copy(budget, arguments)?;
+    let width = arguments.iter().skip(1).map(largest_number).max().unwrap_or(0).max(80);
+    budget.bytes(width.saturating_mul(4))
+}
+
+/// For a text that is cut, with another behind it.
+pub(super) fn truncate(budget: &mut Budget, arguments: &[Value]) -> Result<(), Error> {
+    arguments.iter().try_for_each(|argument| copy(budget, std::slice::from_ref(argument)))
+}
+
 /// For a list of the parts of a text, between separators or spaces.
 pub(super) fn split(budget: &mut Budget, arguments: &[Value]) -> Result<(), Error> {
     copy(budget, arguments)?;
     let Some(text) = arguments.first().and_then(Value::as_str) else { return Ok(()) };
-    let parts = match arguments.get(1).and_then(Value::as_str) {
+    let named = |argument: &Value| argument.is_kwargs().then(|| argument.get_attr("sep").ok());
+    let separator = arguments.get(1).cloned().filter(|separator| !separator.is_kwargs());
+    let separator = separator.or_else(|| arguments.iter().find_map(named).flatten());
+    let parts = match separator.as_ref().and_then(Value::as_str) {
         Some(separator) => text.matches(separator).count() + 1,
-        None => text.split_whitespace().count(),
+        None => text.split(is_space).count(),
     };
     budget.bytes(2 * ENTRY * parts as u64)
 }
@@ -93,7 +110,8 @@ pub(super) fn split(budget: &mut Budget, arguments: &[Value]) -> Result<(), Erro
 /// For a list of the lines of a text.
 pub(super) fn lines(budget: &mut Budget, arguments: &[Value]) -> Result<(), Error> {
     copy(budget, arguments)?;
-    let lines = arguments.first().and_then(Value::as_str).map_or(0, |text| text.lines().count());
+    let text = arguments.first().and_then(Value::as_str).unwrap_or_default();
+    let lines = text.chars().filter(|letter| is_space(*letter)).count() + 1; // no fewer end a line
     budget.bytes(2 * ENTRY * lines as u64)
 }
 
@@ -133,10 +151,13 @@ pub(super) fn indent(budget: &mut Budget, arguments: &[Value]) -> Result<(), Err
     copy(budget, arguments)?;
     let [value, others @ ..] = arguments else { return Ok(()) };
     let lines = match value.as_str() {
-        Some(text) => 2 + text.matches('\n').count() as u64,
+        Some(text) => 2 + text.chars().filter(|letter| is_space(*letter)).count() as u64,
         None => 2 + budget.printed(value)?,
     };
-    let width = others.iter().map(largest_number).max().unwrap_or(0).max(4);
+    let mut width = others.iter().map(largest_number).max().unwrap_or(0).max(4);
+    for other in others {
+        width = budget.printed(other)?.max(width); // a text may stand for the spaces
+    }
     budget.bytes(lines.saturating_mul(width.saturating_add(1)))
 }
 

@@ -9,7 +9,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value, escape_
 
 use super::budget::{Budget, Exceeded, Interrupted};
 use super::to_json::to_json;
-use super::{bounds, filters, methods, operators, python_float};
+use super::{bounds, filters, globals, methods, operators, python_float};
 use crate::{CivilTime, TextError};
 
 /// Recursion of macros and nested blocks, where a macro counts for four: what the language needs of a
@@ -31,6 +31,7 @@ pub(super) fn environment() -> Environment<'static> {
     environment.set_formatter(write);
     operators::add_to(&mut environment);
     filters::add_to(&mut environment);
+    globals::add_to(&mut environment);
     environment.add_global(bounds::ONE, 1);
     environment.add_filter("tojson", to_json);
     environment.add_filter("string", string);

@@ -1,12 +1,15 @@
-//! Filters, tests and functions, each with what it costs.
+//! Filters and tests, each with what it costs.
 //!
 //! The environment starts empty, so that nothing can be called which is not in these tables.
 
-use minijinja::value::{DynObject, Rest, ValueKind, ValueOrKwargs};
-use minijinja::{Environment, Error, ErrorKind, State, Value, filters, functions, tests};
+#![expect(clippy::needless_pass_by_value, reason = "arguments come by value")]
 
-use super::budget::{Budget, ENTRY, PAIR, can_change, flat};
-use super::{costs, operators};
+use minijinja::value::{ArgType, DynObject, Kwargs, Rest, ValueKind, ValueOrKwargs, from_args};
+use minijinja::{Environment, Error, ErrorKind, State, Value, filters, tests};
+
+use super::budget::{Budget, can_change, flat};
+use super::costs;
+use super::python_text::{self, is_space, word_count};
 
 /// Adds what the language has of its own; `dialect` adds the rest.
 pub(super) fn add_to(environment: &mut Environment<'_>) {
@@ -14,24 +17,6 @@ pub(super) fn add_to(environment: &mut Environment<'_>) {
     add_filters_of_lists(environment);
     add_filters_of_numbers(environment);
     add_tests(environment);
-    environment.add_function("range", range);
-    for (name, function) in [
-        ("dict", Value::from_function(functions::dict)),
-        ("namespace", Value::from_function(functions::namespace)),
-    ] {
-        let function = move |state: &mut State<'_, '_>, arguments: Rest<ValueOrKwargs>| {
-            let arguments = arguments.into_values();
-            let budget = Budget::of(state);
-            for argument in &arguments {
-                operators::built(budget, argument, PAIR)?;
-                if name == "namespace" {
-                    operators::entry_of_namespace(budget, argument)?;
-                }
-            }
-            function.call(state, &arguments)
-        };
-        environment.add_function(name, function);
-    }
 }
 
 fn add_filters_of_texts(environment: &mut Environment<'_>) {
@@ -45,11 +30,14 @@ fn add_filters_of_texts(environment: &mut Environment<'_>) {
     add("title", Value::from_function(filters::title), costs::change_case);
     add("capitalize", Value::from_function(filters::capitalize), costs::change_case);
     add("replace", Value::from_function(filters::replace), costs::replace);
-    add("trim", Value::from_function(filters::trim), costs::trim);
+    add("trim", Value::from_function(trim), costs::trim);
+    add("center", Value::from_function(center), costs::pad);
+    add("truncate", Value::from_function(truncate), costs::truncate);
+    add("wordcount", Value::from_function(|text: String| word_count(&text)), costs::copy);
     add("split", Value::from_function(filters::split), costs::split);
     add("lines", Value::from_function(filters::lines), costs::lines);
     add("join", Value::from_function(filters::join), costs::join);
-    add("indent", Value::from_function(filters::indent), costs::indent);
+    add("indent", Value::from_function(indent), costs::indent);
     add("format", Value::from_function(filters::format), costs::format);
     add("pprint", Value::from_function(filters::pprint), |budget, arguments| {
         let [value, ..] = arguments else { return Ok(()) };
@@ -79,7 +67,7 @@ fn add_filters_of_lists(environment: &mut Environment<'_>) {
     add("reject", Value::from_function(filters::reject), costs::select);
     add("selectattr", Value::from_function(filters::selectattr), costs::select);
     add("rejectattr", Value::from_function(filters::rejectattr), costs::select);
-    add("attr", Value::from_function(filters::attr), costs::read);
+    add("attr", Value::from_function(attr), costs::read);
 }
 
 fn add_filters_of_numbers(environment: &mut Environment<'_>) {
@@ -102,6 +90,7 @@ fn add_tests(environment: &mut Environment<'_>) {
     };
     add(&["undefined"], Value::from_function(tests::is_undefined), costs::nothing);
     add(&["defined"], Value::from_function(tests::is_defined), costs::nothing);
+    add(&["callable"], Value::from_function(is_callable), costs::nothing);
     add(&["none"], Value::from_function(tests::is_none), costs::nothing);
     add(&["safe", "escaped"], Value::from_function(tests::is_safe), costs::nothing);
     add(&["boolean"], Value::from_function(tests::is_boolean), costs::nothing);
@@ -172,35 +161,6 @@ fn add_test(environment: &mut Environment<'_>, name: &'static str, test: Value, 
     environment.add_test(name, charged);
 }
 
-/// Most entries of a range.
-const MAX_RANGE: u64 = 100_000;
-
-/// The function `range(stop)` or `range(start, stop, step)`.
-fn range(
-    state: &mut State<'_, '_>,
-    start: i64,
-    stop: Option<i64>,
-    step: Option<i64>,
-) -> Result<Value, Error> {
-    let (start, stop) = stop.map_or((0, start), |stop| (start, stop));
-    let step = step.unwrap_or(1);
-    if step == 0 {
-        return Err(Error::new(ErrorKind::InvalidOperation, "the step of a range is zero"));
-    }
-    let (from, to) = (i128::from(start), i128::from(stop));
-    let distance = if step > 0 { to - from } else { from - to };
-    let length = distance.max(0).unsigned_abs().div_ceil(u128::from(step.unsigned_abs()));
-    let length = u64::try_from(length).unwrap_or(u64::MAX);
-    if length > MAX_RANGE {
-        return Err(super::budget::exceeded("entries of a range", MAX_RANGE, length));
-    }
-    Budget::of(state).bytes(ENTRY * length)?;
-    let length = i64::try_from(length).unwrap_or(0);
-    // No entry is beyond `stop`, so that what wraps on the way there wraps back.
-    let entry = |index: i64| start.wrapping_add(index.wrapping_mul(step));
-    Ok((0..length).map(entry).collect())
-}
-
 /// The test `iterable`: as in Python, text can be iterated over and `None` cannot.
 pub(super) fn is_iterable(value: &Value) -> bool {
     use ValueKind::{Iterable, Map, Seq, String, Undefined};
@@ -215,4 +175,117 @@ pub(super) fn length(state: &mut State<'_, '_>, value: &Value) -> Result<usize, 
         let message = format!("a value of type {} has no length", value.kind());
         Error::new(ErrorKind::InvalidOperation, message)
     })
+}
+
+/// The filter `trim`.
+fn trim(text: String, letters: Option<String>, named: Kwargs) -> Result<String, Error> {
+    let letters = match letters {
+        Some(letters) => Some(letters),
+        None => named.get("chars")?,
+    };
+    named.assert_all_used()?;
+    let goes = |letter: char| match &letters {
+        Some(letters) => letters.contains(letter),
+        None => is_space(letter),
+    };
+    Ok(text.trim_matches(goes).to_owned())
+}
+
+/// The filter `indent`: the indentation is a number of spaces or a text.
+fn indent(
+    text: String,
+    width: Option<Value>,
+    first: Option<bool>,
+    blank: Option<bool>,
+    named: Kwargs,
+) -> Result<String, Error> {
+    let width = argument(width, &named, "width", Value::from(4))?;
+    let first = argument(first, &named, "first", false)?;
+    let blank = argument(blank, &named, "blank", false)?;
+    named.assert_all_used()?;
+    let spaces = match width.as_str() {
+        Some(text) => text.to_owned(),
+        None => " ".repeat(usize::try_from(i64::try_from(width)?).unwrap_or(0)),
+    };
+    let mut made = String::new();
+    for (index, (line, _)) in python_text::lines(&(text + "\n")).enumerate() {
+        if index > 0 {
+            made.push('\n');
+        }
+        if if index == 0 { first } else { blank || !line.is_empty() } {
+            made += &spaces;
+        }
+        made += line;
+    }
+    Ok(made)
+}
+
+/// The filter `center`.
+fn center(text: String, width: Option<i64>, named: Kwargs) -> Result<String, Error> {
+    let width = argument(width, &named, "width", 80)?;
+    named.assert_all_used()?;
+    Ok(python_text::center(&text, width, ' '))
+}
+
+/// The filter `truncate`: a text that is longer than `length` ends with `end`, behind a whole word.
+fn truncate(text: String, arguments: Rest<ValueOrKwargs>) -> Result<String, Error> {
+    let arguments = arguments.into_values();
+    let (length, killwords, end, leeway, named): (
+        Option<i64>,
+        Option<bool>,
+        Option<String>,
+        Option<i64>,
+        Kwargs,
+    ) = from_args(&arguments)?;
+    let length = argument(length, &named, "length", 255)?;
+    let killwords = argument(killwords, &named, "killwords", false)?;
+    let end = argument(end, &named, "end", "...".to_owned())?;
+    let leeway = argument(leeway, &named, "leeway", 5)?;
+    named.assert_all_used()?;
+    let (Ok(length), Ok(leeway)) = (usize::try_from(length), usize::try_from(leeway)) else {
+        return Err(Error::new(ErrorKind::InvalidOperation, "a length is negative"));
+    };
+    let Some(kept) = length.checked_sub(end.chars().count()) else {
+        let message = format!("`length` is {length}, which is less than that of `end`");
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    };
+    if text.chars().count() <= length.saturating_add(leeway) {
+        return Ok(text);
+    }
+    let cut = text.char_indices().nth(kept).map_or(text.len(), |(place, _)| place);
+    let cut = &text[..cut];
+    let words = cut.rsplit_once(' ').map_or(cut, |(words, _)| words);
+    Ok(format!("{}{end}", if killwords { cut } else { words }))
+}
+
+/// An argument by its place or its name, or its default.
+fn argument<T>(given: Option<T>, named: &Kwargs, name: &str, default: T) -> Result<T, Error>
+where
+    Option<T>: for<'a> ArgType<'a, Output = Option<T>>,
+{
+    match given {
+        Some(given) => Ok(given),
+        None => Ok(named.get::<Option<T>>(name)?.unwrap_or(default)),
+    }
+}
+
+/// The filter `attr`: as in Jinja, entries of a map are none of its attributes.
+fn attr(value: &Value, name: &Value) -> Result<Value, Error> {
+    let has_attributes = value.kind() != ValueKind::Map || has_attributes(value);
+    if has_attributes { value.get_item(name) } else { Ok(Value::UNDEFINED) }
+}
+
+/// The test `callable`: functions, macros and what they make that can be called.
+fn is_callable(value: &Value) -> bool {
+    value.as_object().is_some_and(|object| {
+        let name = object.type_name();
+        let is_cycler = || name.ends_with("Cycler");
+        name.ends_with("Macro") || value.kind() == ValueKind::Plain && !is_cycler()
+    })
+}
+
+/// Whether a map is no dictionary but a namespace, a loop or a macro.
+fn has_attributes(value: &Value) -> bool {
+    let is_macro = |object: &DynObject| object.type_name().ends_with("Macro");
+    can_change(value) || value.as_object().is_some_and(is_macro)
 }

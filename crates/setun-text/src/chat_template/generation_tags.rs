@@ -1,9 +1,11 @@
-//! The tags `{% generation %}` and `{% endgeneration %}`.
+//! The tags `{% generation %}` and `{% endgeneration %}`, and the line end behind `{% raw %}`.
 //!
 //! Training uses them to find what the model itself said; for a prompt they only open a scope
-//! for variables, as `{% with %}` does.
+//! for variables, as `{% with %}` does. Of a line end behind `{% raw %}` Jinja makes text, which
+//! minijinja does if the tag says so.
 
-/// Replaces the two tags by `with` and `endwith`, whitespace control included.
+/// Replaces the two tags by `with` and `endwith`, whitespace control included, and `{% raw %}` by
+/// `{% raw +%}`.
 pub(super) fn replace(template: &str) -> String {
     let mut out = String::with_capacity(template.len());
     let mut rest = template;
@@ -24,6 +26,16 @@ fn replacement(tag: &str) -> Option<(&'static str, usize)> {
     let sign = usize::from(tag.starts_with(['-', '+']));
     let inside = tag[sign..].trim_start();
     let begin = tag.len() - inside.len();
+    if let Some(end) = inside.strip_prefix("raw")
+        && end.trim_start().starts_with("%}")
+    {
+        let raw = match &tag[..sign] {
+            "-" => "- raw +",
+            "+" => "+ raw +",
+            _ => " raw +",
+        };
+        return Some((raw, tag.len() - end.trim_start().len()));
+    }
     [("generation", "with"), ("endgeneration", "endwith")].into_iter().find_map(|(name, plain)| {
         let end = inside.strip_prefix(name)?;
         let closing = end.trim_start();
@@ -48,6 +60,13 @@ mod tests {
     fn replaces_the_tags_and_nothing_else() {
         let template = "{%- generation -%}{{ generation }}{%endgeneration%}{% set generation = 1 %}é{% generations %}{%+ generation %}";
         let expected = "{%- with  -%}{{ generation }}{% endwith %}{% set generation = 1 %}é{% generations %}{%+ with  %}";
+        assert_eq!(replace(template), expected);
+    }
+
+    #[test]
+    fn raw_keeps_the_line_end_behind_it() {
+        let template = "{% raw %}\n{%-raw%}{%- raw -%}{% raw +%}{% rawx %}{% endraw %}";
+        let expected = "{% raw +%}\n{%- raw +%}{%- raw -%}{% raw +%}{% rawx %}{% endraw %}";
         assert_eq!(replace(template), expected);
     }
 

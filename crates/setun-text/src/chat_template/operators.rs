@@ -8,7 +8,7 @@ use minijinja::value::{ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
 use super::budget::{Budget, ENTRY, PAIR, can_change, entries, flat};
-use super::slices;
+use super::{open_macro, remainder, slices};
 
 /// What the names begin with.
 pub(super) const MARK: char = '!';
@@ -21,6 +21,8 @@ pub(super) const IN: &str = "!in";
 pub(super) const ADD: &str = "!+";
 /// Before `*`.
 pub(super) const MULTIPLY: &str = "!*";
+/// In place of `%`.
+pub(super) const REMAINDER: &str = "!%";
 /// Before `~`.
 pub(super) const CONCATENATE: &str = "!~";
 /// Before `value[key]`.
@@ -43,6 +45,8 @@ pub(super) const CHANGED: &str = "!changed";
 pub(super) const TICK: &str = "!tick";
 /// Before a macro is made.
 pub(super) const MACRO: &str = "!macro";
+/// After a macro is made that takes more arguments than it names.
+pub(super) const OPEN_MACRO: &str = "!open_macro";
 
 /// Adds the filters.
 pub(super) fn add_to(environment: &mut Environment<'_>) {
@@ -71,6 +75,8 @@ pub(super) fn add_to(environment: &mut Environment<'_>) {
         })
     });
     environment.add_filter(SLICE, slices::slice);
+    environment.add_filter(REMAINDER, remainder::remainder);
+    environment.add_filter(OPEN_MACRO, open_macro::open);
     environment.add_filter(MAP, map);
     environment.add_filter(LIST, |state: &mut State<'_, '_>, list: Value| {
         built(Budget::of(state), &list, ENTRY).map(|()| list)

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use minijinja::machinery::{self, CodeGenerator, Instruction, Instructions};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
 
-use super::{compiled::Compiled, operators};
+use super::{compiled::Compiled, open_macro, operators};
 
 /// A template with its instructions.
 #[derive(Clone)]
@@ -170,6 +170,9 @@ impl<'a, 's> Charged<'a, 's> {
             I::Slice => {
                 return self.add(place, I::ApplyFilter(operators::SLICE, Some(4), NO_LOCAL));
             }
+            I::Rem => {
+                return self.add(place, I::ApplyFilter(operators::REMAINDER, Some(2), NO_LOCAL));
+            }
             I::BuildMap(pairs) => {
                 self.add(place, I::BuildList(Some(2 * pairs)));
                 return self.add_filter(place, operators::MAP);
@@ -215,8 +218,17 @@ impl<'a, 's> Charged<'a, 's> {
         match instruction {
             I::Add | I::Mul => self.add_filter(place, operators::FLAT),
             I::BuildList(_) | I::BuildTuple(_) => self.add_filter(place, operators::LIST),
+            I::BuildMacro(..) if self.builds_open_macro(place) => {
+                self.add_filter(place, operators::OPEN_MACRO);
+            }
             _ => {}
         }
+    }
+
+    /// Whether the names before a macro are of one that takes more arguments than those.
+    fn builds_open_macro(&self, place: u32) -> bool {
+        let before = place.checked_sub(1).and_then(|before| self.original.get(before));
+        matches!(before, Some(Instruction::LoadConst(names)) if open_macro::is_open(names))
     }
 
     /// Whether the operand on top is a short constant text, or for comparisons another constant that

@@ -7,7 +7,7 @@ use minijinja::{Environment, UndefinedBehavior, context, syntax::SyntaxConfig};
 use serde_json::{Map, Value};
 
 use super::budget::{self, Limits};
-use super::{bounds, dialect, program::Program, to_value};
+use super::{bounds, dialect, generation_tags, program::Program, to_value};
 use crate::TextError;
 
 /// What a template is called that was given no name.
@@ -56,6 +56,7 @@ impl PromptTemplate {
     pub fn named(name: &str, text: &str) -> Result<Self, TextError> {
         let mut environment = dialect::environment();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        let text = &generation_tags::replace(&bounds::line_ends(text));
         let source = bounds::guard(name, text).map_err(of_a_prompt)?;
         let invalid = |error| of_a_prompt(dialect::syntax_error(name, &error));
         let program = Program::new(&environment, &source).map_err(invalid)?;
@@ -203,6 +204,16 @@ mod tests {
         let error = render("\n\n{{ a.b }}", &json!({ "a": {} })).expect_err("no entry b");
         assert_eq!(error.to_string(), "template `prompt` at line 3: undefined value");
         assert_eq!(render("[{{ a }}]", &json!({ "a": null })).expect("it renders"), "[None]");
+    }
+
+    #[test]
+    fn line_ends_and_macros_are_those_of_chat_templates() {
+        let source = "{% macro f(a) %}\r\n{{ a }}{{ varargs|join }}\r\n{% endmacro %}\r\n{{ f(x, y, z) }}\r\n";
+        assert_eq!(variables(source), ["x", "y", "z"]);
+        let values = json!({ "x": 1, "y": 2, "z": 3 });
+        assert_eq!(render(source, &values).expect("it renders"), "123\n");
+        let error = render("{{ joiner(a)() }}\r\n{{ b }}", &json!({ "a": 1 })).expect_err("no b");
+        assert_eq!(error.to_string(), "template `prompt` needs the variable `b` at line 2");
     }
 
     #[test]

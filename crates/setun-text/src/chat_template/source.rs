@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::{ChatTemplateFiles, TextError};
+use crate::{ChatTemplateFiles, TextError, without_mark};
 
 /// What the files hold.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ fn text(file: &'static str, bytes: &[u8]) -> Result<String, TextError> {
 }
 
 fn object(file: &'static str, bytes: &[u8]) -> Result<Map<String, Value>, TextError> {
-    serde_json::from_slice(bytes).map_err(|error| TextError::ConfigFile {
+    serde_json::from_slice(without_mark(bytes)).map_err(|error| TextError::ConfigFile {
         file,
         expected: "a JSON object",
         found: error.to_string(),

@@ -34,6 +34,41 @@ fn generation_tags_only_open_a_scope() {
     assert_eq!(plain(source).expect("it renders"), "<s>1");
 }
 
+/// Line ends are those of Jinja wherever a template comes from.
+#[test]
+fn carriage_returns_end_lines_in_every_file() {
+    let source = "{% for m in messages %}\r\n<{{ m.role }}>\r{{ m.content }}\r\n{% endfor %}\r\n{{ '\r\n' }}\r\n";
+    let expected = "<user>\nc\r\nd\n\n";
+    let json = json!({ "chat_template": source }).to_string();
+    let config = |bytes| ChatTemplateFiles { tokenizer_config: Some(bytes), ..Default::default() };
+    let jinja =
+        |bytes| ChatTemplateFiles { chat_template_jinja: Some(bytes), ..Default::default() };
+    let old = |bytes| ChatTemplateFiles { chat_template_json: Some(bytes), ..Default::default() };
+    let marked = format!("\u{feff}{json}");
+    for files in [
+        config(json.as_bytes()),
+        config(marked.as_bytes()),
+        jinja(source.as_bytes()),
+        old(json.as_bytes()),
+        old(marked.as_bytes()),
+    ] {
+        let template = ChatTemplate::from_files(files).expect("good files").expect("a template");
+        // Those of a message stay.
+        let text = template.render(&[Message::user("c\r\nd")], &RenderOptions::default());
+        assert_eq!(text.expect("it renders"), expected);
+    }
+    let error = plain("\r\n\r\n{% if %}").expect_err("not Jinja");
+    assert!(matches!(error, TextError::TemplateSyntax { line: 3, .. }), "{error}");
+}
+
+#[test]
+fn a_backslash_joins_lines_and_keeps_their_numbers() {
+    let source = "{{ 'a\\\r\nb\\\\\\\nc' }}{{ \"d\\\ne\" }}";
+    assert_eq!(plain(source).expect("it renders"), "ab\\cde");
+    let error = plain("{{ 'a\\\nb' }}\n{{ none.x.y }}").expect_err("no such entry");
+    assert!(matches!(error, TextError::TemplateFailed { line: 3, .. }), "{error}");
+}
+
 #[test]
 fn the_date_comes_from_the_caller() {
     let source = "{% if strftime_now is defined %}{{ strftime_now('%d %b %Y') }}{% else %}no date{% endif %}";

@@ -18,7 +18,7 @@ use super::{
     length::Shrinking,
     model, stages,
 };
-use crate::TextError;
+use crate::{TextError, without_mark};
 
 /// How deep values may be nested: published files are, some eight deep.
 const MAX_DEPTH: usize = 32;
@@ -40,6 +40,7 @@ pub(super) struct CheckedFile {
 
 /// Reads and checks a file.
 pub(super) fn checked(bytes: &[u8]) -> Result<CheckedFile, TextError> {
+    let bytes = without_mark(bytes);
     let mut tokenizer: Value = serde_json::from_slice(bytes).map_err(|error| unreadable(&error))?;
     check_depth(&tokenizer, MAX_DEPTH)?;
     let reason = format!("expected an object, found {}", kind(&tokenizer));

@@ -2,6 +2,7 @@
 
 mod chat_template;
 mod continued;
+mod expressions;
 mod sampling;
 mod stream_decoder;
 mod support;

@@ -162,7 +162,10 @@ fn special_ids(
 }
 
 fn roles(vocabulary: &Vocabulary, special: SpecialIds) -> Vec<Role> {
+    let has_bytes = vocabulary.model == SENTENCE_PIECE;
     let role = |(id, token): (usize, &String)| match vocabulary.token_types.get(id) {
+        // Some converters type all tokens alike.
+        None | Some(&token_type::NORMAL) if has_bytes && is_byte(token) => Role::Byte,
         Some(&token_type::CONTROL | &token_type::UNKNOWN) => Role::Special,
         Some(&token_type::USER_DEFINED) => Role::UserDefined,
         Some(&token_type::BYTE) => Role::Byte,
@@ -175,6 +178,14 @@ fn roles(vocabulary: &Vocabulary, special: SpecialIds) -> Vec<Role> {
         roles[id as usize] = Role::Special;
     }
     roles
+}
+
+/// Whether a token has the name of a byte: `<0x0A>`.
+fn is_byte(token: &str) -> bool {
+    let digits = token.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
+    digits.is_some_and(|digits| {
+        digits.len() == 2 && digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'A'..=b'F'))
+    })
 }
 
 /// Whether a token is what writers of GGUF fill a vocabulary up with.

@@ -107,7 +107,7 @@ pub(super) const TABLE: [PreTokenizer; 13] = [
 ];
 
 /// The names that are known, of ways to split text.
-pub(super) fn known_pre_tokenizers() -> Vec<&'static str> {
+pub(crate) fn known_pre_tokenizers() -> Vec<&'static str> {
     TABLE.iter().flat_map(|row| row.names).copied().collect()
 }
 

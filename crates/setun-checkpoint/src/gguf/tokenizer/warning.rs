@@ -4,7 +4,10 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Warning {
     /// The file does not say how text is split.
-    #[error("the file has no tokenizer.ggml.pre; text is split as `{assumed}` does")]
+    #[error(
+        "the file has no tokenizer.ggml.pre; text is split as `{assumed}` does, unless the option \
+         pretokenizer (--pre) names another way"
+    )]
     PreTokenizerAbsent {
         /// The name that is taken instead.
         assumed: &'static str,

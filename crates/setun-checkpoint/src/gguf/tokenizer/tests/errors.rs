@@ -189,3 +189,49 @@ fn the_configuration_names_tokens_and_template() {
     assert_eq!(config["chat_template"], "{{ messages }}");
     assert!(config.get("unk_token").is_none());
 }
+
+/// A vocabulary of `SentencePiece` may have the names of bytes and no types for them.
+#[test]
+fn bytes_are_known_by_their_names() {
+    let bytes = |kind: Option<i32>| {
+        let names = (0..=255).map(|byte| format!("<0x{byte:02X}>"));
+        let tokens: Vec<_> = ["<unk>", "<s>", "</s>"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(names)
+            .chain(["a".to_owned()])
+            .collect();
+        let types = kind.map(|kind| {
+            let mut types = vec![kind; tokens.len()];
+            types[..3].copy_from_slice(&[
+                token_type::UNKNOWN,
+                token_type::CONTROL,
+                token_type::CONTROL,
+            ]);
+            types
+        });
+        let scores = vec![0.0; tokens.len()];
+        let token_types = types.unwrap_or_default();
+        let model = "llama".to_owned();
+        let vocabulary = Vocabulary {
+            model,
+            tokens,
+            scores,
+            token_types,
+            add_space_prefix: Some(false),
+            ..Vocabulary::default()
+        };
+        let tokenizer = of(&vocabulary);
+        let ids = ids(&tokenizer, "a\né");
+        (ids.clone(), tokenizer.decode(&ids, true).expect("any ids"))
+    };
+    let expected = (vec![259, 3 + 10, 3 + 0xc3, 3 + 0xa9], "a\né".to_owned());
+    assert_eq!(bytes(Some(token_type::BYTE)), expected);
+    assert_eq!(bytes(Some(token_type::NORMAL)), expected);
+    assert_eq!(bytes(None), expected);
+    let mut small = small();
+    small.tokens[0] = "<0x0A>".to_owned();
+    small.merges = vec!["b c".to_owned()];
+    small.tokens[3] = "bc".to_owned();
+    assert_eq!(ids(&of(&small), "b<end>"), [1, 5], "other vocabularies have no bytes");
+}
