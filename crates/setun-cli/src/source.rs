@@ -19,7 +19,6 @@ use setun::{
 };
 
 use crate::{
-    args::no_gguf_file,
     destination::Identity,
     error::CliError,
     offer::missing_model,
@@ -31,6 +30,13 @@ use crate::{
 const EXPECTED: &str = "a folder with config.json and model.safetensors, a .safetensors, .gguf, \
                         .onnx or .setun file, or the name of a model that was pulled or is in `setun \
                         models search`";
+
+/// Refuses options of a GGUF file for a model that is none.
+pub(crate) fn no_gguf_file(options: Options, model: &str) -> CliError {
+    let is_split = options.pretokenizer.is_some();
+    let option = if is_split { "--pre" } else { "--i2s-interleave" };
+    CliError::Usage(format!("{option}: `{model}` is no GGUF file"))
+}
 
 /// Files of a model, with what a reader has to know of them.
 pub(crate) struct ModelFiles {
