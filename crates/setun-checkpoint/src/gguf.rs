@@ -19,8 +19,6 @@ mod types;
 mod vocabulary;
 pub mod write;
 
-pub(crate) use tokenizer::known_pre_tokenizers as pretokenizer_names;
-
 /// The first bytes of a file.
 pub(crate) const MAGIC: &[u8] = b"GGUF";
 

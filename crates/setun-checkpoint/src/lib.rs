@@ -42,6 +42,7 @@ mod json;
 #[cfg(feature = "onnx")]
 mod onnx;
 mod paired_rows;
+mod pretokenizer;
 mod readers;
 mod scaled_codes;
 mod side_by_side;
@@ -53,7 +54,8 @@ pub use dtype::Dtype;
 pub use error::{CheckpointError, ErrorKind};
 pub use files::Files;
 pub use generation::GenerationDefaults;
+pub use pretokenizer::Pretokenizer;
 pub use reader::Reader;
-pub use source::{Answer, I2sBlocks, Options, Pretokenizer, ReadRequest, Source};
+pub use source::{Answer, I2sBlocks, Options, ReadRequest, Source};
 pub use tensor::{Tensor, TensorData, TensorInfo};
 pub use warning::Warning;

@@ -1,8 +1,8 @@
 //! Sources of a checkpoint, and the requests and answers between a reader and its caller.
 
-use std::{fmt, ops::Range, str::FromStr};
+use std::ops::Range;
 
-use crate::{error::CheckpointError, gguf::pretokenizer_names};
+use crate::pretokenizer::Pretokenizer;
 
 /// Most bytes of tensor data in a request, unless a format has larger pieces itself.
 pub const PIECE_BYTES: u64 = 4 << 20;
@@ -31,45 +31,6 @@ pub struct Options {
     /// How a GGUF file's byte-level tokenizer splits text, in place of what `tokenizer.ggml.pre`
     /// says. Older files do not say it.
     pub pretokenizer: Option<Pretokenizer>,
-}
-
-/// A way to split text before it is tokenized, by a name that `tokenizer.ggml.pre` may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pretokenizer(&'static str);
-
-impl Pretokenizer {
-    /// All names. Some mean the same.
-    #[must_use]
-    pub fn names() -> Vec<&'static str> {
-        pretokenizer_names()
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.0
-    }
-}
-
-impl FromStr for Pretokenizer {
-    type Err = CheckpointError;
-
-    fn from_str(name: &str) -> Result<Self, CheckpointError> {
-        let names = Self::names();
-        let known = names.iter().find(|known| **known == name);
-        known.map(|known| Self(known)).ok_or_else(|| CheckpointError::UnsupportedTokenizer {
-            file: "pretokenizer".to_owned(),
-            what: "name",
-            found: name.to_owned(),
-            supported: names.join(", "),
-        })
-    }
-}
-
-impl fmt::Display for Pretokenizer {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.0)
-    }
 }
 
 /// How the codes of GGUF's `I2_S` lie. No file says which of the two it has.

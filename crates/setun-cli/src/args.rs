@@ -35,7 +35,7 @@ pub(crate) use tools::ToolArgs;
 use crate::{
     error::CliError,
     output::report,
-    source::{ModelFiles, verify_stored},
+    source::{ModelFiles, no_gguf_file, verify_stored},
 };
 
 /// The device, where none is named.
@@ -132,13 +132,6 @@ impl FileArgs {
             options => Err(no_gguf_file(options, model)),
         }
     }
-}
-
-/// Refuses options of a GGUF file for a model that is none.
-pub(crate) fn no_gguf_file(options: Options, model: &str) -> CliError {
-    let is_split = options.pretokenizer.is_some();
-    let option = if is_split { "--pre" } else { "--i2s-interleave" };
-    CliError::Usage(format!("{option}: `{model}` is no GGUF file"))
 }
 
 impl From<FileArgs> for Options {

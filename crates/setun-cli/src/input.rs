@@ -50,6 +50,15 @@ pub fn file(path: &Path) -> Result<String, CliError> {
     utf8(&format!("`{}`", path.display()), bytes)
 }
 
+/// A file of JSON, without the byte order mark that some editors write before it.
+pub fn json_file(path: &Path) -> Result<String, CliError> {
+    let text = file(path)?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
+}
+
 /// Tokens of a text, special ones as the tokenizer's post-processor says.
 pub(crate) fn tokens(model: &Model, text: &str) -> Result<Vec<u32>, CliError> {
     let tokenizer = model.tokenizer()?.ok_or_else(|| EngineError::Missing {

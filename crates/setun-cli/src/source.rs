@@ -19,13 +19,19 @@ use setun::{
 };
 
 use crate::{
-    args::no_gguf_file,
     destination::Identity,
     error::CliError,
     offer::find_or_pull,
     output::{Progress, report},
     synth::Synthetic,
 };
+
+/// Refuses options of a GGUF file for a model that is none.
+pub(crate) fn no_gguf_file(options: Options, model: &str) -> CliError {
+    let is_split = options.pretokenizer.is_some();
+    let option = if is_split { "--pre" } else { "--i2s-interleave" };
+    CliError::Usage(format!("{option}: `{model}` is no GGUF file"))
+}
 
 /// Files of a model, with what a reader has to know of them.
 pub(crate) struct ModelFiles {

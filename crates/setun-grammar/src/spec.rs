@@ -41,6 +41,7 @@ impl GrammarSpec {
     ///
     /// If the text is no JSON, or its values lie in each other deeper than 127.
     pub fn json_schema(text: &str) -> Result<Self, GrammarError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text); // a byte order mark
         let schema = serde_json::from_str(text).map_err(|error| {
             let reason = format!("it is no JSON that can be read: {error}");
             GrammarError::Schema { reason }

@@ -111,7 +111,8 @@ impl UrlSource<'_> {
         else {
             return Ok(None);
         };
-        let index: Index = serde_json::from_slice(&bytes)
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes); // a byte order mark
+        let index: Index = serde_json::from_slice(bytes)
             .map_err(|error| network(&address, format!("the index cannot be read: {error}")))?;
         let shards: BTreeSet<_> = index.weight_map.into_values().collect();
         if let Some(bad) = shards.iter().find(|name| !is_safe_file(name)) {

@@ -15,6 +15,7 @@ pub(crate) struct Fields {
 impl Fields {
     /// Reads the body of a request.
     pub(crate) fn read(body: &[u8]) -> Result<Self, ApiError> {
+        let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body); // a byte order mark
         let value =
             serde_json::from_slice(body).map_err(|error| ApiError::bad_json(&error.to_string()))?;
         match value {

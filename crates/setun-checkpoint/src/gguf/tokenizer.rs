@@ -13,7 +13,6 @@ mod added;
 mod byte_level;
 mod check;
 mod json;
-mod pre;
 mod recognise;
 mod scores;
 mod sentence_piece;
@@ -24,7 +23,9 @@ mod warning;
 
 use crate::{CheckpointError, Files, files};
 
-pub(crate) use pre::known_pre_tokenizers;
+use crate::pretokenizer as pre;
+#[cfg(test)]
+use pre::known_pre_tokenizers;
 pub(crate) use warning::Warning;
 
 /// Names the vocabulary in errors, as a file's name does elsewhere.

@@ -1,5 +1,7 @@
 //! Keys and fields that nothing reads are named, and options stand for those that are missing.
 
+use std::collections::BTreeMap;
+
 use setun_checkpoint::{Options, Pretokenizer, Source, files};
 
 use crate::{
@@ -114,7 +116,7 @@ fn tensors_of_signs_are_refused() {
         let mut signs = norm.clone();
         signs.info.name = format!("model.layers.0.{name}");
         let all = [&tensors[..], &[signs]].concat();
-        folder.insert("model.safetensors".to_owned(), safetensors_of(&all, &Default::default()));
+        folder.insert("model.safetensors".to_owned(), safetensors_of(&all, &BTreeMap::default()));
         let error = read(Source::Folder, &folder).unwrap_err().to_string();
         assert!(error.contains(&format!("`model.layers.0.{name}`")), "{error}");
         assert!(error.contains("rotated"), "{error}");

@@ -1,7 +1,9 @@
 //! `setun verify`: full check of a checkpoint.
 
+mod blank;
 mod magnitudes;
 
+use blank::Blank;
 use magnitudes::Magnitudes;
 use serde::Serialize;
 use setun::{
@@ -20,7 +22,8 @@ use crate::{
 ///
 /// Checks hashes where the format has them, that every weight is ternary and every other value a
 /// number, and that configuration, tensors, tokenizer and chat template agree. Tokenizer and
-/// template are tried on a short text. The exit status is 1 if something is wrong.
+/// template are tried on short texts and on conversations with and without tools. The exit status
+/// is 1 if something is wrong.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A file (.safetensors, .gguf, .onnx, .setun), a folder in Hugging Face's layout, or the name of a
@@ -65,6 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 fn check_tensors(mut source: ModelFiles, report: &mut Report) -> Result<(), CliError> {
     let mut reader = Reader::with_options(source.layout(), source.options());
     let (mut contents, mut magnitudes, mut bytes) = (None, None, vec![]);
+    let mut blank = Blank::default();
     let (mut total, mut progress) = (0, Progress::new());
     while let Some(want) = reader.next_read() {
         let found = source.read(&want, &mut bytes)?;
@@ -81,6 +85,7 @@ fn check_tensors(mut source: ModelFiles, report: &mut Report) -> Result<(), CliE
         progress.show(|| format!("checking {name}: {} %", percent(report.bytes, total)));
         while let (Some(contents), Some(tensor)) = (&mut contents, reader.take()) {
             for (name, content) in contents.add(tensor)? {
+                blank.add(&name, &content);
                 magnitudes
                     .get_or_insert_with(|| Magnitudes::new(activation))
                     .add(&name, &content)?;
@@ -91,6 +96,7 @@ fn check_tensors(mut source: ModelFiles, report: &mut Report) -> Result<(), CliE
     magnitudes.map_or(Ok(()), Magnitudes::finish)?;
     report.unused = contents.map(|contents| contents.unused().to_vec()).unwrap_or_default();
     report.warnings = reader.warnings().iter().map(ToString::to_string).collect();
+    report.warnings.extend(blank.warning());
     Ok(())
 }
 

@@ -57,7 +57,7 @@ fn configuration(architecture: &str, extra: &Value) -> Value {
         "vocab_size": 100,
         "max_position_embeddings": 64,
         "tie_word_embeddings": false,
-        "a_field_of_its_own": "kept",
+        "_a_field_of_its_own": "kept",
     });
     for (field, value) in extra.as_object().expect("an object") {
         config[field] = value.clone();

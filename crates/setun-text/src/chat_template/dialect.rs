@@ -9,7 +9,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, Value, escape_
 
 use super::budget::{Budget, Exceeded, Interrupted};
 use super::to_json::to_json;
-use super::{bounds, filters, globals, methods, operators, python_float};
+use super::{bounds, filters, globals, methods, open_macro, operators, python_float, remainder};
 use crate::{CivilTime, TextError};
 
 /// Recursion of macros and nested blocks, where a macro counts for four: what the language needs of a
@@ -30,6 +30,8 @@ pub(super) fn environment() -> Environment<'static> {
     environment.set_recursion_limit(MAX_RECURSION);
     environment.set_formatter(write);
     operators::add_to(&mut environment);
+    environment.add_filter(operators::REMAINDER, remainder::remainder);
+    environment.add_filter(operators::OPEN_MACRO, open_macro::open);
     filters::add_to(&mut environment);
     globals::add_to(&mut environment);
     environment.add_global(bounds::ONE, 1);

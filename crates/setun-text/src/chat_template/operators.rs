@@ -8,7 +8,7 @@ use minijinja::value::{ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
 use super::budget::{Budget, ENTRY, PAIR, can_change, entries, flat};
-use super::{open_macro, remainder, slices};
+use super::slices;
 
 /// What the names begin with.
 pub(super) const MARK: char = '!';
@@ -75,8 +75,6 @@ pub(super) fn add_to(environment: &mut Environment<'_>) {
         })
     });
     environment.add_filter(SLICE, slices::slice);
-    environment.add_filter(REMAINDER, remainder::remainder);
-    environment.add_filter(OPEN_MACRO, open_macro::open);
     environment.add_filter(MAP, map);
     environment.add_filter(LIST, |state: &mut State<'_, '_>, list: Value| {
         built(Budget::of(state), &list, ENTRY).map(|()| list)

@@ -3,36 +3,72 @@
 //! The patterns are those of the models' own `tokenizer.json`. Each cuts the pieces that the one
 //! before has left, into its matches and what lies between them.
 
+use std::{fmt, str::FromStr};
+
 use crate::CheckpointError;
 
+/// A way to split text before it is tokenized, by a name that `tokenizer.ggml.pre` may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pretokenizer(&'static str);
+
+impl Pretokenizer {
+    /// All names. Some mean the same.
+    #[must_use]
+    pub fn names() -> Vec<&'static str> {
+        known_pre_tokenizers()
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.0
+    }
+}
+
+impl FromStr for Pretokenizer {
+    type Err = CheckpointError;
+
+    fn from_str(name: &str) -> Result<Self, CheckpointError> {
+        let row = named(name)?;
+        let known = row.names.iter().find(|known| **known == name);
+        Ok(Self(known.copied().unwrap_or(DEFAULT)))
+    }
+}
+
+impl fmt::Display for Pretokenizer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.0)
+    }
+}
+
 /// A way to split text.
-pub(super) struct PreTokenizer {
+pub(crate) struct PreTokenizer {
     /// Its names; the first is the one to write.
-    pub(super) names: &'static [&'static str],
+    pub(crate) names: &'static [&'static str],
     /// The patterns, one after the other.
-    pub(super) patterns: &'static [&'static str],
+    pub(crate) patterns: &'static [&'static str],
     /// Other patterns with the same results, found in a `tokenizer.json`.
-    pub(super) alternative: &'static [&'static str],
+    pub(crate) alternative: &'static [&'static str],
     /// Whether a piece that is a token stays whole, whatever the merges say.
-    pub(super) ignore_merges: bool,
+    pub(crate) ignore_merges: bool,
     /// Whether a text begins with the BOS token where the file does not say.
-    pub(super) add_bos: bool,
+    pub(crate) add_bos: bool,
     /// Whether text is brought into Unicode's form NFC.
-    pub(super) nfc: bool,
+    pub(crate) nfc: bool,
 }
 
 /// The name for files that give none.
-pub(super) const DEFAULT: &str = "default";
+pub(crate) const DEFAULT: &str = "default";
 /// The name of Llama 3's way.
-pub(super) const LLAMA_3: &str = "llama-bpe";
+pub(crate) const LLAMA_3: &str = "llama-bpe";
 
 /// GPT-2's pattern, which the byte-level pre-tokenizer brings along.
-pub(super) const GPT_2: &str =
+pub(crate) const GPT_2: &str =
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
-pub(super) const DIGIT: &str = r"\p{N}";
-pub(super) const DIGITS: &str = r"\p{N}+";
+pub(crate) const DIGIT: &str = r"\p{N}";
+pub(crate) const DIGITS: &str = r"\p{N}+";
 /// Runs of punctuation, as Unicode or ASCII have it.
-pub(super) const PUNCTUATION: &str = r"[\p{P}\$\+<=>\^~\|`]+";
+pub(crate) const PUNCTUATION: &str = r"[\p{P}\$\+<=>\^~\|`]+";
 
 const THREE_DIGITS: &str = "[0-9][0-9][0-9]";
 const LLAMA_3_WORDS: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
@@ -55,7 +91,7 @@ const PLAIN: PreTokenizer = PreTokenizer {
 };
 
 /// All that are known.
-pub(super) const TABLE: [PreTokenizer; 13] = [
+pub(crate) const TABLE: [PreTokenizer; 13] = [
     PreTokenizer {
         names: &[LLAMA_3, "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "lfm2"],
         patterns: &[LLAMA_3_WORDS],
@@ -112,10 +148,10 @@ pub(crate) fn known_pre_tokenizers() -> Vec<&'static str> {
 }
 
 /// The way with a name.
-pub(super) fn named(name: &str) -> Result<&'static PreTokenizer, CheckpointError> {
+pub(crate) fn named(name: &str) -> Result<&'static PreTokenizer, CheckpointError> {
     TABLE.iter().find(|row| row.names.contains(&name)).ok_or_else(|| {
         CheckpointError::UnsupportedTokenizer {
-            file: super::VOCABULARY.to_owned(),
+            file: "the GGUF vocabulary".to_owned(),
             what: "tokenizer.ggml.pre",
             found: name.to_owned(),
             supported: known_pre_tokenizers().join(", "),
