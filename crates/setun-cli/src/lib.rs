@@ -11,6 +11,7 @@ mod flags;
 pub mod input;
 pub mod interrupt;
 mod lines;
+mod log_writer;
 mod logging;
 mod offer;
 pub mod output;
