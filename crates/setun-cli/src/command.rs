@@ -15,7 +15,7 @@ use clap::{
 use crate::{
     error::CliError,
     help::without_marks,
-    interrupt,
+    interrupt, log_writer,
     logging::{self, LogFormat},
     output::report,
     terminal::is_control,
@@ -91,11 +91,13 @@ pub(crate) fn begin(log: LogFormat, filter: Option<&str>) {
 
 /// The exit status of a command; its error is reported.
 pub(crate) fn end(ended: Result<(), CliError>) -> ExitCode {
-    let Err(error) = ended else { return ExitCode::SUCCESS };
-    if !error.is_silent() {
+    if let Err(error) = &ended
+        && !error.is_silent()
+    {
         report(&format!("setun: {error}\n"));
     }
-    ExitCode::from(error.status())
+    log_writer::flush();
+    ended.map_or_else(|error| ExitCode::from(error.status()), |()| ExitCode::SUCCESS)
 }
 
 /// Ends the process with help or an error. An error quotes arguments, and has no styles where one of

@@ -15,7 +15,7 @@ use setun::CancelHandle;
 
 #[cfg(unix)]
 use crate::unix_signals;
-use crate::{error::CliError, output::report};
+use crate::{error::CliError, log_writer, output::report};
 
 /// Number of SIGINT.
 const SIGINT: i32 = 2;
@@ -98,6 +98,7 @@ fn end(signal: i32) {
     // Held to the end: nothing else is made or gets its name.
     let unfinished = unfinished();
     unfinished.iter().rev().for_each(|path| remove(path));
+    log_writer::flush();
     process::exit(i32::from(status()));
 }
 

@@ -12,6 +12,7 @@ mod help;
 pub mod input;
 pub mod interrupt;
 mod lines;
+mod log_writer;
 mod logging;
 mod offer;
 pub mod output;

@@ -1,11 +1,14 @@
 //! Log of the library's `tracing` spans and events on standard error, as `RUST_LOG` asks.
 
-use std::env;
+use std::{
+    env,
+    io::{self, Write},
+};
 
 use clap::ValueEnum;
 use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
 
-use crate::terminal::EscapedStderr;
+use crate::output::report_bytes;
 
 /// The environment variable with the filter, such as `setun=debug`.
 const VARIABLE: &str = "RUST_LOG";
@@ -32,10 +35,25 @@ pub(crate) fn install(format: LogFormat, default: Option<&str>) {
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_span_events(FmtSpan::CLOSE)
-        .with_writer(|| EscapedStderr)
+        .with_writer(|| Log)
+        .log_internal_errors(false) // they would go to standard error, too
         .with_ansi(false);
     match format {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().init(),
+    }
+}
+
+/// Standard error, as [`report_bytes`] writes it: a log that cannot be written is no failure.
+struct Log;
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        report_bytes(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

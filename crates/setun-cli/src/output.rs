@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::{
     error::CliError,
+    log_writer,
     terminal::{EscapedStderr, escaped},
 };
 
@@ -102,10 +103,17 @@ fn failed(error: io::Error) -> CliError {
     }
 }
 
-/// Writes to standard error, [escaped] where it is a terminal. A closed standard error is no
-/// failure.
+/// Writes to standard error, [escaped] where it is a terminal. One that cannot be written is no
+/// failure, and a server waits for no reader of it.
 pub fn report(text: &str) {
-    let _ = EscapedStderr.write_all(text.as_bytes());
+    report_bytes(text.as_bytes());
+}
+
+/// As [`report`].
+pub(crate) fn report_bytes(text: &[u8]) {
+    if !log_writer::push(text) {
+        let _ = EscapedStderr::shared().write_all(text);
+    }
 }
 
 /// Work that takes no longer shows no progress.

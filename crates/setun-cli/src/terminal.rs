@@ -7,6 +7,7 @@
 use std::{
     borrow::Cow,
     fmt::Write as _,
+    fs::File,
     io::{self, IsTerminal, Write},
 };
 
@@ -38,22 +39,44 @@ pub(crate) fn is_control(character: char) -> bool {
     }
 }
 
-/// Standard error for the log: escaped where that is a terminal.
-pub(crate) struct EscapedStderr;
+/// Standard error: escaped where that is a terminal.
+pub(crate) struct EscapedStderr<W = io::Stderr> {
+    stderr: W,
+    is_terminal: bool,
+}
 
-impl Write for EscapedStderr {
+impl EscapedStderr {
+    /// The one that all threads share, which one writes to at a time.
+    pub(crate) fn shared() -> Self {
+        let stderr = io::stderr();
+        Self { is_terminal: stderr.is_terminal(), stderr }
+    }
+}
+
+impl EscapedStderr<File> {
+    /// The same file under another descriptor: whoever waits for its reader holds up nobody.
+    pub(crate) fn of_its_own() -> io::Result<Self> {
+        let stderr = io::stderr();
+        #[cfg(unix)]
+        let file = std::os::fd::AsFd::as_fd(&stderr).try_clone_to_owned()?;
+        #[cfg(windows)]
+        let file = std::os::windows::io::AsHandle::as_handle(&stderr).try_clone_to_owned()?;
+        Ok(Self { is_terminal: stderr.is_terminal(), stderr: file.into() })
+    }
+}
+
+impl<W: Write> Write for EscapedStderr<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut stderr = io::stderr();
-        if stderr.is_terminal() {
-            stderr.write_all(escaped(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        if self.is_terminal {
+            self.stderr.write_all(escaped(&String::from_utf8_lossy(bytes)).as_bytes())?;
         } else {
-            stderr.write_all(bytes)?;
+            self.stderr.write_all(bytes)?;
         }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+        self.stderr.flush()
     }
 }
 

@@ -46,7 +46,7 @@ use crate::{
     error::Error,
     options::{BackPressure, GenerateOptions, Prompt},
     parts::SelfTester,
-    request_slots::RequestSlots,
+    request_slots::{RequestSlots, tenant_share},
     scheduler::PublishedMetrics,
 };
 
@@ -56,6 +56,7 @@ pub struct Engine {
     pub(crate) schedulers: Arc<[Handle]>, // one or more: of equal models
     shared: Arc<Shared>,
     salt: Option<CacheSalt>, // of requests that have none
+    tenant: Option<u64>,     // of its requests
 }
 
 /// The way to a scheduler.
@@ -163,13 +164,34 @@ impl Engine {
         self
     }
 
+    /// The same engine for requests of one tenant. Tenants share the places of a batch: the one with the
+    /// fewest goes first, none has more than [`tenant_places`](Self::tenant_places), and the
+    /// [`priority`](GenerateOptions::priority) of a request puts it before those of its own tenant alone.
+    #[must_use]
+    pub fn with_tenant(mut self, tenant: u64) -> Self {
+        self.tenant = Some(tenant);
+        self
+    }
+
+    /// Most generations of a tenant in a batch, each sample and beam by itself.
+    #[must_use]
+    pub fn tenant_places(&self) -> usize {
+        tenant_share(self.shared.max_concurrent)
+    }
+
+    /// Most generations that a tenant should have running and waiting.
+    #[must_use]
+    pub fn tenant_requests(&self) -> usize {
+        tenant_share(self.schedulers.iter().map(|scheduler| scheduler.slots.most()).sum())
+    }
+
     /// Tokens of a text, special ones as the tokenizer's post-processor says.
     ///
     /// # Errors
     ///
     /// If the model has no tokenizer, or it fails.
     pub fn tokenize(&self, text: &str) -> Result<Vec<u32>, Error> {
-        self.encode(text, true, false)
+        self.encode(text, true, None)
     }
 
     /// Tokens of a text without those that the post-processor adds, such as a begin-of-text token.
@@ -178,7 +200,7 @@ impl Engine {
     ///
     /// As [`tokenize`](Self::tokenize).
     pub fn tokenize_plain(&self, text: &str) -> Result<Vec<u32>, Error> {
-        self.encode(text, false, false)
+        self.encode(text, false, None)
     }
 
     /// What grammars need of the tokenizer, for a module that compiles them elsewhere.
@@ -310,22 +332,21 @@ impl Engine {
         &self.shared.sampling
     }
 
-    /// Tokens of a text. One that must fit the context and is far beyond it is not tokenized.
+    /// Tokens of a text. One that has more than `most` by its bytes alone is not tokenized.
     pub(crate) fn encode(
         &self,
         text: &str,
         add_special: bool,
-        must_fit: bool,
+        most: Option<usize>,
     ) -> Result<Vec<u32>, Error> {
-        if must_fit {
-            self.check_length(text)?;
-        }
+        self.check_length(text, most)?;
         Ok(self.tokenizer()?.encode(text, add_special)?)
     }
 
-    /// Refuses a text that is far beyond the context.
-    fn check_length(&self, text: &str) -> Result<(), Error> {
-        let (tokens, context) = (self.tokenizer()?.min_tokens(text), self.shared.context_length);
+    /// Refuses a text that has more tokens by its bytes alone.
+    fn check_length(&self, text: &str, most: Option<usize>) -> Result<(), Error> {
+        let Some(context) = most else { return Ok(()) };
+        let tokens = self.tokenizer()?.min_tokens(text);
         if tokens > context { Err(Error::PromptTooLong { tokens, context }) } else { Ok(()) }
     }
 
@@ -343,7 +364,7 @@ impl Engine {
     ) -> Result<Vec<u32>, Error> {
         let tokens = match prompt {
             Prompt::Tokens(tokens) => tokens,
-            Prompt::Text(text) => self.encode(&text, true, reading.must_fit)?,
+            Prompt::Text(text) => self.encode(&text, true, self.most_tokens(reading))?,
             Prompt::Chat(messages) => self.read_chat(&messages, reading)?,
         };
         let bad = |found: String, expected: String| Error::BadOption {

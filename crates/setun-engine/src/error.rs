@@ -366,6 +366,7 @@ fn text_code(error: &TextError) -> ErrorCode {
         | TextError::MissingVariable { .. }
         | TextError::PromptTemplate { .. }
         | TextError::EmptyStopString { .. }
+        | TextError::StopStrings { .. }
         | TextError::TemplateRefused { .. }
         | TextError::TemplateLimit { .. }
         | TextError::TemplateInterrupted { .. } => ErrorCode::BadOption,

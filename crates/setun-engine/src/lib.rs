@@ -58,7 +58,9 @@ pub use inferencer::{
 };
 pub use memory_pressure::{MemoryMonitor, Pressure, SharedMonitor};
 pub use metrics::{EngineMetrics, OperationTime};
-pub use options::{BackPressure, EngineOptions, GenerateOptions, Prompt, ReasoningEffort};
+pub use options::{
+    BackPressure, EngineOptions, GenerateOptions, ListBound, Prompt, ReasoningEffort,
+};
 pub use parts::{EngineParts, ReloadModel, Replica, ReplicaDraft, SelfTester};
 pub use pooling::Pooling;
 pub use profile::{EngineProfile, PhaseProfile};

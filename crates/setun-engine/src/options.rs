@@ -2,6 +2,7 @@
 
 mod back_pressure;
 mod engine;
+mod list_bounds;
 mod reasoning_effort;
 mod sampling;
 mod table;
@@ -17,6 +18,7 @@ use crate::{constraint::SharedConstraint, context::SharedContextStrategy, error:
 
 pub use back_pressure::BackPressure;
 pub use engine::EngineOptions;
+pub use list_bounds::ListBound;
 pub use reasoning_effort::ReasoningEffort;
 pub(crate) use sampling::Meaning;
 use table::{generate_options, join};
@@ -74,12 +76,13 @@ impl GenerateOptions {
         }
     }
 
-    /// Checks every value, and those that depend on each other.
+    /// Checks every value, the length of each list, and values that depend on each other.
     ///
     /// # Errors
     ///
     /// If one is out of its range; the error names it.
     pub fn check(&self) -> Result<(), Error> {
+        self.check_lists()?;
         self.check_values()?;
         let named = self.chat_template_kwargs.iter().flat_map(TemplateVariables::keys);
         if let Some(name) = named.into_iter().find(|name| OWN_VARIABLES.contains(&name.as_str())) {

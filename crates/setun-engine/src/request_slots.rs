@@ -2,6 +2,11 @@
 
 use crate::sync::{Arc, AtomicUsize, Ordering};
 
+/// What one of several tenants may have of this many places: the rest is for the others.
+pub(crate) fn tenant_share(places: usize) -> usize {
+    (places - places / 4).max(1)
+}
+
 /// The generations that a scheduler has taken and not ended, and how many it may have.
 ///
 /// What runs is not told from what waits: a scheduler picks requests up later than they are made,

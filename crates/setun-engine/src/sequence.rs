@@ -94,6 +94,16 @@ impl Sequence {
         self.request.priority
     }
 
+    /// Its priority beside those of other tenants: none puts itself before them.
+    pub(crate) fn standing(&self) -> i32 {
+        let most = if self.request.tenant.is_some() { 0 } else { i32::MAX };
+        self.request.priority.min(most)
+    }
+
+    pub(crate) fn tenant(&self) -> Option<u64> {
+        self.request.tenant
+    }
+
     /// What separates its prefixes in the cache from those of others.
     pub(crate) fn salt(&self) -> Option<&CacheSalt> {
         self.request.salt.as_ref()

@@ -27,6 +27,8 @@ pub(crate) enum WaitReason {
     SharedPrefix,
     /// A request before it waits.
     QueueOrder,
+    /// Its tenant has its share of the batch.
+    TenantShare,
     /// The idle engine waits for more requests.
     BatchWait,
     /// It was preempted, and its stream is not read.
@@ -41,6 +43,7 @@ impl WaitReason {
             Self::CacheFull => "cache_full",
             Self::SharedPrefix => "shared_prefix",
             Self::QueueOrder => "queue_order",
+            Self::TenantShare => "tenant_share",
             Self::BatchWait => "batch_wait",
             Self::StreamFull => "stream_full",
         }

@@ -8,7 +8,7 @@ use axum::http::{
     uri::Authority,
 };
 
-use crate::error::ApiError;
+use crate::{error::ApiError, excerpt::excerpt};
 
 /// Names of hosts that were given.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +33,10 @@ impl Hosts {
         let named = named.chain(uri.authority().map(Authority::as_str));
         for host in named {
             if !self.has(host) {
-                let message = format!("the host {host:?} is not allowed (--allow-host)");
+                let message = format!(
+                    "the host {} is not allowed (--allow-host)",
+                    excerpt(format_args!("{host:?}"))
+                );
                 return Err(ApiError::forbidden(message));
             }
         }
@@ -68,7 +71,8 @@ pub(crate) fn check_origin(headers: &HeaderMap, allowed: &[String]) -> Result<()
     if is_own(origin) == Some(true) || is_allowed(origin) {
         return Ok(());
     }
-    Err(ApiError::forbidden(format!("the origin {origin:?} is not allowed (--allow-origin)")))
+    let origin = excerpt(format_args!("{origin:?}"));
+    Err(ApiError::forbidden(format!("the origin {origin} is not allowed (--allow-origin)")))
 }
 
 #[cfg(test)]

@@ -57,8 +57,14 @@ impl ApiKeys {
     }
 
     /// Whether requests need no key.
-    pub(crate) fn is_empty(&self) -> bool {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.read().is_empty()
+    }
+
+    /// Whether there are several.
+    pub(crate) fn are_several(&self) -> bool {
+        self.read().len() > 1
     }
 
     /// Checks the key of a request; its hash. Without keys every request is taken.

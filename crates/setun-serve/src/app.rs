@@ -10,6 +10,7 @@ use futures::StreamExt;
 use tokio::time::{Instant, timeout};
 
 use crate::{
+    api_keys::KeyHash,
     error::ApiError,
     fields::Fields,
     lifecycle::{Lifecycle, RequestGuard},
@@ -95,8 +96,9 @@ impl AppState {
         &self,
         name: Option<String>,
         keep_alive: KeepAlive,
+        key: Option<KeyHash>,
     ) -> Result<String, ApiError> {
-        Ok(self.registry.keep(name, keep_alive)?)
+        Ok(self.registry.keep(name, keep_alive, key)?)
     }
 
     /// The models that are loaded, to look at.

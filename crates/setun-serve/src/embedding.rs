@@ -5,8 +5,14 @@ use std::sync::Arc;
 use setun::{Embedding, Engine, EngineError, GenerateOptions, Pooling, Prompt};
 
 use crate::{
-    blocking::beside, cache_salt, error::ApiError, fields::Fields, lifecycle::RequestGuard,
+    blocking::beside,
+    cache_salt,
+    error::ApiError,
+    excerpt::excerpt,
+    fields::Fields,
+    lifecycle::RequestGuard,
     served_model::ServedModel,
+    tokenizing::{max_bytes, prompt_bytes},
 };
 
 /// Most texts of a request, as `OpenAI` has it.
@@ -42,7 +48,8 @@ impl Inputs {
             Some("last") => Pooling::Last,
             Some("mean") => Pooling::Mean,
             Some(other) => {
-                let reason = format!("expected last or mean, found {other:?}");
+                let reason =
+                    format!("expected last or mean, found {}", excerpt(format_args!("{other:?}")));
                 return Err(ApiError::invalid("pooling", reason));
             }
         };
@@ -61,15 +68,23 @@ impl Inputs {
         model: &ServedModel,
         guard: &RequestGuard,
     ) -> Result<Vec<Embedding>, ApiError> {
-        let Self { prompts, field, pooling, salt, is_normalised, is_cut } = self;
+        let Self { mut prompts, field, pooling, salt, is_normalised, is_cut } = self;
         let salted = guard.salted(&model.engine, salt);
+        model.used_by(guard.key());
         if let Some(span) = &guard.span {
             span.record_request(&model.name, &GenerateOptions::new(), 1);
             span.record_texts(prompts.len());
         }
         let refused = move |error: EngineError| ApiError::of_request(&error, field);
         let (engine, limiter) = (salted.clone(), Arc::clone(&guard.limiter));
+        if is_cut {
+            prompts.iter_mut().for_each(|prompt| cut(prompt, max_bytes(&engine)));
+        }
+        let bytes: Vec<_> = prompts.iter().map(prompt_bytes).collect();
+        let turn = limiter.tokenizing.turn_of(&engine, bytes, field).await;
+        let turn = turn.map_err(|error| guard.failed(error))?;
         let tokens = move || {
+            let _turn = turn;
             let tokens = tokens(&engine, prompts, is_cut).map_err(refused)?;
             let options = GenerateOptions::new();
             let check = |prompt| limiter.check_prompt(&engine, prompt, &options, field);
@@ -89,6 +104,13 @@ impl Inputs {
             }
         }
         Ok(embeddings)
+    }
+}
+
+/// Cuts a text that is far longer than the context to what may be tokenized.
+fn cut(prompt: &mut Prompt, most: usize) {
+    if let Prompt::Text(text) = prompt {
+        text.truncate(text.floor_char_boundary(most));
     }
 }
 

@@ -11,6 +11,8 @@ use serde::Serialize;
 use serde_json::Value;
 use setun::{EngineError, ErrorCode, text::TextError};
 
+use crate::excerpt::{bounded, excerpt};
+
 /// Time after which a request that was refused for lack of room may be sent again.
 const RETRY_MILLISECONDS: u64 = 1000;
 
@@ -44,18 +46,18 @@ struct ErrorFields<'a> {
 
 impl ApiError {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        let message = message.into();
+        let message = bounded(message.into());
         Self { status, message, param: None, code: Some(code), retry_after: None }
     }
 
     /// A field with a value that is not taken.
     pub(crate) fn invalid(param: &str, reason: impl AsRef<str>) -> Self {
         Self {
-            param: Some(param.to_owned()),
+            param: Some(excerpt(param)),
             ..Self::new(
                 StatusCode::BAD_REQUEST,
                 "invalid_value",
-                format!("{param}: {}", reason.as_ref()),
+                format!("{}: {}", excerpt(param), reason.as_ref()),
             )
         }
     }
@@ -95,13 +97,15 @@ impl ApiError {
     }
 
     pub(crate) fn unknown_model(found: &str, known: &[String]) -> Self {
-        let message = format!("model: expected {}, found {found:?}", known.join(" or "));
+        let found = excerpt(format_args!("{found:?}"));
+        // The server's own names are not cut.
+        let message = format!("model: expected {}, found {found}", known.join(" or "));
         let param = Some("model".to_owned());
-        Self { param, ..Self::new(StatusCode::NOT_FOUND, "model_not_found", message) }
+        Self { param, message, ..Self::new(StatusCode::NOT_FOUND, "model_not_found", "") }
     }
 
     pub(crate) fn unknown_request(id: &str) -> Self {
-        let message = format!("no request {id:?} is under way");
+        let message = format!("no request {} is under way", excerpt(format_args!("{id:?}")));
         Self::new(StatusCode::NOT_FOUND, "request_not_found", message)
     }
 
@@ -112,11 +116,11 @@ impl ApiError {
     }
 
     pub(crate) fn no_route(path: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "unknown_url", format!("there is no {path}"))
+        Self::new(StatusCode::NOT_FOUND, "unknown_url", format!("there is no {}", excerpt(path)))
     }
 
     pub(crate) fn wrong_method(method: &str, path: &str) -> Self {
-        let message = format!("{path} does not take {method}");
+        let message = format!("{} does not take {}", excerpt(path), excerpt(method));
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
     }
 
@@ -136,9 +140,15 @@ impl ApiError {
         Self { retry_after: Some(time), ..self }
     }
 
-    /// A prompt with more tokens than one may have.
-    pub(crate) fn prompt_too_long(param: &str, found: usize, most: usize) -> Self {
+    /// A prompt with more tokens than one may have: so many, or at least so many.
+    pub(crate) fn prompt_too_long(param: &str, found: &str, most: usize) -> Self {
         let reason = format!("expected {most} tokens or less, found {found}");
+        Self { code: Some("context_length_exceeded"), ..Self::invalid(param, reason) }
+    }
+
+    /// A text with more bytes than are tokenized.
+    pub(crate) fn text_too_long(param: &str, found: usize, most: usize) -> Self {
+        let reason = format!("expected {most} bytes or less, found {found}");
         Self { code: Some("context_length_exceeded"), ..Self::invalid(param, reason) }
     }
 
@@ -313,7 +323,7 @@ fn param(error: &EngineError, prompt: &str) -> Option<String> {
             | TextError::NeedsState { option } => option,
             TextError::Tool { .. } => "tools",
             TextError::ToolChoice { .. } => "tool_choice",
-            TextError::EmptyStopString { .. } => "stop",
+            TextError::EmptyStopString { .. } | TextError::StopStrings { .. } => "stop",
             TextError::Encode { .. }
             | TextError::Message { .. }
             | TextError::NoFreeMark

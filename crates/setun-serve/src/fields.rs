@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use tracing::debug;
 
-use crate::error::ApiError;
+use crate::{error::ApiError, excerpt::excerpt};
 
 /// The fields of a JSON object that have not been taken. A field that is null counts as absent.
 #[derive(Debug, Default)]
@@ -78,7 +78,7 @@ impl Fields {
         }
         let count = value.as_u64().and_then(|count| usize::try_from(count).ok());
         let refused = || {
-            let reason = format!("expected {expected}, found {value}");
+            let reason = format!("expected {expected}, found {}", excerpt(&value));
             ApiError::invalid(&self.name(field), reason)
         };
         count.filter(|count| (least..=most).contains(count)).ok_or_else(refused).map(Some)

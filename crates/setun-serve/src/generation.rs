@@ -22,6 +22,7 @@ use crate::{
     served_model::ServedModel,
     sse,
     streamed::streamed,
+    tokenizing::prompt_bytes,
 };
 
 /// Most texts of a request: prompts, and samples of each.
@@ -80,12 +81,20 @@ impl GenerationRequest {
         let mut request = self;
         request.options.cache_salt = guard.cache_salt(request.options.cache_salt);
         let changes_logits = sampling::changes_logits(&request.options);
-        let (samples, task_model) = (request.samples, model.clone());
+        let taken = guard.take_texts(&model.engine, request.prompts.len(), request.samples);
+        taken.map_err(|error| guard.failed(error))?;
+        let (samples, engine) = (request.samples, guard.of_tenant(&model.engine));
+        let task_model = model.clone().with_engine(engine);
+        model.used_by(guard.key());
         if let Some(span) = &guard.span {
             span.record_request(&model.name, &request.options, samples);
         }
+        let bytes: Vec<_> = request.prompts.iter().map(prompt_bytes).collect();
+        let turn = guard.limiter.tokenizing.turn_of(&model.engine, bytes, request.prompt_field);
+        let turn = turn.await.map_err(|error| guard.failed(error))?;
         // A client may leave before they are returned: its request ends after its generations.
         let (streams, mut guard) = beside(move || {
+            let _turn = turn;
             let streams = request.streams(&task_model, &guard.limiter);
             Ok((streams.map_err(|error| guard.failed(error))?, guard))
         })
@@ -95,10 +104,22 @@ impl GenerationRequest {
     }
 
     /// Tokens of the first prompt, with the tools that the options offer.
-    pub(crate) fn count_tokens(self, model: &ServedModel) -> Result<usize, ApiError> {
-        let Some(prompt) = self.prompts.into_iter().next() else { return Ok(0) };
-        let count = model.engine.count_tokens(prompt, &self.options);
-        count.map_err(|error| ApiError::of_request(&error, self.prompt_field))
+    pub(crate) async fn count_tokens(
+        self,
+        model: &ServedModel,
+        limiter: &Limiter,
+    ) -> Result<usize, ApiError> {
+        let Self { prompts, options, prompt_field, .. } = self;
+        let Some(prompt) = prompts.into_iter().next() else { return Ok(0) };
+        let engine = model.engine.clone();
+        let bytes = [prompt_bytes(&prompt)];
+        let turn = limiter.tokenizing.turn_of(&engine, bytes, prompt_field).await?;
+        beside(move || {
+            let _turn = turn;
+            let count = engine.count_tokens(prompt, &options);
+            count.map_err(|error| ApiError::of_request(&error, prompt_field))
+        })
+        .await
     }
 
     fn streams(

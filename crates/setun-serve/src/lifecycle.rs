@@ -10,6 +10,7 @@ use tokio::sync::watch::Sender;
 use setun::{Done, Engine, FinishReason, GenerationStream};
 
 use crate::{
+    api_keys::KeyHash,
     cache_salt,
     error::ApiError,
     limits::{KeyGuard, Limiter},
@@ -128,9 +129,32 @@ impl RequestGuard {
         salt.map(cache_salt::bounded)
     }
 
-    /// The engine for its texts, with its own salt or that of its key.
+    /// The engine for its texts, whose places its key shares with others.
+    pub(crate) fn of_tenant(&self, engine: &Engine) -> Engine {
+        match self.key.as_ref().and_then(KeyGuard::tenant) {
+            Some(tenant) => engine.clone().with_tenant(tenant),
+            None => engine.clone(),
+        }
+    }
+
+    /// Counts so many texts of each of some prompts towards the limit of its key.
+    pub(crate) fn take_texts(
+        &self,
+        engine: &Engine,
+        prompts: usize,
+        samples: usize,
+    ) -> Result<(), ApiError> {
+        self.key.as_ref().map_or(Ok(()), |key| key.take_texts(engine, prompts, samples))
+    }
+
+    /// The key that it came with.
+    pub(crate) fn key(&self) -> Option<KeyHash> {
+        self.key.as_ref().and_then(KeyGuard::key)
+    }
+
+    /// The same, with its own salt or that of its key.
     pub(crate) fn salted(&self, engine: &Engine, own: Option<String>) -> Engine {
-        let engine = engine.clone();
+        let engine = self.of_tenant(engine);
         match self.cache_salt(own) {
             Some(salt) => engine.with_cache_salt(salt),
             None => engine,

@@ -9,15 +9,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use setun::{Clock, Engine, GenerateOptions, Prompt};
+use setun::{Clock, Engine, EngineError, GenerateOptions, Prompt};
 
-use crate::{api_keys::KeyHash, cache_salt, error::ApiError};
+use crate::{api_keys::KeyHash, cache_salt, error::ApiError, tokenizing::Tokenizing};
 
 /// Time in which the headers of a request must come, by default.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time without a byte after which a body is given up, by default.
 const BODY_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Time after which a client that does not read is given up, by default.
+const WRITE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Limits of a server. Default: times for headers and bodies alone.
 #[derive(Clone, Copy, Debug)]
@@ -27,19 +30,25 @@ pub struct Limits {
     pub requests_per_minute: Option<u32>,
     /// Requests under way of each key, or of all clients where there are no keys.
     pub concurrent_requests: Option<usize>,
+    /// Texts of each key, or of all clients where there are no keys, that run or wait: `n` of each
+    /// prompt. Default: three quarters of what the engine takes, where there are several keys.
+    pub concurrent_texts: Option<usize>,
     /// Open streams of all clients.
     pub streams: Option<usize>,
     /// Tokens of a prompt.
     pub prompt_tokens: Option<usize>,
     /// Tokens that are generated after a prompt: the largest `max_tokens`, and its default.
     pub output_tokens: Option<usize>,
-    /// Open connections; further ones wait until one closes.
+    /// Open connections. Further ones get no more than `/health` and `/ready`; other requests are
+    /// answered with 429.
     pub connections: Option<usize>,
     /// Time in which the headers of a request must come. Default: 30 s.
     pub header_timeout: Duration,
     /// Time without a byte after which a body is given up; also the time that it may take beyond 500
     /// bytes a second. Default: 60 s.
     pub body_timeout: Duration,
+    /// Time after which a client is given up that takes no byte of its answer. Default: 60 s.
+    pub write_timeout: Duration,
 }
 
 impl Default for Limits {
@@ -47,12 +56,14 @@ impl Default for Limits {
         Self {
             requests_per_minute: None,
             concurrent_requests: None,
+            concurrent_texts: None,
             streams: None,
             prompt_tokens: None,
             output_tokens: None,
             connections: None,
             header_timeout: HEADER_TIMEOUT,
             body_timeout: BODY_TIMEOUT,
+            write_timeout: WRITE_TIMEOUT,
         }
     }
 }
@@ -66,12 +77,15 @@ pub(crate) struct Limiter {
     clock: Clock,
     keys: Mutex<HashMap<Option<KeyHash>, KeyUse>>,
     streams: AtomicUsize,
+    pub(crate) tokenizing: Tokenizing,
 }
 
 /// What the requests of a key have taken.
 #[derive(Clone, Copy, Debug)]
 struct KeyUse {
     under_way: usize,
+    /// Texts of those.
+    texts: usize,
     /// Requests that it may send at once.
     tokens: f64,
     updated: Instant,
@@ -85,6 +99,9 @@ pub(crate) struct KeyGuard(Arc<KeyUsed>);
 struct KeyUsed {
     limiter: Arc<Limiter>,
     key: Option<KeyHash>,
+    /// Whether there are other keys.
+    is_one_of_several: bool,
+    texts: AtomicUsize,
 }
 
 /// An open stream, until it is dropped.
@@ -96,12 +113,16 @@ impl Limiter {
         Arc::new(Self { limits, isolates_keys, clock, ..Self::default() })
     }
 
-    /// Counts a request of a key.
-    pub(crate) fn begin(self: &Arc<Self>, key: Option<KeyHash>) -> Result<KeyGuard, ApiError> {
+    /// Counts a request of a key, which may be one of several.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        key: Option<KeyHash>,
+        is_one_of_several: bool,
+    ) -> Result<KeyGuard, ApiError> {
         let now = self.clock.now();
         let mut keys = self.lock();
         let full = f64::from(self.limits.requests_per_minute.unwrap_or_default());
-        let fresh = KeyUse { under_way: 0, tokens: full, updated: now };
+        let fresh = KeyUse { under_way: 0, texts: 0, tokens: full, updated: now };
         let used = keys.entry(key).or_insert(fresh);
         if self.limits.concurrent_requests.is_some_and(|most| used.under_way >= most) {
             let found = used.under_way;
@@ -111,7 +132,8 @@ impl Limiter {
             used.take(full, now)?;
         }
         used.under_way += 1;
-        Ok(KeyGuard(Arc::new(KeyUsed { limiter: Arc::clone(self), key })))
+        let (limiter, texts) = (Arc::clone(self), AtomicUsize::new(0));
+        Ok(KeyGuard(Arc::new(KeyUsed { limiter, key, is_one_of_several, texts })))
     }
 
     /// Counts a stream.
@@ -151,15 +173,13 @@ impl Limiter {
         field: &str,
     ) -> Result<(), ApiError> {
         let Some(most) = self.limits.prompt_tokens else { return Ok(()) };
-        let found = match prompt {
-            Prompt::Text(text) => engine.tokenize(text).map(|tokens| tokens.len()),
-            Prompt::Tokens(tokens) => Ok(tokens.len()),
-            Prompt::Chat(messages) => {
-                engine.tokenize_chat(messages, options).map(|tokens| tokens.len())
-            }
-        };
-        let found = found.map_err(|error| ApiError::of_request(&error, field))?;
-        if found > most { Err(ApiError::prompt_too_long(field, found, most)) } else { Ok(()) }
+        let refused = |found: String| Err(ApiError::prompt_too_long(field, &found, most));
+        match engine.count_tokens_within(prompt, options, Some(most)) {
+            Ok(found) if found > most => refused(found.to_string()),
+            Ok(_) => Ok(()),
+            Err(EngineError::PromptTooLong { tokens, .. }) => refused(format!("at least {tokens}")),
+            Err(error) => Err(ApiError::of_request(&error, field)),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Option<KeyHash>, KeyUse>> {
@@ -168,9 +188,51 @@ impl Limiter {
 }
 
 impl KeyGuard {
+    /// The tenant of its requests, where there are several.
+    pub(crate) fn tenant(&self) -> Option<u64> {
+        let key = self.0.key.filter(|_| self.0.is_one_of_several)?;
+        key.first_chunk().map(|first| u64::from_le_bytes(*first))
+    }
+
+    /// Its key, if it needs one.
+    pub(crate) fn key(&self) -> Option<KeyHash> {
+        self.0.key
+    }
+
+    /// Counts so many texts of each of some prompts until the end of the request.
+    pub(crate) fn take_texts(
+        &self,
+        engine: &Engine,
+        prompts: usize,
+        samples: usize,
+    ) -> Result<(), ApiError> {
+        let KeyUsed { limiter, key, is_one_of_several, texts } = &*self.0;
+        let shared = is_one_of_several.then(|| (engine.tenant_requests(), engine.tenant_places()));
+        let most = limiter.limits.concurrent_texts.or(shared.map(|(requests, _)| requests));
+        let of_a_prompt = shared.map(|(_, places)| places).into_iter().chain(most).min();
+        if let Some(most) = of_a_prompt.filter(|most| samples > *most) {
+            let reason = format!("expected at most {most} texts of a key at once, found {samples}");
+            return Err(ApiError::invalid("n", reason));
+        }
+        let Some(most) = most else { return Ok(()) };
+        let count = prompts.saturating_mul(samples);
+        let mut keys = limiter.lock();
+        let Some(used) = keys.get_mut(key) else { return Ok(()) };
+        if used.texts.saturating_add(count) > most {
+            let found = used.texts;
+            let message = format!(
+                "{found} texts of this key run or wait, expected at most {most} with the {count} of this request"
+            );
+            return Err(ApiError::too_many(message));
+        }
+        used.texts += count;
+        texts.fetch_add(count, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// The salt of a request in the prefix cache, by its own one and by its key.
     pub(crate) fn cache_salt(&self, own: Option<String>) -> Option<String> {
-        let KeyUsed { limiter, key } = &*self.0;
+        let KeyUsed { limiter, key, .. } = &*self.0;
         match key.as_ref().filter(|_| limiter.isolates_keys) {
             Some(key) => Some(cache_salt::of_key(key, own.as_deref())),
             None => own,
@@ -199,6 +261,7 @@ impl Drop for KeyUsed {
     fn drop(&mut self) {
         if let Some(used) = self.limiter.lock().get_mut(&self.key) {
             used.under_way -= 1;
+            used.texts -= self.texts.load(Ordering::Relaxed);
         }
     }
 }
@@ -216,7 +279,7 @@ mod tests {
     #[test]
     fn places_come_back_with_time() {
         let begun = Clock::held().now();
-        let mut used = KeyUse { under_way: 0, tokens: 2.0, updated: begun };
+        let mut used = KeyUse { under_way: 0, texts: 0, tokens: 2.0, updated: begun };
         assert!(used.take(2.0, begun).is_ok() && used.take(2.0, begun).is_ok());
         assert!(
             used.take(2.0, begun).is_err()

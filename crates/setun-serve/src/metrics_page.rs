@@ -10,12 +10,13 @@ use setun::TimeHistogram;
 use crate::bucket_counts::BucketCounts;
 
 /// Metrics that vLLM has not, which keep setun's prefix where the others have vLLM's.
-pub(crate) const OWN: [&str; 16] = [
+pub(crate) const OWN: [&str; 17] = [
     "admissions_total",
     "http_responses_total",
     "kv_blocks_cached",
     "kv_blocks_limit",
     "kv_blocks_used",
+    "log_lines_dropped_total",
     "memory_bytes",
     "model_budget_bytes",
     "model_load_failures_total",
@@ -122,8 +123,9 @@ impl Page {
         let Some(family) = self.families.get_mut(place) else { return };
         let comma = if self.labels.is_empty() || labels.is_empty() { "" } else { "," };
         let labels = format!("{}{comma}{labels}", self.labels);
+        let labels = if labels.is_empty() { labels } else { format!("{{{labels}}}") };
         // A string takes all.
-        let _ = writeln!(family.lines, "{prefix}{name}{{{labels}}} {value}");
+        let _ = writeln!(family.lines, "{prefix}{name}{labels} {value}");
     }
 
     fn prefix(&self, name: &str) -> &'static str {

@@ -1,6 +1,9 @@
 //! Options of a server.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use setun::Clock;
 
@@ -17,6 +20,7 @@ pub struct ServeOptions {
     pub(crate) aliases: Vec<String>,
     pub(crate) clock: Clock,
     pub(crate) api_keys: ApiKeys,
+    pub(crate) dropped_log_lines: Arc<AtomicU64>,
     pub(crate) hosts: Hosts,
     pub(crate) is_loopback: bool,
     pub(crate) lifecycle: Lifecycle,
@@ -34,6 +38,7 @@ impl Default for ServeOptions {
             aliases: vec![],
             clock: Clock::system(),
             api_keys: ApiKeys::default(),
+            dropped_log_lines: Arc::default(),
             hosts: Hosts::default(),
             is_loopback: false,
             lifecycle: Lifecycle::new(),
@@ -136,6 +141,13 @@ impl ServeOptions {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// The count of log lines that could not be written, for a metric. Default: one that stays 0.
+    #[must_use]
+    pub fn dropped_log_lines(mut self, count: Arc<AtomicU64>) -> Self {
+        self.dropped_log_lines = count;
         self
     }
 

@@ -178,10 +178,10 @@ fn report() -> AnySchema {
         .with([("name", text()), ("state", one_of(&["unloaded", "loading", "unloading"]))])
         .sometimes("read_bytes", size(), "Of a load.")
         .sometimes("total_bytes", size(), "Of a load.")
-        .sometimes("error", text(), "Why the last load failed.");
+        .sometimes("error", text(), "The last load failed.");
     ObjectShape::new()
         .required("status", one_of(&["ok", "ready", "loading"]), "")
-        .required("models", list(text()), "The models that are loaded.")
+        .sometimes("models", list(text()), "The models that are loaded, for those who have a key.")
         .sometimes("others", list(other.into()), "Those that are not.")
         .into()
 }

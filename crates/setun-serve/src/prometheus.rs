@@ -155,6 +155,9 @@ impl Page {
         for (status, count) in server.responses() {
             self.line("http_responses_total", &format!("status=\"{status}\""), count);
         }
+        let dropped = server.dropped_log_lines.load(Ordering::Relaxed);
+        let help = "Lines of the log that could not be written";
+        self.one("log_lines_dropped_total", "counter", help, dropped);
     }
 
     fn histograms(&mut self, engine: &EngineMetrics, answers: &ModelMetrics) {
@@ -201,6 +204,8 @@ fn usage(engine: &EngineMetrics) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::{
         metrics_page::OWN,
@@ -228,7 +233,7 @@ mod tests {
             if let Some(rest) = line.strip_prefix("# TYPE ") {
                 assert!(typed.insert(rest.split(' ').next().unwrap_or_default()), "{line} twice");
             } else if !line.starts_with('#') {
-                let name = line.split('{').next().unwrap_or_default();
+                let name = line.split(['{', ' ']).next().unwrap_or_default();
                 let ends = ["_bucket", "_sum", "_count"];
                 let base = ends.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
                 assert!(typed.contains(base) || typed.contains(name), "{line}");
@@ -243,7 +248,7 @@ mod tests {
         assert!(!bucket("5") && bucket("10") && bucket("+Inf"));
         let own: Vec<_> = OWN.iter().map(|name| format!("setun_{name}")).collect();
         assert!(own.iter().all(|name| typed.contains(&**name)), "{typed:?}");
-        let vllm = text(&models, &ServerMetrics::new(true));
+        let vllm = text(&models, &ServerMetrics::new(true, Arc::default()));
         for name in typed {
             let is_own = own.iter().any(|own| own == name);
             let name = if is_own { name.to_owned() } else { name.replacen("setun_", "vllm:", 1) };

@@ -25,7 +25,7 @@ pub use error::{DuplicateModel, LoadError};
 pub use spec::{KeepAlive, LoadProgress, ModelSpec, OpenError, OpenModel};
 pub(crate) use view::{LoadState, ModelView};
 
-use crate::{error::ApiError, served_model::ServedModel};
+use crate::{api_keys::KeyHash, error::ApiError, served_model::ServedModel};
 use slot::{Loaded, Phase, Slot, Waiter};
 
 /// Models of a server. Clones share them.
@@ -203,16 +203,29 @@ impl ModelRegistry {
         loading.await.map_err(ended)?
     }
 
-    /// How long a model stays from now on without requests, until it is unloaded; its name.
+    /// How long a model stays from now on without requests, until it is unloaded; its name. A key says
+    /// nothing of a model that others use.
     pub(crate) fn keep(
         &self,
         name: Option<String>,
         keep_alive: KeepAlive,
+        key: Option<KeyHash>,
     ) -> Result<String, LoadError> {
         let mut state = self.lock();
         let (place, name) = state.find(name)?;
-        state.slots[place].keep(keep_alive);
+        let slot = &mut state.slots[place];
+        if slot.is_kept_by(key) {
+            slot.keep(keep_alive);
+        }
         Ok(name)
+    }
+
+    /// A request of a key uses a model.
+    pub(crate) fn note_key(&self, id: u64, key: KeyHash) {
+        let mut state = self.lock();
+        if let Some(loaded) = state.slot(id).and_then(Slot::loaded_mut) {
+            loaded.keys.insert(key);
+        }
     }
 
     /// A use of a model has ended.

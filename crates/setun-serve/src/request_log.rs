@@ -12,6 +12,7 @@ use tracing::{Instrument, info, info_span};
 
 use crate::{
     app::App,
+    excerpt::excerpt,
     request_id::{REQUEST_ID, RequestId, new_id},
     trace_context::TraceContext,
 };
@@ -28,7 +29,7 @@ pub(crate) async fn identify(State(app): State<App>, mut request: Request, next:
     if let Some(id) = &id {
         request.extensions_mut().insert(RequestId(id.clone()));
     }
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let (method, path) = (request.method().clone(), excerpt(request.uri().path()));
     let trace = TraceContext::of(request.headers());
     let span = info_span!(
         target: "setun_serve", "request",

@@ -28,14 +28,14 @@ use crate::{
     responses::create,
     score::score,
     server_metrics::ServerMetrics,
-    status,
+    status::{self, HasKey},
     tokenize::{detokenize, tokenize, tokenizer_info},
     ui,
 };
 
 /// Routes that need no key: those that tell whether the server runs, and the page, which asks for a
 /// key where one is needed.
-const OPEN: [&str; 4] = ["/", "/health", "/ready", "/ui"];
+pub(crate) const OPEN: [&str; 4] = ["/", "/health", "/ready", "/ui"];
 
 /// A part of a model in Ollama's API.
 const BLOB: &str = "/api/blobs/{digest}";
@@ -60,7 +60,7 @@ fn routes(models: ModelRegistry, options: ServeOptions) -> Router {
     let (max_body_bytes, origins) = (options.max_body_bytes, options.origins);
     models.add_aliases(aliases);
     let limiter = Limiter::new(options.limits, options.isolates_keys, options.clock);
-    let metrics = ServerMetrics::new(options.has_vllm_metrics);
+    let metrics = ServerMetrics::new(options.has_vllm_metrics, options.dropped_log_lines);
     let app = AppState::new(models, lifecycle, Arc::clone(&limiter), max_body_bytes, metrics);
     let app = Arc::new(app.with_spans(options.spans));
     let cors = cors(&origins);
@@ -175,10 +175,13 @@ async fn check_key(
     mut request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    if !OPEN.contains(&request.uri().path()) {
+    if OPEN.contains(&request.uri().path()) {
+        let has_key = access.api_keys.check(request.headers()).is_ok();
+        request.extensions_mut().insert(HasKey(has_key));
+    } else {
         let key = access.api_keys.check(request.headers())?;
         if request.method() == Method::POST {
-            let guard = access.limiter.begin(key)?;
+            let guard = access.limiter.begin(key, access.api_keys.are_several())?;
             request.extensions_mut().insert(guard);
         }
     }

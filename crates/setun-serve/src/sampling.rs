@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use serde_json::Value;
 use setun::{
-    GenerateOptions, SharedConstraint,
+    EngineError, GenerateOptions, SharedConstraint,
     text::{NumberRange, OptionError, OptionKind, OptionSpec, OptionValue},
 };
 
-use crate::{error::ApiError, fields::Fields};
+use crate::{error::ApiError, excerpt::excerpt, fields::Fields};
 
 /// Other names of options, as the APIs of `OpenAI`, Anthropic and Ollama, vLLM, llama.cpp and
 /// transformers have them.
@@ -99,6 +99,7 @@ fn read_options(
             let name = fields.name(name);
             if let Some(value) = value_of(spec, &name, value)? {
                 options.set(spec.name, &value).map_err(|error| refused(&name, &error))?;
+                options.check_list(spec.name).map_err(|error| too_long(&name, &error))?;
             }
         }
     }
@@ -179,9 +180,10 @@ fn check_range(spec: &OptionSpec, name: &str, value: &Value) -> Result<(), ApiEr
     let (OptionKind::Number(range) | OptionKind::Time(range)) = spec.kind else { return Ok(()) };
     let [min, max] = bounds(range);
     match value.as_f64() {
-        Some(number) if number > max || (number < min && number != 0.0) => {
-            Err(ApiError::invalid(name, format!("expected {}, found {value}", spec.kind)))
-        }
+        Some(number) if number > max || (number < min && number != 0.0) => Err(ApiError::invalid(
+            name,
+            format!("expected {}, found {}", spec.kind, excerpt(value)),
+        )),
         _ => Ok(()),
     }
 }
@@ -191,11 +193,21 @@ pub(crate) fn bounds(range: NumberRange) -> [f64; 2] {
     [range.min, range.max].map(|end| end.to_string().parse().unwrap_or_else(|_| f64::from(end)))
 }
 
+/// The refusal of a list, by the name that the request has for the option.
+fn too_long(name: &str, error: &EngineError) -> ApiError {
+    match error {
+        EngineError::BadOption { found, expected, .. } => {
+            ApiError::invalid(name, format!("expected {expected}, found {found}"))
+        }
+        error => ApiError::of_request(error, name),
+    }
+}
+
 /// The refusal of a value, by the name that the request has for the option.
 fn refused(name: &str, error: &OptionError) -> ApiError {
     match error {
         OptionError::Value { expected, found, .. } => {
-            ApiError::invalid(name, format!("expected {expected}, found {found}"))
+            ApiError::invalid(name, format!("expected {expected}, found {}", excerpt(found)))
         }
         OptionError::Unknown { .. } => ApiError::invalid(name, "unknown"),
     }
@@ -236,6 +248,11 @@ mod tests {
             (json!({"repeat_penalty": [1, null]}), "repeat_penalty: expected a finite number"),
             (json!({"max_tokens": 1, "max_completion_tokens": 1}), "max_completion_tokens: given"),
             (json!({"stop": [1]}), "stop: expected a list of non-empty strings, found [1]"),
+            (json!({"stop": vec!["a"; 257]}), "stop: expected at most 256, found a list of 257"),
+            (json!({"stop_sequences": ["a".repeat(1 << 20)]}), "stop_sequences: expected at most"),
+            (json!({"dry_sequence_breakers": vec!["a"; 257]}), "dry_sequence_breakers: expected"),
+            (json!({"bad_words": vec!["a"; 1025]}), "bad_words: expected at most 1024, found"),
+            (json!({"stop_token_ids": vec![1; 1025]}), "stop_token_ids: expected at most 1024"),
             (json!({"chat_template_kwargs": 1}), "chat_template_kwargs: expected an object"),
         ] {
             let error = format!("{:?}", options(&body).expect_err(message));

@@ -23,6 +23,7 @@ use crate::{
     fields::Fields,
     messages,
     openai::prompts::tokens_of,
+    tokenizing::prompt_bytes,
 };
 
 /// The field of the continuations.
@@ -54,11 +55,15 @@ pub(crate) async fn score(State(app): State<App>, request: Request) -> Result<Re
     let texts = read_continuations(&mut fields)?;
     let salt = cache_salt::read(&mut fields)?;
     fields.report_unknown();
+    let engine = guard.salted(&model.engine, salt);
+    model.used_by(guard.key());
     let limiter = Arc::clone(&guard.limiter);
+    let bytes = [prompt_bytes(&prompt), texts.iter().map(String::len).sum()];
+    let turn = limiter.tokenizing.turn_of(&engine, bytes, prompt_field).await?;
     let check = move |engine: &Engine, prompt: &Prompt| {
+        let _turn = turn;
         limiter.check_prompt(engine, prompt, &GenerateOptions::new(), prompt_field)
     };
-    let engine = guard.salted(&model.engine, salt);
     let scores = scores(engine, prompt, prompt_field, texts.clone(), check).await?;
     let scores = texts.iter().zip(&scores).map(|(text, score)| Scored::new(text, score));
     Ok(json(&Scores { model: &model.name, scores: scores.collect() }))

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use setun::Engine;
 
-use crate::{model_metrics::ModelMetrics, token_words::TokenWords};
+use crate::{api_keys::KeyHash, model_metrics::ModelMetrics, token_words::TokenWords};
 
 /// A model under one of its names. Clones share the engine; it stays loaded while a request has
 /// one.
@@ -15,11 +15,14 @@ pub(crate) struct ServedModel {
     pub(crate) engine: Engine,
     pub(crate) metrics: Arc<ModelMetrics>,
     pub(crate) token_words: Arc<TokenWords>,
-    _lease: Option<Arc<dyn Lease>>,
+    lease: Option<Arc<dyn Lease>>,
 }
 
 /// Keeps a model loaded, until it is dropped.
-pub(crate) trait Lease: fmt::Debug + Send + Sync {}
+pub(crate) trait Lease: fmt::Debug + Send + Sync {
+    /// Takes note of the key that uses it.
+    fn used_by(&self, key: KeyHash);
+}
 
 impl ServedModel {
     /// A model that may be unloaded at any time.
@@ -29,11 +32,23 @@ impl ServedModel {
         metrics: Arc<ModelMetrics>,
         token_words: Arc<TokenWords>,
     ) -> Self {
-        Self { name: name.to_owned(), engine, metrics, token_words, _lease: None }
+        Self { name: name.to_owned(), engine, metrics, token_words, lease: None }
+    }
+
+    /// The same under another handle of its engine.
+    pub(crate) fn with_engine(self, engine: Engine) -> Self {
+        Self { engine, ..self }
+    }
+
+    /// Takes note of the key that uses it, if there is one.
+    pub(crate) fn used_by(&self, key: Option<KeyHash>) {
+        if let (Some(lease), Some(key)) = (&self.lease, key) {
+            lease.used_by(key);
+        }
     }
 
     /// The same, which stays loaded.
     pub(crate) fn with_lease(self, lease: impl Lease + 'static) -> Self {
-        Self { _lease: Some(Arc::new(lease)), ..self }
+        Self { lease: Some(Arc::new(lease)), ..self }
     }
 }

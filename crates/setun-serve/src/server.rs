@@ -1,22 +1,33 @@
 //! A server on a socket, and its end.
 
-use std::{convert::Infallible, future::pending, io, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::pending, io, pin::pin, time::Duration};
 
-use axum::Router;
+use axum::{Router, body::Body, response::IntoResponse};
 use futures::future::{Either, FutureExt, select};
-use hyper::server::conn::http1;
+use hyper::{
+    body::Incoming,
+    server::conn::http1,
+    service::{Service, service_fn},
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
+    sync::watch,
     time::{sleep, timeout},
 };
 use tracing::{debug, warn};
 
-use crate::{lifecycle::Lifecycle, limits::Limits};
+use crate::{
+    client_stream::{ClientStream, NotedBody, Unread},
+    connection_places::Places,
+    error::ApiError,
+    lifecycle::Lifecycle,
+    limits::Limits,
+    router::OPEN,
+};
 
 /// Time in which connections close once no request is under way.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -82,15 +93,15 @@ async fn take_connections(
     limits: Limits,
     stopped: watch::Receiver<bool>,
 ) -> Infallible {
-    let places = limits.connections.map(|most| Arc::new(Semaphore::new(most)));
+    let places = Places::new(&limits);
     loop {
-        let place = match &places {
-            Some(places) => Arc::clone(places).acquire_owned().await.ok(),
-            None => None,
-        };
+        let place = places.wait().await;
         match listener.accept().await {
             Ok((stream, _)) => {
-                let connection = connection(stream, router.clone(), limits, stopped.clone());
+                let place = places.better(place);
+                let (limits, is_spare) = (place.limits(limits), place.is_spare);
+                let connection =
+                    connection(stream, router.clone(), limits, is_spare, stopped.clone());
                 tokio::spawn(connection.map(|()| drop(place)));
             }
             // It was reset before it was taken, or there are no descriptors left.
@@ -102,18 +113,35 @@ async fn take_connections(
     }
 }
 
-/// Serves a connection to its end. Once the server stops, its request is the last.
+/// Serves a connection to its end. Once the server stops, its request is the last. A spare one has one
+/// request, which asks whether the server runs.
 async fn connection(
     stream: TcpStream,
     router: Router,
     limits: Limits,
+    is_spare: bool,
     mut stopped: watch::Receiver<bool>,
 ) {
     // Each token is a small write that should not wait for the next.
     let _ = stream.set_nodelay(true);
-    let service = TowerToHyperService::new(router);
+    let unread = Unread::default();
+    let stream = ClientStream::new(stream, unread.clone(), limits.write_timeout);
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let request = request.map(|body| Body::new(NotedBody::new(body, unread.clone())));
+        let is_refused = is_spare && !OPEN.contains(&request.uri().path());
+        let router = router.clone();
+        async move {
+            if is_refused {
+                let error = ApiError::too_many("as many connections are open as may be");
+                return Ok(error.into_response());
+            }
+            router.call(request).await
+        }
+    });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(limits.header_timeout);
+    builder.keep_alive(!is_spare);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let stop = async {
         if stopped.wait_for(|stopped| *stopped).await.is_err() {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
 };
 
 /// Counts of answers, whatever model gave them.
@@ -10,12 +10,14 @@ use std::{
 pub(crate) struct ServerMetrics {
     /// Whether metrics have vLLM's own names.
     pub(crate) has_vllm_names: bool,
+    /// Log lines that could not be written.
+    pub(crate) dropped_log_lines: Arc<AtomicU64>,
     responses: Mutex<BTreeMap<u16, u64>>,
 }
 
 impl ServerMetrics {
-    pub(crate) fn new(has_vllm_names: bool) -> Self {
-        Self { has_vllm_names, ..Self::default() }
+    pub(crate) fn new(has_vllm_names: bool, dropped_log_lines: Arc<AtomicU64>) -> Self {
+        Self { has_vllm_names, dropped_log_lines, ..Self::default() }
     }
 
     pub(crate) fn add_response(&self, status: u16) {

@@ -1,7 +1,7 @@
 //! Routes of health, readiness, version and metrics.
 
 use axum::{
-    extract::State,
+    extract::{Extension, State},
     http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
 };
@@ -17,15 +17,29 @@ use crate::{
 /// Type of the text format of Prometheus.
 const METRICS_TYPE: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4");
 
+/// What is said of a load that failed. Its own words have paths, and are in the log.
+const FAILURE: &str = "the last load failed: the log says why";
+
 #[derive(Serialize)]
 struct Report {
     status: &'static str,
+    #[serde(flatten)]
+    models: Option<Models>,
+}
+
+/// What is told to those alone who have a key, where one is needed.
+#[derive(Serialize)]
+struct Models {
     /// The models that are loaded.
     models: Vec<String>,
     /// Those that are not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     others: Vec<OtherModel>,
 }
+
+/// Whether a request has a key, or needs none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HasKey(pub(crate) bool);
 
 /// A model that is not loaded, and how far its load is.
 #[derive(Serialize)]
@@ -36,9 +50,9 @@ struct OtherModel {
     read_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     total_bytes: Option<u64>,
-    /// Why the last load failed.
+    /// Whether the last load failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+    error: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -47,24 +61,30 @@ struct Version {
 }
 
 /// Whether the process answers and its engines run: one that has ended needs another process.
-pub(crate) async fn health(State(app): State<App>) -> Result<Response, ApiError> {
+pub(crate) async fn health(
+    State(app): State<App>,
+    Extension(key): Extension<HasKey>,
+) -> Result<Response, ApiError> {
     check_engines(&app)?;
-    Ok(json(&Report::new("ok", app.models())))
+    Ok(json(&Report::new("ok", app.models(), key)))
 }
 
 /// Whether requests are taken: the models of the start are loaded, their engines run, and the server
 /// does not shut down.
-pub(crate) async fn ready(State(app): State<App>) -> Result<Response, ApiError> {
+pub(crate) async fn ready(
+    State(app): State<App>,
+    Extension(key): Extension<HasKey>,
+) -> Result<Response, ApiError> {
     if app.lifecycle.is_draining() {
         return Err(ApiError::draining());
     }
     if !app.has_started() {
-        let mut response = json(&Report::new("loading", app.models()));
+        let mut response = json(&Report::new("loading", app.models(), key));
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
         return Ok(response);
     }
     check_engines(&app)?;
-    Ok(json(&Report::new("ready", app.models())))
+    Ok(json(&Report::new("ready", app.models(), key)))
 }
 
 fn check_engines(app: &App) -> Result<(), ApiError> {
@@ -95,11 +115,17 @@ pub(crate) async fn metrics(State(app): State<App>) -> Response {
 }
 
 impl Report {
-    fn new(status: &'static str, views: Vec<ModelView>) -> Self {
+    fn new(status: &'static str, views: Vec<ModelView>, HasKey(has_key): HasKey) -> Self {
+        Self { status, models: has_key.then(|| Models::new(views)) }
+    }
+}
+
+impl Models {
+    fn new(views: Vec<ModelView>) -> Self {
         let is_loaded = |view: &ModelView| view.state == LoadState::Loaded;
         let (loaded, others): (Vec<_>, Vec<_>) = views.into_iter().partition(is_loaded);
         let models = loaded.into_iter().map(|view| view.name).collect();
-        Self { status, models, others: others.into_iter().map(OtherModel::new).collect() }
+        Self { models, others: others.into_iter().map(OtherModel::new).collect() }
     }
 }
 
@@ -110,6 +136,12 @@ impl OtherModel {
             _ => (None, None),
         };
         let state = view.state.as_str();
-        Self { name: view.name, state, read_bytes, total_bytes, error: view.failure }
+        Self {
+            name: view.name,
+            state,
+            read_bytes,
+            total_bytes,
+            error: view.has_failed.then_some(FAILURE),
+        }
     }
 }

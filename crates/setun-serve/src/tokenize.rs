@@ -16,7 +16,11 @@ use crate::{
     openai::prompts::tokens_of,
     sampling,
     served_model::ServedModel,
+    tokenizing::{conversation_bytes, max_bytes},
 };
+
+/// Bytes that a token's text is counted with.
+const BYTES: usize = 8;
 
 /// Tokens, as vLLM answers them.
 #[derive(Serialize)]
@@ -51,12 +55,17 @@ pub(crate) async fn tokenize(
     State(app): State<App>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (mut fields, _guard) = app.accept(request).await?;
+    let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
     let request = TokenizeRequest::read(&mut fields)?;
     fields.report_unknown();
-    let engine = model.engine.clone();
-    let tokens = beside(move || request.tokens(&engine)).await?;
+    let (engine, (bytes, field)) = (model.engine.clone(), request.bytes());
+    let turn = guard.limiter.tokenizing.turn_of(&engine, [bytes], field).await?;
+    let tokens = beside(move || {
+        let _turn = turn;
+        request.tokens(&engine)
+    })
+    .await?;
     let max_model_len = model.engine.context_length();
     Ok(json(&Tokenized { count: tokens.len(), max_model_len, tokens }))
 }
@@ -74,15 +83,21 @@ pub(crate) async fn detokenize(
     State(app): State<App>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (mut fields, _guard) = app.accept(request).await?;
+    let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
     let list = fields.list("tokens")?;
     let list = list.ok_or_else(|| ApiError::missing("tokens", "a list of token ids"))?;
+    let (engine, most) = (model.engine.clone(), max_bytes(&model.engine) / BYTES);
+    if list.len() > most {
+        return Err(ApiError::prompt_too_long("tokens", &list.len().to_string(), most));
+    }
     let tokens = tokens_of("tokens", &list)?;
     fields.report_unknown();
-    let engine = model.engine.clone();
-    let text =
-        move || engine.detokenize(&tokens).map_err(|error| ApiError::of_request(&error, "tokens"));
+    let turn = guard.limiter.tokenizing.turn(tokens.len() * BYTES).await;
+    let text = move || {
+        let _turn = turn;
+        engine.detokenize(&tokens).map_err(|error| ApiError::of_request(&error, "tokens"))
+    };
     Ok(json(&Detokenized { prompt: beside(text).await? }))
 }
 
@@ -104,6 +119,14 @@ impl TokenizeRequest {
             return Err(ApiError::unsupported("add_special_tokens", reason));
         }
         Ok(Self::Chat(messages, Box::new(options)))
+    }
+
+    /// Its bytes, and the field that has them.
+    fn bytes(&self) -> (usize, &'static str) {
+        match self {
+            Self::Text { text, .. } => (text.len(), "prompt"),
+            Self::Chat(messages, _) => (conversation_bytes(messages), "messages"),
+        }
     }
 
     fn tokens(self, engine: &Engine) -> Result<Vec<u32>, ApiError> {

@@ -179,6 +179,13 @@ pub enum TextError {
         index: usize,
     },
 
+    /// Stop strings cannot be looked for.
+    #[error("the stop strings cannot be looked for: {reason}")]
+    StopStrings {
+        /// What the automaton's builder said.
+        reason: String,
+    },
+
     /// A pattern of a filter cannot be looked for.
     #[error("pattern {index} of the filter, `{pattern}`, cannot be looked for: {reason}")]
     FilterPattern {

@@ -14,6 +14,8 @@ mod dry;
 mod filters;
 mod ranked;
 
+use std::sync::Arc;
+
 use crate::{
     Candidates, Draw, SamplerOptions, SamplerState, SamplingStep, Step, TextError,
     logits_state::{LogitsState, finite},
@@ -22,10 +24,11 @@ use crate::{
 
 pub use ranked::Needs;
 
-/// Chooses tokens by fixed options. It has no state of its own: equal arguments, equal choice.
+/// Chooses tokens by fixed options. It has no state of its own: equal arguments, equal choice. Clones
+/// share the options.
 #[derive(Clone, Debug)]
 pub struct Sampler {
-    options: SamplerOptions,
+    options: Arc<SamplerOptions>,
     steps: Vec<SamplingStep>, // those that do something, in their order
     ahead: usize,             // how many of them ask nothing of the other tokens
 }
@@ -58,9 +61,10 @@ impl Sampler {
     /// If one is out of its range, a list that may not be empty is, or a step is ordered twice.
     pub fn new(mut options: SamplerOptions) -> Result<Self, TextError> {
         options.check()?;
-        if let Some(allowed) = &mut options.allowed_tokens {
-            allowed.sort_unstable();
-            allowed.dedup();
+        let SamplerOptions { allowed_tokens, banned_tokens, dry_breakers, .. } = &mut options;
+        for tokens in allowed_tokens.iter_mut().chain([banned_tokens, dry_breakers]) {
+            tokens.sort_unstable();
+            tokens.dedup();
         }
         let mut steps = SamplingStep::ordered(&options.order)?;
         steps.retain(|&step| options.takes(step));
@@ -69,7 +73,7 @@ impl Sampler {
             step => step.is_change() || step.is_ban(),
         };
         let ahead = steps.iter().take_while(is_ahead).count();
-        Ok(Self { options, steps, ahead })
+        Ok(Self { options: Arc::new(options), steps, ahead })
     }
 
     /// The options it was made with.

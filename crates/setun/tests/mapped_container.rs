@@ -12,6 +12,7 @@ use setun::{
     ErrorCode, Event, Format, GenerateOptions, HeadType, ModelReader, Source, add_weight_image,
     check_weight_image,
 };
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 const NAME: &str = "stories.setun";
@@ -139,4 +140,56 @@ fn damaged_files_are_reported() {
     let longer = [&bytes[..], b"x"].concat();
     fs::write(&path, longer).unwrap();
     assert!(engine(&path, Some(&path), HeadType::Auto).is_err(), "a byte more");
+}
+
+/// Whoever writes an image may write its hash, too: the index is looked at by itself.
+#[test]
+fn an_index_that_is_not_of_its_file_is_reported() {
+    let (_folder, path) = with_image();
+    let bytes = fs::read(&path).unwrap();
+    let start = bytes.windows(8).rposition(|word| word == b"setunwi1").unwrap();
+    let hash = |bytes: &[u8]| {
+        let digest: [u8; 32] = Sha256::digest(&bytes[start..]).into();
+        digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into_bytes()
+    };
+    let rewritten = |change: &dyn Fn(&mut [u8])| {
+        let (mut other, old) = (bytes.clone(), hash(&bytes));
+        change(&mut other[start..]);
+        let new = hash(&other);
+        let place = other.windows(old.len()).position(|part| part == old).expect("its hash");
+        other[place..place + new.len()].copy_from_slice(&new);
+        fs::write(&path, &other).unwrap();
+        check_weight_image(&path)
+    };
+    rewritten(&|_| {}).unwrap();
+    let word = |image: &[u8], place: usize| {
+        usize::try_from(u64::from_ne_bytes(image[8 * place..][..8].try_into().unwrap())).unwrap()
+    };
+    let index = 5 + 1 + word(&bytes[start..], 5).div_ceil(8); // behind the head and the identity
+    let numbers = word(&bytes[start..], index + 1);
+    let part = index + 3 + numbers;
+    let add = |place: usize, more: u64| {
+        move |image: &mut [u8]| {
+            let number = u64::from_ne_bytes(image[8 * place..][..8].try_into().unwrap());
+            image[8 * place..][..8].copy_from_slice(&number.wrapping_add(more).to_ne_bytes());
+        }
+    };
+    for (what, change) in [
+        ("the bytes of the file", Box::new(add(2, 1)) as Box<dyn Fn(&mut [u8])>),
+        ("the words of the index", Box::new(add(4, 1 << 40))),
+        ("the number of weights", Box::new(add(index, 1))),
+        ("the place of a part", Box::new(add(part, 64))),
+        ("a place beyond the end", Box::new(add(part, 1 << 60))),
+        ("the length of a part", Box::new(add(part + 1, 64))),
+        (
+            "the chunks beside it",
+            Box::new(|image: &mut [u8]| {
+                let place = image.windows(6).position(|part| part == b"chunks").unwrap();
+                image[place + 8] ^= 1;
+            }),
+        ),
+    ] {
+        let error = rewritten(&*change).expect_err(what);
+        assert_eq!(error.code(), ErrorCode::BadCheckpoint, "{what}");
+    }
 }

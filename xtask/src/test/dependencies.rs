@@ -1,9 +1,11 @@
 //! Licences, sources, versions and advisories of all dependencies, checked by `cargo deny`.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
+use super::compared::Compared;
 use super::stage::Check;
 use super::workspace::cargo;
 use super::{fuzz, wheels};
@@ -24,8 +26,17 @@ const MANIFESTS: [&str; 4] = ["Cargo.toml", BATCH, fuzz::MANIFEST, bindgen::MANI
 const ADVISORIES: &str = "https://github.com/RustSec/advisory-db";
 const NO_LIST: &str = "the list of advisories cannot be fetched from github.com";
 
-/// Everything but the advisories, and the bills of materials against the compiler's work.
+/// Which crates have been compared with the list.
+const COMPARED: &str = "xtask/requirements/advisories.txt";
+
+/// Everything but the advisories, and the bills of materials against the compiler's work. A crate whose
+/// advisories nobody has looked at is a failure, as the stage that does so is no part of a plain check.
 pub(super) fn test(_: &mut Check) -> Result<()> {
+    let compared = Compared::read(&read(COMPARED)?);
+    let waiting = compared.check(&locks()?)?;
+    if waiting > 0 {
+        say(&format!("{waiting} crates are still to be compared with the advisories ({COMPARED})"));
+    }
     deny(&["bans", "licenses", "sources"])?;
     sbom::check()
 }
@@ -36,7 +47,20 @@ pub(super) fn advisories(check: &mut Check) -> Result<()> {
     let mut reaches = program("git");
     reaches.args(["ls-remote", "--exit-code", ADVISORIES, "HEAD"]).env("GIT_TERMINAL_PROMPT", "0");
     check.needs(succeeds(&mut reaches), NO_LIST)?;
-    deny(&["advisories"])
+    deny(&["advisories"])?;
+    let compared = Compared::read(&read(COMPARED)?);
+    fs::write(COMPARED, compared.with_all(&locks()?)).with_context(|| format!("writing {COMPARED}"))
+}
+
+/// The texts of all lock files.
+fn locks() -> Result<Vec<String>> {
+    let lock = |manifest: &&str| read(&Path::new(manifest).with_file_name("Cargo.lock"));
+    MANIFESTS.iter().map(lock).collect()
+}
+
+fn read(path: impl AsRef<Path>) -> Result<String> {
+    let path = path.as_ref();
+    fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
 }
 
 fn deny(what: &[&str]) -> Result<()> {

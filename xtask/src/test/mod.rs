@@ -1,6 +1,7 @@
 //! `cargo xtask test`: set-up, every stage, a table of minutes, the totals.
 
 mod clients;
+mod compared;
 mod cpu_time;
 mod cuda;
 mod dependencies;

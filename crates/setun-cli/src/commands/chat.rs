@@ -1,7 +1,7 @@
 //! `setun chat`: a conversation through the model's own chat template.
 
 use setun::{
-    Engine, Error, Event, FinishReason, GenerateOptions, Message,
+    Engine, EngineError, Error, Event, FinishReason, GenerateOptions, Message, Prompt,
     text::{TemplateVariables, ToolCall, ToolCallDelta},
 };
 
@@ -19,6 +19,9 @@ const ROOM: usize = 4;
 
 /// A model of the catalog for chats.
 const CHAT_MODEL: &str = "bitnet-2b-4t";
+
+/// Bytes that a token stands for at most.
+const MAX_TOKEN_BYTES: usize = 256;
 
 /// Chat with a model through its chat template
 ///
@@ -164,16 +167,16 @@ impl History {
         let context = engine.context_length();
         let room = (context / ROOM).min(options.max_tokens.unwrap_or(usize::MAX)).max(1);
         let mut first = self.kept;
-        let mut tokens = engine.tokenize_chat(&self.messages, options)?.len();
+        let (mut tokens, mut bound) = count(engine, self.messages.clone(), options)?;
         while let Some(next) = self.next_question(first).filter(|_| tokens + room > context) {
             first = next;
             let rest = [&self.messages[..self.kept], &self.messages[first..]].concat();
-            tokens = engine.tokenize_chat(&rest, options)?.len();
+            (tokens, bound) = count(engine, rest, options)?;
         }
         if tokens >= context {
             report(&format!(
-                "setun: the message is skipped: it has {tokens} tokens with what stands before it, \
-                 the context holds {context} with the answer\n"
+                "setun: the message is skipped: it has {bound}{tokens} tokens with what stands before \
+                 it, the context holds {context} with the answer\n"
             ));
             return Ok(false);
         }
@@ -186,6 +189,30 @@ impl History {
         }
         Ok(true)
     }
+}
+
+/// Tokens of a conversation, and whether these are a bound: one that is far longer than the context is
+/// not tokenized.
+fn count(
+    engine: &Engine,
+    messages: Vec<Message>,
+    options: &GenerateOptions,
+) -> Result<(usize, &'static str), Error> {
+    let (context, bytes) = (engine.context_length(), messages.iter().map(length).sum::<usize>());
+    // Whatever the tokenizer is: no usual vocabulary has longer tokens.
+    let least = bytes / MAX_TOKEN_BYTES;
+    if least > context {
+        return Ok((least, "at least "));
+    }
+    match engine.count_tokens_within(&Prompt::Chat(messages), options, Some(context)) {
+        Ok(tokens) => Ok((tokens, "")),
+        Err(EngineError::PromptTooLong { tokens, .. }) => Ok((tokens, "at least ")),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn length(message: &Message) -> usize {
+    message.content.as_deref().map_or(0, str::len)
 }
 
 /// What the model said.

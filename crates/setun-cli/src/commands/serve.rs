@@ -23,7 +23,7 @@ use tokio::{
 use crate::{
     args::{EngineSettings, FileArgs},
     error::CliError,
-    input, interrupt,
+    input, interrupt, log_writer,
     logging::LogFormat,
     output::{counted, report},
 };
@@ -85,15 +85,24 @@ pub(crate) struct Args {
 
 /// See [`Args`].
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    let dropped_log_lines = log_writer::start();
     let serve = args.serve.with_file(args.settings.config.as_ref())?;
     let keys = api_keys(&serve)?;
     let spans = serve.otlp_endpoint.as_deref().map(otlp::exporter).transpose()?;
     let runtime = runtime()?;
     // Before the work of loading: a port that is taken is no use.
     let (listener, address) = args.listen(&runtime)?;
+    if keys.is_empty() && !address.ip().to_canonical().is_loopback() {
+        report(&format!(
+            "warning: whoever reaches {address} may use this server: expected keys \
+             (--api-keys, {KEYS})\n"
+        ));
+    }
     let (registry, at_start) = args.registry(&serve)?;
     let lifecycle = Lifecycle::new();
-    let options = options(&serve, address, keys.clone()).lifecycle(lifecycle.clone());
+    let options = options(&serve, address, keys.clone())
+        .lifecycle(lifecycle.clone())
+        .dropped_log_lines(dropped_log_lines);
     let limits = serve.limits();
     let options = spans.iter().cloned().fold(options, ServeOptions::spans);
     let router = router(registry.clone(), options);

@@ -2,6 +2,8 @@
 
 mod ends;
 mod life;
+#[cfg(target_os = "linux")]
+mod log;
 mod replicas;
 #[cfg(target_os = "linux")]
 mod service;

@@ -202,6 +202,7 @@ impl Engine {
             clock: self.shared.clock.clone(),
             arrival_time,
             priority: options.priority.unwrap_or_default(),
+            tenant: self.tenant,
             deadline: options.timeout.and_then(|time| arrival_time.checked_add(time)),
             queue_timeout: options.queue_timeout,
             trace: Trace::begin(prompt.len(), max_tokens, sample),

@@ -97,10 +97,11 @@ impl Engine {
         tokens: &[u32],
         more: &str,
     ) -> Result<(Vec<u32>, usize), Error> {
+        let fits = Some(self.shared.context_length);
         let joined = match prompt {
-            Prompt::Text(text) => self.encode(&format!("{text}{more}"), true, true)?,
+            Prompt::Text(text) => self.encode(&format!("{text}{more}"), true, fits)?,
             Prompt::Tokens(_) | Prompt::Chat(_) => {
-                [tokens, &self.encode(more, false, true)?].concat()
+                [tokens, &self.encode(more, false, fits)?].concat()
             }
         };
         let from = tokens.iter().zip(&joined).take_while(|(one, other)| one == other).count();

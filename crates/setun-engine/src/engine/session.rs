@@ -40,7 +40,7 @@ impl Session {
     pub fn push(&mut self, more: impl Into<Prompt>) -> Result<(), Error> {
         let more = match more.into() {
             Prompt::Text(text) if !self.tokens.is_empty() => {
-                self.engine.encode(&text, false, false)?
+                self.engine.encode(&text, false, None)?
             }
             more => self.engine.tokens(more, false)?,
         };

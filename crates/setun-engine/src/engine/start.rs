@@ -120,7 +120,7 @@ fn engine(mut parts: EngineParts, options: &EngineOptions) -> Result<(Engine, Sc
             handle.send(Command::Profile { profiled: true, timeline, reply })?;
         }
     }
-    Ok((Engine { schedulers: handles.into(), shared, salt }, schedulers))
+    Ok((Engine { schedulers: handles.into(), shared, salt, tenant: None }, schedulers))
 }
 
 /// The scheduler of a replica's model.

@@ -12,6 +12,7 @@ pub struct WeakEngine {
     schedulers: Weak<[Handle]>,
     shared: Weak<Shared>,
     salt: Option<CacheSalt>,
+    tenant: Option<u64>,
 }
 
 impl WeakEngine {
@@ -25,7 +26,7 @@ impl WeakEngine {
     #[must_use]
     pub fn upgrade(&self) -> Option<Engine> {
         let (schedulers, shared) = (self.schedulers.upgrade()?, self.shared.upgrade()?);
-        let engine = Engine { schedulers, shared, salt: self.salt.clone() };
+        let engine = Engine { schedulers, shared, salt: self.salt.clone(), tenant: self.tenant };
         engine.schedulers.iter().all(|scheduler| !scheduler.commands.is_closed()).then_some(engine)
     }
 }
@@ -35,7 +36,7 @@ impl Engine {
     #[must_use]
     pub fn downgrade(&self) -> WeakEngine {
         let (schedulers, shared) = (Arc::downgrade(&self.schedulers), Arc::downgrade(&self.shared));
-        WeakEngine { schedulers, shared, salt: self.salt.clone() }
+        WeakEngine { schedulers, shared, salt: self.salt.clone(), tenant: self.tenant }
     }
 
     /// Whether two handles are of one engine.

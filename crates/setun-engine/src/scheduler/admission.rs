@@ -4,8 +4,24 @@ use std::time::Duration;
 
 use setun_clock::Instant;
 
-use super::{DraftModelRunner, Running, Scheduler, running::preemption_victim};
-use crate::{sequence::Sequence, telemetry::WaitReason};
+use super::{
+    DraftModelRunner, Running, Scheduler,
+    running::{places, preemption_victim},
+};
+use crate::{request_slots::tenant_share, sequence::Sequence, telemetry::WaitReason};
+
+/// Waiting sequences that are passed over, as they cannot run now.
+#[derive(Default)]
+struct Passed {
+    arrivals: Vec<u64>,
+    tenants: Vec<Option<u64>>,
+}
+
+impl Passed {
+    fn has(&self, sequence: &Sequence) -> bool {
+        self.arrivals.contains(&sequence.arrival) || self.tenants.contains(&sequence.tenant())
+    }
+}
 
 impl Scheduler {
     /// Time until the scheduler must act without a command.
@@ -33,7 +49,8 @@ impl Scheduler {
         self.running.is_empty() && !self.queue.has_preempted()
     }
 
-    /// Starts waiting sequences in order, as long as there is room for their tokens and one more.
+    /// Starts waiting sequences in order, as long as there is room for their tokens and one more. Those
+    /// of a tenant that has its share are passed over.
     pub(super) fn admit(&mut self, now: Instant) {
         if self.running.is_empty() && self.queue.is_empty() && self.kv.is_refused_more() {
             // Nothing is lost, so it may grow again as far as it is allowed.
@@ -46,36 +63,58 @@ impl Scheduler {
             self.queue.iter_mut().for_each(|sequence| sequence.wait(WaitReason::BatchWait));
             return;
         }
-        let mut next = 0;
-        while let Some(sequence) = self.queue.get(next) {
+        let mut passed = Passed::default();
+        while let Some(next) = self.next(&passed)
+            && let Some(sequence) = self.queue.get(next)
+        {
             let Some(reason) = self.wait_reason(sequence, now) else {
                 let sequence = self.queue.remove(next);
                 self.start(sequence);
                 continue;
             };
             if matches!(reason, WaitReason::BatchFull | WaitReason::CacheFull) {
-                let priority = sequence.priority();
+                let (tenant, priority) = (sequence.tenant(), sequence.priority());
                 let Some(victim) = preemption_victim(&self.running, |running| {
-                    !running.sequence.demands() || running.sequence.priority() < priority
+                    let other = &running.sequence;
+                    !other.demands() || (other.tenant() == tenant && other.priority() < priority)
                 }) else {
-                    self.report_waits(next, reason);
+                    self.report_waits(next, &passed, reason);
                     return;
                 };
                 self.preempt(victim);
-                next = 0;
+                passed = Passed::default();
             } else {
-                self.report_waits(next, reason);
-                next += 1;
+                match reason {
+                    WaitReason::TenantShare => passed.tenants.push(sequence.tenant()),
+                    _ => passed.arrivals.push(sequence.arrival),
+                }
+                self.report_waits(next, &passed, reason);
             }
         }
     }
 
-    /// The sequence of this number waits, and those behind it may.
-    fn report_waits(&mut self, number: usize, reason: WaitReason) {
-        let mut waiting = self.queue.iter_mut().skip(number);
-        waiting.next().into_iter().for_each(|sequence| sequence.wait(reason));
-        if matches!(reason, WaitReason::BatchFull | WaitReason::CacheFull) {
-            waiting.for_each(|sequence| sequence.wait(WaitReason::QueueOrder));
+    /// The place of the next sequence that may start.
+    fn next(&self, passed: &Passed) -> Option<usize> {
+        let places = |tenant| places(&self.running, tenant);
+        self.queue.next(|sequence| passed.has(sequence), places)
+    }
+
+    /// The sequence at this place waits. So do the others of its tenant that has its share; all others
+    /// that are not passed over wait for it where there is no room.
+    fn report_waits(&mut self, place: usize, passed: &Passed, reason: WaitReason) {
+        let Some((arrival, tenant)) = self.queue.get(place).map(|it| (it.arrival, it.tenant()))
+        else {
+            return;
+        };
+        for sequence in self.queue.iter_mut() {
+            match reason {
+                _ if sequence.arrival == arrival => sequence.wait(reason),
+                WaitReason::TenantShare if sequence.tenant() == tenant => sequence.wait(reason),
+                WaitReason::BatchFull | WaitReason::CacheFull if !passed.has(sequence) => {
+                    sequence.wait(WaitReason::QueueOrder);
+                }
+                _ => {}
+            }
         }
     }
 
@@ -128,6 +167,11 @@ impl Scheduler {
         let running: usize = self.running.iter().map(|running| running.sequence.count()).sum();
         if running == 0 {
             return None; // a whole context fits
+        }
+        let own = places(&self.running, sequence.tenant());
+        let share = tenant_share(self.kv.limits.max_concurrent);
+        if sequence.tenant().is_some() && own > 0 && own + sequence.count() > share {
+            return Some(WaitReason::TenantShare);
         }
         let (pool, tokens) = (&self.kv.pool, sequence.context());
         let (found, idle) = pool.found(sequence.salt(), sequence.reusable());

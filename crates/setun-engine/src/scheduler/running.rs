@@ -51,7 +51,7 @@ impl Running {
 
     /// Later for those that are preempted earlier.
     pub(super) fn preemption_order(&self) -> (Reverse<i32>, u64) {
-        (Reverse(self.sequence.priority()), self.sequence.arrival)
+        (Reverse(self.sequence.standing()), self.sequence.arrival)
     }
 
     /// The KV slots of all its rows.
@@ -75,17 +75,25 @@ impl Running {
     }
 }
 
-/// Of the sequences that may be preempted, the one that is preempted first.
+/// Places in the batch that a tenant has.
+pub(super) fn places(running: &[Running], tenant: Option<u64>) -> usize {
+    let own = running.iter().filter(|running| running.sequence.tenant() == tenant);
+    own.map(|running| running.sequence.count()).sum()
+}
+
+/// Of the sequences that may be preempted, the one that is preempted first. Of several tenants it is
+/// one of the tenant with the most places.
 pub(super) fn preemption_victim(
     running: &[Running],
     may: impl Fn(&Running) -> bool,
 ) -> Option<usize> {
-    let rank = |running: &Running| {
-        let sequence = &running.sequence;
-        (sequence.demands(), sequence.priority(), Reverse(sequence.arrival))
+    let rank = |one: &Running| {
+        let sequence = &one.sequence;
+        let places = places(running, sequence.tenant());
+        (sequence.demands(), Reverse(places), sequence.standing(), Reverse(sequence.arrival))
     };
-    let running = running.iter().enumerate().filter(|(_, running)| may(running));
-    running.min_by_key(|(_, running)| rank(running)).map(|(index, _)| index)
+    let preemptible = running.iter().enumerate().filter(|(_, running)| may(running));
+    preemptible.min_by_key(|(_, running)| rank(running)).map(|(index, _)| index)
 }
 
 /// Those of these sequences that are included, the one that is preempted last first.

@@ -85,6 +85,7 @@ pub(super) fn request(prompt: Vec<u32>, max_tokens: usize) -> Request {
         clock: Clock::system(),
         arrival_time: Clock::system().now(),
         priority: 0,
+        tenant: None,
         deadline: None,
         queue_timeout: None,
         trace: Trace::default(),

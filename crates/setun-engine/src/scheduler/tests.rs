@@ -125,3 +125,31 @@ fn a_request_that_may_wait_no_longer_computes_again_what_another_does() {
     });
     assert_eq!(found, [1, 2]);
 }
+
+#[test]
+fn a_tenant_has_a_share_of_the_places_and_its_priority_displaces_nobody_elses() {
+    let limits = Limits { max_concurrent: 4, ..limits(BLOCKS) };
+    let mut scheduler = Scheduler::new(Box::new(zeros(|_| Ok(()))), info(), limits);
+    let now = request(vec![1], 1).arrival_time;
+    let enqueue = |scheduler: &mut Scheduler, tenant, priority| {
+        let mut request = request(vec![1], 9);
+        (request.tenant, request.priority) = (Some(tenant), priority);
+        scheduler.queue.enqueue(request, 64);
+        scheduler.admit(now);
+    };
+    let running = |scheduler: &Scheduler| {
+        let tenants = scheduler.running.iter().map(|running| running.sequence.tenant());
+        tenants.map(|tenant| tenant.expect("a tenant")).collect::<Vec<_>>()
+    };
+    for _ in 0..5 {
+        enqueue(&mut scheduler, 1, 0);
+    }
+    assert_eq!(running(&scheduler), [1, 1, 1], "the fourth place is for others");
+    enqueue(&mut scheduler, 2, 0);
+    assert_eq!(running(&scheduler), [1, 1, 1, 2]);
+    enqueue(&mut scheduler, 3, 1000);
+    assert_eq!(running(&scheduler), [1, 1, 1, 2], "no open stream of another is paused");
+    enqueue(&mut scheduler, 2, 1);
+    assert_eq!(running(&scheduler), [1, 1, 1, 2], "it has its turn, and then its own order");
+    assert_eq!(scheduler.queue.count(), 4);
+}

@@ -42,6 +42,31 @@ impl WaitQueue {
         self.sequences.insert(index, sequence);
     }
 
+    /// The place of the sequence that goes next, of those that are not passed over. Each tenant's go in
+    /// their order, and the tenant goes first that has the fewest `places` with those before it.
+    pub(super) fn next(
+        &self,
+        is_passed: impl Fn(&Sequence) -> bool,
+        places: impl Fn(Option<u64>) -> usize,
+    ) -> Option<usize> {
+        let mut tenants: Vec<(Option<u64>, usize)> = vec![];
+        let mut first = None;
+        for (index, sequence) in self.sequences.iter().enumerate() {
+            let tenant = sequence.tenant();
+            let known = tenants.iter().position(|(known, _)| *known == tenant);
+            let known = known.unwrap_or_else(|| {
+                tenants.push((tenant, places(tenant)));
+                tenants.len() - 1
+            });
+            let rank = (tenants[known].1, sequence.arrival, index);
+            tenants[known].1 += sequence.count();
+            if first.is_none_or(|first| rank < first) && !is_passed(sequence) {
+                first = Some(rank);
+            }
+        }
+        first.map(|(_, _, index)| index)
+    }
+
     pub(super) fn get(&self, index: usize) -> Option<&Sequence> {
         self.sequences.get(index)
     }
@@ -147,6 +172,30 @@ mod tests {
         queue.enqueue(request(vec![1], 1), 64);
         queue.push(preempted);
         assert_eq!(order(&queue), [(0, 1), (0, 2), (0, 3), (0, 4)]);
+    }
+
+    #[test]
+    fn tenants_take_turns_and_each_has_its_own_order() {
+        let mut queue = WaitQueue::default();
+        // A crowd of one, then two of others, of which the last is in a hurry.
+        for (tenant, priority) in [(1, 0), (1, 0), (1, 9), (2, 0), (3, 7)] {
+            let mut request = request(vec![1; 3], 4);
+            (request.tenant, request.priority) = (Some(tenant), priority);
+            queue.enqueue(request, 64);
+        }
+        let order = |running: [usize; 4]| {
+            let mut passed: Vec<u64> = vec![];
+            let places = |tenant: Option<u64>| {
+                running[usize::try_from(tenant.unwrap_or_default()).expect("it is small")]
+            };
+            while let Some(next) = queue.next(|one| passed.contains(&one.arrival), places) {
+                passed.push(queue.sequences[next].arrival);
+            }
+            passed
+        };
+        assert_eq!(order([0; 4]), [3, 4, 5, 1, 2], "one each, by arrival; a hurry is one's own");
+        assert_eq!(order([0, 1, 0, 0]), [4, 5, 3, 1, 2], "who runs already goes last");
+        assert_eq!(order([0, 0, 2, 1]), [3, 1, 5, 2, 4], "of equals who came first");
     }
 
     #[test]

@@ -130,6 +130,8 @@ pub(crate) struct Request {
     pub(crate) arrival_time: Instant,
     /// Higher ones go first.
     pub(crate) priority: i32,
+    /// Who shares the places with others.
+    pub(crate) tenant: Option<u64>,
     /// It ends then, with what it has.
     pub(crate) deadline: Option<Instant>,
     /// It fails if it waits longer than that for its place in the batch.

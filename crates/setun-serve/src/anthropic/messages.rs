@@ -14,7 +14,6 @@ use super::{
 use crate::{
     answer_parts::Parts,
     app::App,
-    blocking::beside,
     error::{ApiError, json},
     openai::streaming::Head,
     request_id::RequestId,
@@ -49,10 +48,10 @@ pub(crate) async fn count_tokens(
     State(app): State<App>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (mut fields, _guard) = app.accept(request).await?;
+    let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
     let generation = read_generation(&mut fields)?;
     fields.report_unknown();
-    let input_tokens = beside(move || generation.count_tokens(&model)).await?;
+    let input_tokens = generation.count_tokens(&model, &guard.limiter).await?;
     Ok(json(&TokenCount { input_tokens }))
 }

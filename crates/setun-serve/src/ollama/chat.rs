@@ -28,11 +28,11 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
         request.options = request.options.parallel_tool_calls(parallel);
     }
     if prompt.is_none() && request.is_unload() {
-        return unload(&app, fields, Shape::Chat);
+        return unload(&app, fields, &guard, Shape::Chat);
     }
     let (model, encoder) = begin(&app, &mut fields, Shape::Chat).await?;
     fields.report_unknown();
-    keep(&app, &model, request.keep_alive);
+    keep(&app, &model, &guard, request.keep_alive);
     answer(model, guard, encoder, prompt.map(|prompt| (prompt, MESSAGES)), request).await
 }
 

@@ -19,6 +19,7 @@ use crate::{
     embedding::Inputs,
     error::{ApiError, json},
     fields::Fields,
+    lifecycle::RequestGuard,
     openai::prompts,
     served_model::ServedModel,
 };
@@ -52,7 +53,7 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
         let reason = "embeddings have the size of the model";
         return Err(ApiError::unsupported("dimensions", reason));
     }
-    let embeddings = read_rest(&app, &model, fields, inputs)?.embed(&model, &guard).await?;
+    let embeddings = read_rest(&app, &model, &guard, fields, inputs)?.embed(&model, &guard).await?;
     let prompt_eval_count = embeddings.iter().map(|embedding| embedding.tokens).sum();
     let embeddings = embeddings.into_iter().map(|embedding| embedding.values).collect();
     let total_duration = nanoseconds(begun.elapsed());
@@ -71,7 +72,7 @@ pub(crate) async fn create_one(
     let prompts = if prompt.is_empty() { vec![] } else { vec![Prompt::Text(prompt)] };
     let mut inputs = Inputs::new(prompts, PROMPT)?;
     (inputs.is_cut, inputs.is_normalised) = (true, false);
-    let embeddings = read_rest(&app, &model, fields, inputs)?.embed(&model, &guard).await?;
+    let embeddings = read_rest(&app, &model, &guard, fields, inputs)?.embed(&model, &guard).await?;
     let embedding = embeddings.into_iter().next().map(|embedding| embedding.values);
     Ok(json(&OneEmbedded { embedding: embedding.unwrap_or_default() }))
 }
@@ -80,6 +81,7 @@ pub(crate) async fn create_one(
 fn read_rest(
     app: &App,
     model: &ServedModel,
+    guard: &RequestGuard,
     mut fields: Fields,
     mut inputs: Inputs,
 ) -> Result<Inputs, ApiError> {
@@ -91,6 +93,6 @@ fn read_rest(
         options.report_unknown();
     }
     fields.report_unknown();
-    keep(app, model, keep_alive);
+    keep(app, model, guard, keep_alive);
     Ok(inputs)
 }

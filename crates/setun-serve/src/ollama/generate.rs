@@ -27,19 +27,26 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
     let prompt = GeneratePrompt::read(&mut fields)?;
     let request = TextRequest::read(&mut fields, &guard.limiter)?;
     if prompt.text.is_empty() && request.is_unload() {
-        return unload(&app, fields, Shape::Generate);
+        return unload(&app, fields, &guard, Shape::Generate);
     }
     let (model, encoder) = begin(&app, &mut fields, Shape::Generate).await?;
     fields.report_unknown();
     let prompt = prompt.resolve(&model.engine)?;
-    keep(&app, &model, request.keep_alive);
+    keep(&app, &model, &guard, request.keep_alive);
     answer(model, guard, encoder, prompt.map(|prompt| (prompt, PROMPT)), request).await
 }
 
-/// Has the model of a request unloaded once it is idle. It is not loaded for that.
-pub(super) fn unload(app: &App, mut fields: Fields, shape: Shape) -> Result<Response, ApiError> {
+/// Has the model of a request unloaded once it is idle, unless other keys use it. It is not loaded for
+/// that.
+pub(super) fn unload(
+    app: &App,
+    mut fields: Fields,
+    guard: &RequestGuard,
+    shape: Shape,
+) -> Result<Response, ApiError> {
     resolve_name(app, &mut fields)?;
-    let name = app.keep_model(fields.text("model")?, KeepAlive::For(Duration::ZERO))?;
+    let now = KeepAlive::For(Duration::ZERO);
+    let name = app.keep_model(fields.text("model")?, now, guard.key())?;
     fields.report_unknown();
     Ok(AnswerEncoder::new(name, shape, Duration::ZERO).without_text("unload"))
 }

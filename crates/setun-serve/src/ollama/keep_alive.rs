@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::{
-    app::App, error::ApiError, fields::Fields, registry::KeepAlive, served_model::ServedModel,
+    app::App, error::ApiError, excerpt::excerpt, fields::Fields, lifecycle::RequestGuard,
+    registry::KeepAlive, served_model::ServedModel,
 };
 
 /// The field.
@@ -39,10 +40,10 @@ pub(super) fn read(fields: &mut Fields) -> Result<Option<KeepAlive>, ApiError> {
 }
 
 /// Keeps the model of a request for its time, if it has one.
-pub(super) fn keep(app: &App, model: &ServedModel, time: Option<KeepAlive>) {
+pub(super) fn keep(app: &App, model: &ServedModel, guard: &RequestGuard, time: Option<KeepAlive>) {
     if let Some(time) = time {
         // It may have been removed meanwhile, and ends then after the request.
-        let _ = app.keep_model(Some(model.name.clone()), time);
+        let _ = app.keep_model(Some(model.name.clone()), time, guard.key());
     }
 }
 
@@ -57,7 +58,9 @@ fn keep_alive(fields: &Fields, value: &Value) -> Result<KeepAlive, ApiError> {
         Some(seconds) if seconds <= MAX_SECONDS => {
             Ok(KeepAlive::For(Duration::from_secs_f64(seconds)))
         }
-        _ => Err(ApiError::invalid(FIELD, format!("expected {EXPECTED}, found {value}"))),
+        _ => {
+            Err(ApiError::invalid(FIELD, format!("expected {EXPECTED}, found {}", excerpt(value))))
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     app::App,
     error::ApiError,
+    excerpt::excerpt,
     fields::Fields,
     limits::Limiter,
     openai::logprobs::MAX_TOP_LOGPROBS,
@@ -120,7 +121,7 @@ fn read_format(fields: &mut Fields) -> Result<Option<GrammarSpec>, ApiError> {
         Some(Value::String(text)) if text == "json" => Ok(Some(GrammarSpec::JsonObject)),
         Some(schema @ Value::Object(_)) => Ok(Some(GrammarSpec::JsonSchema(schema))),
         Some(other) => {
-            let reason = format!("expected \"json\" or a JSON schema, found {other}");
+            let reason = format!("expected \"json\" or a JSON schema, found {}", excerpt(other));
             Err(ApiError::invalid("format", reason))
         }
     }

@@ -22,6 +22,7 @@ use crate::{
     generation::{GenerationRequest, MAX_CHOICES},
     response_format,
     sampling::{self, MAX_TOKENS},
+    tokenizing::{Turn, prompt_bytes},
 };
 
 /// The field of the prompts.
@@ -49,7 +50,9 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
     let words = Arc::clone(&model.token_words);
     let echoed = if echo { echoed(&model.engine, &generation.prompts).await? } else { vec![] };
     if !request.adds_special_tokens {
-        generation.prompts = plain(&model.engine, generation.prompts).await?;
+        let bytes: Vec<_> = generation.prompts.iter().map(prompt_bytes).collect();
+        let turn = guard.limiter.tokenizing.turn_of(&model.engine, bytes, PROMPT).await?;
+        generation.prompts = plain(&model.engine, generation.prompts, turn).await?;
     }
     let samples = generation.samples;
     let running = generation.start(model, guard).await?;
@@ -106,14 +109,18 @@ impl CompletionRequest {
 }
 
 /// Prompts as tokens, without those that the tokenizer puts before a text.
-async fn plain(engine: &Engine, prompts: Vec<Prompt>) -> Result<Vec<Prompt>, ApiError> {
+async fn plain(engine: &Engine, prompts: Vec<Prompt>, turn: Turn) -> Result<Vec<Prompt>, ApiError> {
     let engine = engine.clone();
     let tokens = move |prompt| match prompt {
         Prompt::Text(text) => engine.tokenize_plain(&text).map(Prompt::Tokens),
         other => Ok(other),
     };
     let refused = |error| ApiError::of_request(&error, PROMPT);
-    beside(move || prompts.into_iter().map(tokens).collect::<Result<_, _>>().map_err(refused)).await
+    beside(move || {
+        let _turn = turn;
+        prompts.into_iter().map(tokens).collect::<Result<_, _>>().map_err(refused)
+    })
+    .await
 }
 
 /// The texts of prompts.

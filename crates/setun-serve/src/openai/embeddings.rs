@@ -13,6 +13,7 @@ use crate::{
     app::App,
     embedding::Inputs,
     error::{ApiError, json},
+    excerpt::excerpt,
     fields::Fields,
 };
 
@@ -71,7 +72,10 @@ impl EmbeddingRequest {
             None | Some("float") => false,
             Some("base64") => true,
             Some(other) => {
-                let reason = format!("expected float or base64, found {other:?}");
+                let reason = format!(
+                    "expected float or base64, found {}",
+                    excerpt(format_args!("{other:?}"))
+                );
                 return Err(ApiError::invalid("encoding_format", reason));
             }
         };

@@ -99,7 +99,7 @@ impl ModelRegistry {
             Ok(engine) => {
                 info!(target: "setun_serve", model = name, "loaded");
                 slot.loads += 1;
-                (slot.failure, slot.context_length) = (None, Some(engine.context_length()));
+                (slot.has_failed, slot.context_length) = (false, Some(engine.context_length()));
                 slot.bytes = slot.bytes.max(engine.weight_bytes() as u64);
                 let loaded = Loaded::new(engine, slot.spec.keep_alive.unwrap_or(default), now);
                 let idle = (Arc::downgrade(&self.0), id, Arc::clone(&loaded.idle));
@@ -112,7 +112,7 @@ impl ModelRegistry {
                 if !matches!(error, LoadError::Abandoned { .. }) {
                     warn!(target: "setun_serve", model = name, %error, "not loaded");
                     slot.failures += 1;
-                    slot.failure = Some(error.to_string());
+                    slot.has_failed = true;
                 }
                 Some(error)
             }

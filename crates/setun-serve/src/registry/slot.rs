@@ -1,6 +1,7 @@
 //! A model's place in a registry: not loaded, being loaded, loaded, or being unloaded.
 
 use std::{
+    collections::BTreeSet,
     mem,
     sync::Arc,
     time::{Duration, Instant},
@@ -15,6 +16,7 @@ use super::{
     spec::{LoadProgress, ModelSpec},
 };
 use crate::{
+    api_keys::KeyHash,
     model_metrics::ModelMetrics,
     served_model::{Lease, ServedModel},
     token_words::TokenWords,
@@ -36,8 +38,8 @@ pub(super) struct Slot {
     pub(super) past: EngineMetrics,
     /// Positions of a sequence, once it has been loaded.
     pub(super) context_length: Option<usize>,
-    /// Why the last load failed.
-    pub(super) failure: Option<String>,
+    /// Whether the last load failed. Why is in the log.
+    pub(super) has_failed: bool,
     pub(super) loads: u64,
     pub(super) unloads: u64,
     pub(super) failures: u64,
@@ -63,6 +65,8 @@ pub(super) struct Loaded {
     /// Whether another model waits for its room: then new requests wait for the next load.
     pub(super) is_wanted: bool,
     pub(super) keep_alive: KeepAlive,
+    /// Keys whose requests have used it.
+    pub(super) keys: BTreeSet<KeyHash>,
     /// Told when the last request has ended.
     pub(super) idle: Arc<Notify>,
 }
@@ -74,7 +78,11 @@ struct Use {
     id: u64,
 }
 
-impl Lease for Use {}
+impl Lease for Use {
+    fn used_by(&self, key: KeyHash) {
+        self.registry.note_key(self.id, key);
+    }
+}
 
 impl Drop for Use {
     fn drop(&mut self) {
@@ -105,8 +113,8 @@ impl Answers {
 
 impl Loaded {
     pub(super) fn new(engine: Engine, keep_alive: KeepAlive, used: Instant) -> Self {
-        let (token_words, idle) = (Arc::default(), Arc::default());
-        Self { engine, token_words, uses: 0, used, is_wanted: false, keep_alive, idle }
+        let (token_words, idle, keys) = (Arc::default(), Arc::default(), BTreeSet::new());
+        Self { engine, token_words, uses: 0, used, is_wanted: false, keep_alive, keys, idle }
     }
 
     /// Time until it is unloaded if no request comes; none if it stays.
@@ -129,7 +137,7 @@ impl Slot {
             metrics: Arc::default(),
             past: EngineMetrics::default(),
             context_length: None,
-            failure: None,
+            has_failed: false,
             loads: 0,
             unloads: 0,
             failures: 0,
@@ -140,6 +148,12 @@ impl Slot {
     pub(super) fn respecify(&mut self, spec: ModelSpec, default: KeepAlive) {
         self.keep(spec.keep_alive.unwrap_or(default));
         self.spec = spec;
+    }
+
+    /// Whether a key may say how long the model stays: without keys, or as long as it alone uses it.
+    pub(super) fn is_kept_by(&self, key: Option<KeyHash>) -> bool {
+        let Some(key) = key else { return true };
+        self.loaded().is_none_or(|loaded| loaded.keys.iter().all(|other| *other == key))
     }
 
     /// Keeps the model for this time without requests, if it is loaded.

@@ -17,8 +17,8 @@ pub(crate) struct ModelView {
     pub(crate) name: String,
     pub(crate) aliases: Vec<String>,
     pub(crate) state: LoadState,
-    /// Why the last load failed.
-    pub(crate) failure: Option<String>,
+    /// Whether the last load failed.
+    pub(crate) has_failed: bool,
     /// Positions of a sequence, once it has been loaded.
     pub(crate) context_length: Option<usize>,
     pub(crate) metrics: Arc<ModelMetrics>,
@@ -61,7 +61,7 @@ impl ModelRegistry {
                 Phase::Loaded(_) => LoadState::Loaded,
                 Phase::Unloading => LoadState::Unloading,
             },
-            failure: slot.failure.clone(),
+            has_failed: slot.has_failed,
             context_length: slot.context_length,
             metrics: Arc::clone(&slot.metrics),
             past: slot.past.clone(),

@@ -11,7 +11,6 @@ use serde::Serialize;
 use super::{encoder::ResponseEncoder, request::ResponseRequest};
 use crate::{
     app::App,
-    blocking::beside,
     error::{ApiError, json},
     openai::streaming::Head,
 };
@@ -47,12 +46,12 @@ pub(crate) async fn input_tokens(
     State(app): State<App>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (mut fields, _guard) = app.accept(request).await?;
+    let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
     let request = ResponseRequest::read(&mut fields)?;
     fields.report_unknown();
     let generation = request.generation;
-    let input_tokens = beside(move || generation.count_tokens(&model)).await?;
+    let input_tokens = generation.count_tokens(&model, &guard.limiter).await?;
     Ok(json(&InputTokens { object: "response.input_tokens", input_tokens }))
 }
 

@@ -7,17 +7,18 @@ const LONGEST: usize = 50;
 
 /// For each token that followed an earlier occurrence of the last tokens: of how many of them,
 /// at most. No match contains a breaker, and none begins before the last `range` tokens, where
-/// that is not 0.
+/// that is not 0. The breakers are ascending.
 pub(super) fn repetitions(history: &[u32], range: usize, breakers: &[u32]) -> BTreeMap<u32, usize> {
     let skipped = if range == 0 { 0 } else { history.len().saturating_sub(range) };
     let seen = &history[skipped..];
-    let unbroken = seen.iter().rev().take(LONGEST).take_while(|token| !breakers.contains(token));
+    let breaks = |token: &u32| breakers.binary_search(token).is_ok();
+    let unbroken = seen.iter().rev().take(LONGEST).take_while(|token| !breaks(token));
     let end: Vec<u32> = unbroken.copied().collect(); // the last token first
     let mut lengths = BTreeMap::new();
     for (index, next) in seen.iter().enumerate().skip(1) {
         let before = seen[..index].iter().rev();
         let length = before.zip(&end).take_while(|(a, b)| a == b).count();
-        if length > 0 && !breakers.contains(next) {
+        if length > 0 && !breaks(next) {
             let longest = lengths.entry(*next).or_insert(0);
             *longest = length.max(*longest);
         }

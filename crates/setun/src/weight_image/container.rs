@@ -12,7 +12,11 @@ use setun_checkpoint::container::{
 };
 use sha2::{Digest, Sha256};
 
-use super::{NewImage, WeightImageFile, read_up_to};
+use super::{
+    NewImage, WeightImageFile,
+    index::{self, FileHead, Found, HEAD_BYTES},
+    read_up_to,
+};
 use crate::{error::Error, source::open_file};
 
 /// Bytes of a head.
@@ -107,27 +111,46 @@ impl ImageRoom {
     }
 }
 
-/// Compares the image of a `.setun` file with its hash. A file without one is right.
+/// Compares the image of a `.setun` file with its hash, and checks its index: whoever writes an image may
+/// write its hash, too. A file without one is right.
 ///
 /// # Errors
 ///
-/// If they differ, or it cannot be read.
+/// If they differ, the index is none of this file, or it cannot be read.
 pub fn check_weight_image(path: impl AsRef<Path>) -> Result<(), Error> {
     let path = path.as_ref();
     let start = Start::read(path)?;
     if !start.is_container() {
         return Ok(());
     }
-    let (_, Manifest { image: Some(image), .. }) = start.into_container(path)? else {
-        return Ok(());
-    };
+    let (_, manifest) = start.into_container(path)?;
+    let Some(image) = &manifest.image else { return Ok(()) };
     let failed = |source| Error::Io { path: path.into(), source };
     let mut file = open_file(path).map_err(failed)?;
-    match hash(&mut file, &image.stored) {
-        Ok(found) if found == image.sha256 => Ok(()),
-        Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => Err(failed(error)),
-        _ => Err(Error::DamagedImage { path: path.into() }),
-    }
+    let is_sound = match hash(&mut file, &image.stored) {
+        Ok(found) if found == image.sha256 => {
+            has_sound_index(&mut file, &image.stored, &own_identity(&manifest)).map_err(failed)?
+        }
+        Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(failed(error)),
+        _ => false,
+    };
+    if is_sound { Ok(()) } else { Err(Error::DamagedImage { path: path.into() }) }
+}
+
+/// Whether the index of an image is one of this file. One of another version is not used.
+fn has_sound_index(file: &mut File, stored: &Range<u64>, own: &str) -> io::Result<bool> {
+    file.seek(SeekFrom::Start(stored.start))?;
+    let bytes = stored.end - stored.start; // its hash has been compared
+    let head = match FileHead::find(&read_up_to(file, HEAD_BYTES)?) {
+        Found::Head(head) => head,
+        Found::OtherVersion => return Ok(true),
+        Found::Nothing => return Ok(false),
+    };
+    let Some(index_bytes) = head.index_bytes().filter(|_| head.bytes == bytes) else {
+        return Ok(false);
+    };
+    let index = read_up_to(file, index_bytes)?;
+    Ok(index.len() == index_bytes && index::is_sound(&index, own, bytes))
 }
 
 /// In place of the versions of files: the hashes of the chunks beside which an image lies.

@@ -86,14 +86,26 @@ pub(super) fn read(index: &[u8], identity: &str) -> Option<Vec<WeightImage<Range
     if words.text()? != identity.as_bytes() {
         return None;
     }
-    words.list(|words| {
-        let numbers = words.list(Words::next)?;
-        let parts = words.list(|words| {
-            let (start, bytes) = (words.size()?, words.size()?);
-            Some(start..start.checked_add(bytes)?)
-        })?;
-        Some(WeightImage { numbers, parts })
-    })
+    words.weights()
+}
+
+/// Whether an index is one that [`write()`] makes for an image of this many bytes: its identity names what
+/// is expected, nothing follows, and the parts are in the image, aligned, one after the other.
+pub(super) fn is_sound(index: &[u8], named: &str, bytes: u64) -> bool {
+    let mut words = Words(index);
+    let identity = words.text().and_then(|text| std::str::from_utf8(text).ok());
+    let Some(weights) =
+        identity.filter(|identity| identity.contains(named)).and_then(|_| words.weights())
+    else {
+        return false;
+    };
+    let mut end = HEAD_BYTES + index.len();
+    let in_order = weights.iter().flat_map(|weight| &weight.parts).all(|part| {
+        let is_next = part.start == end.next_multiple_of(LINE);
+        end = part.end;
+        is_next
+    });
+    in_order && end as u64 == bytes && words.0.is_empty()
 }
 
 /// Head and index of an image, and where its parts begin.
@@ -155,6 +167,17 @@ impl<'a> Words<'a> {
         let text = self.0.get(..bytes)?;
         self.0 = self.0.get(bytes.checked_next_multiple_of(WORD)?..)?;
         Some(text)
+    }
+
+    fn weights(&mut self) -> Option<Vec<WeightImage<Range<usize>>>> {
+        self.list(|words| {
+            let numbers = words.list(Words::next)?;
+            let parts = words.list(|words| {
+                let (start, bytes) = (words.size()?, words.size()?);
+                Some(start..start.checked_add(bytes)?)
+            })?;
+            Some(WeightImage { numbers, parts })
+        })
     }
 
     /// As many as the next word says. Nothing is allocated for what is not there.

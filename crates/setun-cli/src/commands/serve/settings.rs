@@ -71,6 +71,11 @@ pub(super) struct ServeSettings {
     #[arg(long, value_name = "N")]
     pub(super) concurrent_requests: Option<NonZeroUsize>,
 
+    /// Texts of each key, or of all clients without keys, that run or wait at once: n of each prompt
+    /// [default: three quarters of the places, where there are several keys]
+    #[arg(long, value_name = "N")]
+    pub(super) concurrent_texts: Option<NonZeroUsize>,
+
     /// Streams that are open at once [default: no limit]
     #[arg(long, value_name = "N")]
     pub(super) max_streams: Option<NonZeroUsize>,
@@ -103,7 +108,7 @@ pub(super) struct ServeSettings {
     #[arg(long, value_name = "NAMES", value_enum)]
     pub(super) metrics_compat: Option<MetricNames>,
 
-    /// Connections that are open at once; further ones wait [default: no limit]
+    /// Connections that are open at once; further ones get no more than /health and /ready [default: no limit]
     #[arg(long, value_name = "N")]
     pub(super) max_connections: Option<NonZeroUsize>,
 
@@ -116,6 +121,11 @@ pub(super) struct ServeSettings {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     #[serde(deserialize_with = "read_seconds")]
     pub(super) body_timeout: Option<Duration>,
+
+    /// Seconds after which a client is given up that reads nothing of its answer [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[serde(deserialize_with = "read_seconds")]
+    pub(super) write_timeout: Option<Duration>,
 }
 
 /// Prefixes of metrics.
@@ -173,6 +183,7 @@ impl ServeSettings {
             max_body_bytes: given.max_body_bytes.or(serve.max_body_bytes),
             requests_per_minute: given.requests_per_minute.or(serve.requests_per_minute),
             concurrent_requests: given.concurrent_requests.or(serve.concurrent_requests),
+            concurrent_texts: given.concurrent_texts.or(serve.concurrent_texts),
             max_streams: given.max_streams.or(serve.max_streams),
             max_prompt_tokens: given.max_prompt_tokens.or(serve.max_prompt_tokens),
             max_output_tokens: given.max_output_tokens.or(serve.max_output_tokens),
@@ -183,6 +194,7 @@ impl ServeSettings {
             max_connections: given.max_connections.or(serve.max_connections),
             header_timeout: given.header_timeout.or(serve.header_timeout),
             body_timeout: given.body_timeout.or(serve.body_timeout),
+            write_timeout: given.write_timeout.or(serve.write_timeout),
         })
     }
 
@@ -195,12 +207,14 @@ impl ServeSettings {
         let mut limits = Limits::default();
         limits.requests_per_minute = self.requests_per_minute.map(NonZeroU32::get);
         limits.concurrent_requests = self.concurrent_requests.map(NonZeroUsize::get);
+        limits.concurrent_texts = self.concurrent_texts.map(NonZeroUsize::get);
         limits.streams = self.max_streams.map(NonZeroUsize::get);
         limits.prompt_tokens = self.max_prompt_tokens.map(NonZeroUsize::get);
         limits.output_tokens = self.max_output_tokens.map(NonZeroUsize::get);
         limits.connections = self.max_connections.map(NonZeroUsize::get);
         limits.header_timeout = self.header_timeout.unwrap_or(limits.header_timeout);
         limits.body_timeout = self.body_timeout.unwrap_or(limits.body_timeout);
+        limits.write_timeout = self.write_timeout.unwrap_or(limits.write_timeout);
         limits
     }
 }

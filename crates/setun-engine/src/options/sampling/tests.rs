@@ -59,7 +59,7 @@ fn texts_become_tokens() {
     let found = sampler(&options, &SamplerOptions::default()).expect("in range");
     let (n, o, space) = (u32::from('n'), u32::from('o'), u32::from(' '));
     assert_eq!(found.options().banned_sequences, [vec![n, o], vec![space, n, o]]);
-    let breakers = ['\n', ':', '"', '*'].map(u32::from);
+    let breakers = ['\n', '"', '*', ':'].map(u32::from);
     assert_eq!(found.options().dry_breakers, breakers);
     let own = options.dry_breakers(vec!["b;".to_owned()]);
     let found = sampler(&own, &SamplerOptions::default()).expect("in range");
