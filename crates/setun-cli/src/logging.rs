@@ -3,6 +3,7 @@
 use std::env;
 
 use clap::ValueEnum;
+use setun::text::JsonLines;
 use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
 
 use crate::terminal::EscapedStderr;
@@ -32,10 +33,9 @@ pub(crate) fn install(format: LogFormat, default: Option<&str>) {
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_span_events(FmtSpan::CLOSE)
-        .with_writer(|| EscapedStderr)
         .with_ansi(false);
     match format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().init(),
+        LogFormat::Text => log.with_writer(|| EscapedStderr).init(),
+        LogFormat::Json => log.json().with_writer(|| JsonLines::new(EscapedStderr)).init(),
     }
 }
