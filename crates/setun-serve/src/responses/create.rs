@@ -31,7 +31,7 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
     let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
     let ResponseRequest { generation, settings, is_streamed } = ResponseRequest::read(&mut fields)?;
-    fields.report_unknown();
+    fields.finish(&guard.warnings)?;
     let head = Head::new("resp_", model.name.clone());
     let words = settings.has_logprobs.then(|| Arc::clone(&model.token_words));
     let running = generation.start(model, guard).await.map_err(renamed)?;
@@ -47,10 +47,10 @@ pub(crate) async fn input_tokens(
     State(app): State<App>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let (mut fields, _guard) = app.accept(request).await?;
+    let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
     let request = ResponseRequest::read(&mut fields)?;
-    fields.report_unknown();
+    fields.finish(&guard.warnings)?;
     let generation = request.generation;
     let input_tokens = beside(move || generation.count_tokens(&model)).await?;
     Ok(json(&InputTokens { object: "response.input_tokens", input_tokens }))
