@@ -84,7 +84,6 @@ export function engineOptions(options: GenerateOptions): RequestOptions {
   check(speculative ?? {}, SPECULATIVE, "speculative.");
   const grammar = responseFormat && grammarSource(responseFormat);
   const tools = sentTools({ tools: given, toolChoice, parallelToolCalls });
-  if (tools && grammar) throw new SetunError("bad-option", "responseFormat: expected none beside tools");
   const promptProgress = onPromptProgress && true;
   const sent = { ...rest, ...speculative, promptProgress, tools, ...(grammar && { grammar }) };
   const set = Object.entries(sent).filter(([, value]) => value !== undefined);

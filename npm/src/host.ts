@@ -103,7 +103,7 @@ export class Host {
     try {
       // Without either there is no wait, so generations start in the order of their requests.
       const loaded = processors && (await LoadedProcessors.load(processors));
-      const source = tools ? toolGrammar(tools, this.#model().toolFormat) : grammar;
+      const source = tools ? toolGrammar(tools, this.#model().toolFormat, grammar) : grammar;
       const compiled = source && (await this.#grammars.grammar(source, this.#model(), timeout));
       const whole = { ...withToolText(options, this.#model()), ...(compiled && { grammar: compiled }) };
       const generations = this.#model().generate(prompt, withProcessors(whole, loaded), count);

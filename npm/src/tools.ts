@@ -16,7 +16,10 @@ export interface Tool {
     readonly description?: string | undefined;
     /** JSON Schema of its arguments, an object. Without one the function has no arguments. */
     readonly parameters?: object | undefined;
-    /** Arguments are always valid under `parameters`, whatever this says. */
+    /**
+     * Whether `parameters` that cannot be applied as a whole are refused. Otherwise arguments are free in the parts that
+     * cannot be, which `warnings` of the result tell. Default: false.
+     */
     readonly strict?: boolean | null | undefined;
   };
 }
@@ -82,10 +85,11 @@ interface ToolOptions {
 export function isTool(value: unknown): boolean {
   const { type, function: given } = (value ?? {}) as Partial<Tool>;
   if (type !== "function" || !isObject(given)) return false;
-  const { name, description, parameters } = given;
+  const { name, description, parameters, strict } = given;
   return (
     typeof name === "string" &&
     (description === undefined || typeof description === "string") &&
+    (strict === undefined || strict === null || typeof strict === "boolean") &&
     (parameters === undefined || isObject(parameters))
   );
 }
@@ -123,10 +127,11 @@ export function sentTools({
   }
 }
 
-/** The grammar of the calls, in the format that the model writes them in. */
-export function toolGrammar(sent: SentTools, format: string): GrammarSource {
+/** The grammar of the calls, in the format that the model writes them in, and of answers without calls. */
+export function toolGrammar(sent: SentTools, format: string, text?: GrammarSource): GrammarSource {
   const { tools, toolChoice, parallelToolCalls } = sent;
-  const rest = `"format":${JSON.stringify(format)},"parallelToolCalls":${parallelToolCalls}`;
+  const answer = text ? `,"text":${JSON.stringify({ kind: text.kind, text: text.text })}` : "";
+  const rest = `"format":${JSON.stringify(format)},"parallelToolCalls":${parallelToolCalls}${answer}`;
   return { kind: "tools", text: `{"tools":${tools},"toolChoice":${toolChoice},${rest}}` };
 }
 

@@ -375,6 +375,8 @@ export interface DoneEvent {
   readonly level: string;
   /** Name of the model. */
   readonly model: string;
+  /** What the text was not held to, such as a part of a tool's schema that cannot be applied; in sentences. */
+  readonly warnings?: readonly string[];
 }
 
 /** The generated module of one build. */

@@ -180,15 +180,15 @@ describe("the language model", () => {
     });
   });
 
-  it("follows a format only where no tool may be called", async () => {
+  it("follows a format beside tools, and passes warnings of the engine on", async () => {
     const model = fakeModel([{ texts: ["a"] }]);
     const tools = [{ type: "function" as const, name: "weather", inputSchema: {} }];
     const call = { prompt, tools, responseFormat: { type: "json" as const } };
     const { warnings } = await createSetun(model)().doGenerate(call);
-    expect(warnings).toMatchObject([{ type: "unsupported", feature: "responseFormat" }]);
+    expect(warnings).toEqual([]);
     await createSetun(model)().doGenerate({ ...call, toolChoice: { type: "none" } });
     const formats = model.asked.map(({ options }) => options.responseFormat);
-    expect(formats).toEqual([undefined, { type: "json_object" }]);
+    expect(formats).toEqual([{ type: "json_object" }, { type: "json_object" }]);
   });
 
   it("continues the text of a lone prompt without a chat template, with a warning", async () => {

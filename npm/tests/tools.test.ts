@@ -26,6 +26,16 @@ describe("options of tools", () => {
     expect(sent).toMatchObject({ toolChoice: JSON.stringify(named("rain")), parallelToolCalls: false });
   });
 
+  it("go beside a response format, which is that of answers without calls", () => {
+    const sent = engineOptions({ tools, responseFormat: { type: "json_object" } });
+    expect(sent).toMatchObject({
+      tools: { toolChoice: '"auto"' },
+      grammar: { kind: "json_object", text: "" },
+    });
+    const source = toolGrammar(sent.tools as never, "hermes", sent.grammar);
+    expect(JSON.parse(source.text).text).toEqual({ kind: "json_object", text: "" });
+  });
+
   it("are nothing where the model is offered none", () => {
     const nothing = [
       {},
@@ -46,7 +56,7 @@ describe("options of tools", () => {
     [{ tools, parallelToolCalls: 1 }, "parallelToolCalls: expected one of true, false, found 1"],
     [{ toolChoice: "required" }, "toolChoice: required is no tool of the request"],
     [{ tools, toolChoice: named("snow") }, "toolChoice: snow is no tool of the request"],
-    [{ tools, responseFormat: { type: "json_object" } }, "responseFormat: expected none beside tools"],
+    [{ tools: [{ type: "function", function: { name: "f", strict: 1 } }] }, "tools: expected an array"],
   ])("are refused: %j", (options, message) => {
     expect(() => engineOptions(options as never)).toThrow(message);
   });

@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap::ValueEnum;
+use setun::text::JsonLines;
 use tracing_subscriber::{EnvFilter, fmt::format::FmtSpan};
 
 use crate::output::report_bytes;
@@ -35,12 +36,11 @@ pub(crate) fn install(format: LogFormat, default: Option<&str>) {
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_span_events(FmtSpan::CLOSE)
-        .with_writer(|| Log)
         .log_internal_errors(false) // they would go to standard error, too
         .with_ansi(false);
     match format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().init(),
+        LogFormat::Text => log.with_writer(|| Log).init(),
+        LogFormat::Json => log.json().with_writer(|| JsonLines::new(Log)).init(),
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
 
 use indicatif::{DecimalBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
+use setun::text::escape_line_breaks;
 
 use crate::{
     error::CliError,
@@ -90,8 +91,9 @@ impl Output {
 
     /// Writes a value as one line of JSON.
     pub fn json(&mut self, value: &impl Serialize) -> Result<(), CliError> {
-        let text = serde_json::to_string(value).map_err(|error| failed(error.into()))?;
-        self.line(&text)
+        let mut text = serde_json::to_vec(value).map_err(|error| failed(error.into()))?;
+        escape_line_breaks(&mut text, 0);
+        self.line(&String::from_utf8_lossy(&text))
     }
 }
 

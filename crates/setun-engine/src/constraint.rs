@@ -14,6 +14,23 @@ use crate::error::Error;
 pub trait Constraint: MaybeShared {
     /// The state before the first generated token.
     fn begin(&self) -> Box<dyn ConstraintState>;
+
+    /// What texts are not held to, in sentences.
+    fn warnings(&self) -> Vec<String> {
+        vec![]
+    }
+
+    /// Whether it is of tools and of a response format for answers without calls.
+    #[cfg(not(feature = "grammar"))]
+    fn is_beside_tools(&self) -> bool {
+        false
+    }
+
+    /// What it was compiled from, if it was a grammar. Tools need it beside a constraint.
+    #[cfg(feature = "grammar")]
+    fn grammar(&self) -> Option<&setun_grammar::GrammarSpec> {
+        None
+    }
 }
 
 /// Where in its form a text is. Its answers follow from the form and the tokens taken alone.
@@ -50,6 +67,22 @@ impl SharedConstraint {
 
     pub(crate) fn begin(&self) -> Box<dyn ConstraintState> {
         self.0.begin()
+    }
+
+    /// What texts are not held to, in sentences.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        self.0.warnings()
+    }
+
+    #[cfg(not(feature = "grammar"))]
+    pub(crate) fn is_beside_tools(&self) -> bool {
+        self.0.is_beside_tools()
+    }
+
+    #[cfg(feature = "grammar")]
+    pub(crate) fn grammar(&self) -> Option<&setun_grammar::GrammarSpec> {
+        self.0.grammar()
     }
 
     /// The form of what follows these tokens.

@@ -203,6 +203,12 @@ impl Engine {
         self.encode(text, false, None)
     }
 
+    /// The tokens that end the model's texts.
+    #[must_use]
+    pub fn end_tokens(&self) -> &[u32] {
+        &self.shared.eos_tokens
+    }
+
     /// What grammars need of the tokenizer, for a module that compiles them elsewhere.
     ///
     /// # Errors

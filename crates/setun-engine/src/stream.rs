@@ -25,6 +25,7 @@ pub struct GenerationStream {
     queue: Arc<Queue>,
     commands: UnboundedSender<Command>,
     ended: bool,
+    warnings: Arc<[String]>,
 }
 
 /// Ends a generation from elsewhere, and says how far it is. The stream then yields a last event, with
@@ -51,6 +52,8 @@ pub struct Completion {
     pub deltas: Vec<TextDelta>,
     /// Its calls of tools. Where the text was cut, the last one may be, too.
     pub tool_calls: Vec<ToolCall>,
+    /// What the text was not held to, such as a part of a tool's schema; in sentences.
+    pub warnings: Vec<String>,
     /// Why it ended.
     pub finish_reason: FinishReason,
     /// Tokens in and out.
@@ -61,7 +64,20 @@ pub struct Completion {
 
 impl GenerationStream {
     pub(crate) fn new(queue: Arc<Queue>, commands: UnboundedSender<Command>) -> Self {
-        Self { queue, commands, ended: false }
+        Self { queue, commands, ended: false, warnings: Arc::default() }
+    }
+
+    /// With what the text is not held to.
+    pub(crate) fn with_warnings(mut self, warnings: Arc<[String]>) -> Self {
+        self.warnings = warnings;
+        self
+    }
+
+    /// What the text is not held to, such as a part of a tool's schema that is left free; in
+    /// sentences.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// A handle that ends this generation.
@@ -115,6 +131,7 @@ impl GenerationStream {
                         tokens,
                         deltas,
                         tool_calls,
+                        warnings: self.warnings.to_vec(),
                         finish_reason,
                         usage,
                         done,

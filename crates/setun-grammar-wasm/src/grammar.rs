@@ -21,7 +21,7 @@ impl Grammar {
     /// Compiles a grammar. `kind` is `json_schema`, with the schema as JSON; `json_object`, with an
     /// empty text; `regex`, `lark` or `gbnf`, with the expression or grammar; `choice`, with a JSON
     /// array of strings; or `tools`, with the JSON object `{tools, toolChoice, parallelToolCalls,
-    /// format}`. `deadline` is the time that it may take, in milliseconds.
+    /// format, text}`, whose `text` is `{kind, text}` of answers without calls. `deadline` is the time that it may take, in milliseconds.
     ///
     /// # Errors
     ///
@@ -33,16 +33,7 @@ impl Grammar {
         text: String,
         deadline: Option<f64>,
     ) -> Result<Grammar, JsValue> {
-        let spec = match kind {
-            "json_schema" => GrammarSpec::json_schema(&text).map_err(|error| to_js(&error))?,
-            "json_object" => GrammarSpec::JsonObject,
-            "regex" => GrammarSpec::Regex(text),
-            "choice" => GrammarSpec::Choice(choices(&text)?),
-            "lark" => GrammarSpec::Lark(text),
-            "gbnf" => GrammarSpec::Gbnf(text),
-            "tools" => GrammarSpec::Tools(tools(&text)?),
-            _ => return Err(bad_option(&format!("unknown kind of grammar `{kind}`"))),
-        };
+        let spec = spec(kind, text)?;
         let interrupt = deadline.map_or_else(Interrupt::new, within);
         let limits = GrammarLimits::default();
         let grammar = setun_grammar::Grammar::compile(&spec, &vocabulary.0, &limits, &interrupt);
@@ -62,6 +53,20 @@ impl Grammar {
         self.0.vocabulary().tokens()
     }
 
+    /// What calls of tools are not held to, in sentences.
+    #[wasm_bindgen(getter)]
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        self.0.notes().iter().map(ToString::to_string).collect()
+    }
+
+    /// Whether it is of tools and of a format for answers without calls.
+    #[wasm_bindgen(getter, js_name = isBesideTools)]
+    #[must_use]
+    pub fn is_beside_tools(&self) -> bool {
+        matches!(self.0.spec(), GrammarSpec::Tools(tools) if tools.text.is_some())
+    }
+
     /// The state of a sequence before its first token.
     #[must_use]
     pub fn begin(&self) -> Constraint {
@@ -78,12 +83,31 @@ fn within(milliseconds: f64) -> Interrupt {
     Interrupt::new().within(Duration::from_millis(milliseconds as u64))
 }
 
+fn spec(kind: &str, text: String) -> Result<GrammarSpec, JsValue> {
+    Ok(match kind {
+        "json_schema" => GrammarSpec::json_schema(&text).map_err(|error| to_js(&error))?,
+        "json_object" => GrammarSpec::JsonObject,
+        "regex" => GrammarSpec::Regex(text),
+        "choice" => GrammarSpec::Choice(choices(&text)?),
+        "lark" => GrammarSpec::Lark(text),
+        "gbnf" => GrammarSpec::Gbnf(text),
+        "tools" => GrammarSpec::Tools(tools(&text)?),
+        _ => return Err(bad_option(&format!("unknown kind of grammar `{kind}`"))),
+    })
+}
+
 fn tools(text: &str) -> Result<ToolGrammar, JsValue> {
     let read = ToolChoice::read_request(text);
     let (tools, choice, request) = read.map_err(|error| bad_option(&error.to_string()))?;
     let format = request["format"].as_str().and_then(ToolFormat::named);
     let format = format.ok_or_else(|| bad_option("unknown format of tool calls"))?;
-    Ok(ToolGrammar { tools, format, choice, parallel: request["parallelToolCalls"] != false })
+    let word = |name: &str| request["text"][name].as_str();
+    let text = match (word("kind"), word("text")) {
+        (Some(kind), Some(text)) => Some(Box::new(spec(kind, text.to_owned())?)),
+        _ => None,
+    };
+    let parallel = request["parallelToolCalls"] != false;
+    Ok(ToolGrammar { tools, format, choice, parallel, text })
 }
 
 fn choices(text: &str) -> Result<Vec<String>, JsValue> {

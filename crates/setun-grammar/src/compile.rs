@@ -1,6 +1,6 @@
 //! The phases of a compilation, each of which ends early if it is interrupted.
 
-use llguidance::api::{GrammarInit, TopLevelGrammar};
+use llguidance::api::{GrammarInit, GrammarWithLexer, TopLevelGrammar};
 use llguidance::toktrie::InferenceCapabilities;
 use llguidance::{Logger, TokenParser};
 use serde_json::json;
@@ -9,10 +9,21 @@ use crate::expressions::{check_terminals, check_text};
 use crate::failure::{caught, failure, first_paragraph};
 use crate::limits::at_most;
 use crate::never_ends::never_ends;
-use crate::{GrammarError, GrammarLimits, GrammarSpec, Interrupt, Vocabulary, gbnf, lark, schema};
+use crate::tool_lark::{Arguments, FORMAT};
+use crate::tools::ToolNote;
+use crate::{
+    GrammarError, GrammarLimits, GrammarSpec, Interrupt, ToolGrammar, Vocabulary, gbnf, lark,
+    schema,
+};
 
 /// The most symbols that the parser numbers.
 const MAX_SYMBOLS: usize = 65_000;
+
+/// A form before the first token.
+pub(crate) struct Compiled {
+    pub(crate) parser: TokenParser,
+    pub(crate) notes: Vec<ToolNote>,
+}
 
 /// What is compiled, for what, and within which bounds.
 pub(crate) struct Compilation<'a> {
@@ -25,18 +36,91 @@ pub(crate) struct Compilation<'a> {
 impl Compilation<'_> {
     /// The parser before the first token, whose first mask is within its limits. Natively a panic
     /// in it becomes an error.
-    pub(crate) fn run(&self) -> Result<TokenParser, GrammarError> {
+    pub(crate) fn run(&self) -> Result<Compiled, GrammarError> {
         self.interrupt.check()?;
-        let (source, faster, refused) = source(self.spec, self.vocabulary, self.limits)?;
+        if let GrammarSpec::Tools(tools) = self.spec {
+            return self.tools(tools);
+        }
+        let (source, faster, refused) = source(self.spec, self.limits)?;
         self.interrupt.check()?;
         if let Some(faster) = faster {
-            let compiled = caught(|| Ok(self.parser(faster, refused)));
             // Only the other notation says what is wrong, and where.
-            if let Ok(Ok(parser)) = compiled {
-                return Ok(parser);
+            if let Ok(parser) = self.guarded(faster, refused) {
+                return Ok(Compiled { parser, notes: vec![] });
             }
             self.interrupt.check()?;
         }
+        Ok(Compiled { parser: self.guarded(source, refused)?, notes: vec![] })
+    }
+
+    /// Calls of tools. Where schemas cannot be compiled, those of tools that are not strict are
+    /// loosened as far as it takes.
+    fn tools(&self, tools: &ToolGrammar) -> Result<Compiled, GrammarError> {
+        let (mut all, mut notes) = tools.arguments(self.limits)?;
+        let error = match self.calls(tools, &all) {
+            Ok(parser) => return Ok(Compiled { parser, notes }),
+            Err(error) => error,
+        };
+        let mut is_loosened = false;
+        for arguments in &mut all {
+            let Err(reason) = self.alone(arguments) else { continue };
+            if !is_of_schema(&reason) {
+                return Err(reason);
+            }
+            is_loosened = true;
+            notes.push(if arguments.take_one_of_as_any_of() && self.alone(arguments).is_ok() {
+                arguments.note(reason)
+            } else {
+                arguments.free(reason, self.limits)?
+            });
+        }
+        if !is_loosened {
+            return Err(error);
+        }
+        Ok(Compiled { parser: self.calls(tools, &all)?, notes })
+    }
+
+    fn calls(
+        &self,
+        tools: &ToolGrammar,
+        all: &[Arguments<'_>],
+    ) -> Result<TokenParser, GrammarError> {
+        let text = tools.to_lark(self.vocabulary, all);
+        lark::check(&text, self.limits)?;
+        let mut calls = TopLevelGrammar::from_lark(text);
+        let Some(format) = tools.text() else { return self.guarded(calls, schema_refusal) };
+        let (source, faster, refused) = source(format, self.limits)?;
+        let named = |source: TopLevelGrammar| {
+            let name = Some(FORMAT.to_owned());
+            source
+                .grammars
+                .into_iter()
+                .map(move |grammar| GrammarWithLexer { name: name.clone(), ..grammar })
+        };
+        if let Some(faster) = faster {
+            let mut calls = calls.clone();
+            calls.grammars.extend(named(faster));
+            if let Ok(parser) = self.guarded(calls, refused) {
+                return Ok(parser);
+            }
+        }
+        calls.grammars.extend(named(source));
+        self.guarded(calls, schema_refusal)
+    }
+
+    /// Whether the arguments of a tool can be compiled, by themselves.
+    fn alone(&self, arguments: &Arguments<'_>) -> Result<(), GrammarError> {
+        self.interrupt.check()?;
+        let text = arguments.to_lark();
+        lark::check(&text, self.limits)?;
+        self.guarded(TopLevelGrammar::from_lark(text), schema_refusal).map(drop)
+    }
+
+    fn guarded(
+        &self,
+        source: TopLevelGrammar,
+        refused: Refusal,
+    ) -> Result<TokenParser, GrammarError> {
         caught(|| Ok(self.parser(source, refused)))
             .unwrap_or_else(|error| Err(compile_error(&error, refused)))
     }
@@ -74,6 +158,15 @@ impl Compilation<'_> {
     }
 }
 
+/// Whether an error is of what a schema says, not of how it was compiled.
+fn is_of_schema(error: &GrammarError) -> bool {
+    use GrammarError::{NeverEnds, NoTokenFits, Parser, Schema, TooComplex};
+    matches!(
+        error,
+        Schema { .. } | TooComplex { .. } | NeverEnds { .. } | NoTokenFits { .. } | Parser { .. }
+    )
+}
+
 /// Refuses a grammar that would fail before the first token.
 fn check_first_mask(parser: &TokenParser) -> Result<(), GrammarError> {
     let mut parser = parser.deep_clone(); // what it finds out is not for sequences
@@ -91,14 +184,12 @@ type Refusal = fn(String) -> GrammarError;
 /// what its refusal is called.
 fn source(
     spec: &GrammarSpec,
-    vocabulary: &Vocabulary,
     limits: &GrammarLimits,
 ) -> Result<(TopLevelGrammar, Option<TopLevelGrammar>, Refusal), GrammarError> {
     let (source, refused): (_, Refusal) = match spec {
-        GrammarSpec::Tools(tools) => {
-            let text = tools.to_lark(vocabulary, limits)?;
-            lark::check(&text, limits)?;
-            (TopLevelGrammar::from_lark(text), schema_refusal)
+        GrammarSpec::Tools(_) => {
+            let reason = "tools are no format of an answer without calls".to_owned();
+            return Err(GrammarError::Tools { reason });
         }
         GrammarSpec::JsonSchema(schema) => {
             (TopLevelGrammar::from_json_schema(schema::prepare(schema, limits)?), schema_refusal)

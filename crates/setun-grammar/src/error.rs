@@ -94,7 +94,9 @@ pub enum GrammarError {
     /// The parameters of a tool cannot be followed.
     #[error("parameters of the tool `{name}`: {error}")]
     Tool {
-        /// Name of the tool.
+        /// Place of the tool, from 0.
+        tool: usize,
+        /// Its name.
         name: String,
         /// Why.
         error: Box<GrammarError>,

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use llguidance::TokenParser;
 use setun_text::TokenMask;
 
-use crate::compile::Compilation;
+use crate::compile::{Compilation, Compiled as Parser};
 use crate::number_size::Scan;
-use crate::{GrammarError, GrammarLimits, GrammarSpec, Interrupt, ToolGrammar, Vocabulary};
+use crate::{
+    GrammarError, GrammarLimits, GrammarSpec, Interrupt, ToolGrammar, ToolNote, Vocabulary,
+};
 
 /// A form, compiled for a vocabulary. Cloning shares it; [`Constraint`](crate::Constraint) is the
 /// state of a sequence that follows it.
@@ -18,7 +20,9 @@ pub struct Grammar {
 }
 
 struct Compiled {
+    spec: GrammarSpec,
     start: TokenParser,
+    notes: Vec<ToolNote>,
     vocabulary: Arc<Vocabulary>,
     /// Where its texts are JSON, whose numbers are kept in range.
     scan: Option<Scan>,
@@ -57,18 +61,32 @@ impl Grammar {
             tools.check(limits)?;
         }
         crate::size::check(spec, limits)?;
-        let start = compiled(spec, vocabulary, limits, interrupt)?;
+        let Parser { parser: start, notes } = compiled(spec, vocabulary, limits, interrupt)?;
         let vocabulary = Arc::clone(vocabulary);
         let scan = match spec {
             GrammarSpec::JsonSchema(_) | GrammarSpec::JsonObject => Some(Scan::default()),
             // Text that begins otherwise than a call of the format is as any other.
-            GrammarSpec::Tools(ToolGrammar { format, choice, .. }) => {
-                let has_text = !format.at_start && !choice.begins_with_call();
+            GrammarSpec::Tools(tools @ ToolGrammar { format, choice, .. }) => {
+                let is_json = tools.text().is_some_and(GrammarSpec::is_json);
+                let has_text = !format.at_start && !choice.begins_with_call() && !is_json;
                 Some(if has_text { Scan::Text(0) } else { Scan::default() })
             }
             _ => None,
         };
-        Ok(Self { compiled: Arc::new(Compiled { start, vocabulary, scan }) })
+        let spec = spec.clone();
+        Ok(Self { compiled: Arc::new(Compiled { spec, start, notes, vocabulary, scan }) })
+    }
+
+    /// The form that it was compiled from.
+    #[must_use]
+    pub fn spec(&self) -> &GrammarSpec {
+        &self.compiled.spec
+    }
+
+    /// What calls of tools are not held to.
+    #[must_use]
+    pub fn notes(&self) -> &[ToolNote] {
+        &self.compiled.notes
     }
 
     /// The parser before the first token, for one sequence alone.
@@ -101,7 +119,7 @@ fn compiled(
     vocabulary: &Arc<Vocabulary>,
     limits: &GrammarLimits,
     interrupt: &Interrupt,
-) -> Result<TokenParser, GrammarError> {
+) -> Result<Parser, GrammarError> {
     let (spec, vocabulary) = (spec.clone(), Arc::clone(vocabulary));
     let (limits, own) = (*limits, interrupt.clone());
     crate::own_stack::on_own_stack(interrupt, move || {
@@ -116,7 +134,7 @@ fn compiled(
     vocabulary: &Vocabulary,
     limits: &GrammarLimits,
     interrupt: &Interrupt,
-) -> Result<TokenParser, GrammarError> {
+) -> Result<Parser, GrammarError> {
     Compilation { spec, vocabulary, limits, interrupt }.run()
 }
 

@@ -44,5 +44,5 @@ pub use interrupt::Interrupt;
 pub use limits::GrammarLimits;
 pub use schema::{FORMATS, IGNORED_KEYWORDS, KEYWORDS};
 pub use spec::GrammarSpec;
-pub use tools::ToolGrammar;
+pub use tools::{ToolGrammar, ToolNote};
 pub use vocabulary::Vocabulary;

@@ -6,6 +6,7 @@
 
 mod bounds;
 mod formats;
+mod free_parts;
 mod in_place;
 mod keywords;
 mod kind;
@@ -18,6 +19,7 @@ use serde_json::{Map, Value, json};
 use crate::limits::at_most;
 use crate::{GrammarError, GrammarLimits};
 pub(crate) use bounds::check;
+use free_parts::FreeParts;
 use keywords::{Draft, Role, role};
 pub use keywords::{FORMATS, IGNORED_KEYWORDS, KEYWORDS};
 use reference::References;
@@ -35,9 +37,33 @@ const SHOWN: usize = 60;
 
 /// The schema for the parser, with its options.
 pub(crate) fn prepare(schema: &Value, limits: &GrammarLimits) -> Result<Value, GrammarError> {
-    let draft = Draft::of(schema)?;
+    Ok(prepared(schema, limits, None)?.0)
+}
+
+/// The same without the keywords that cannot be applied, and why each is not.
+pub(crate) fn prepare_freely(
+    schema: &Value,
+    limits: &GrammarLimits,
+) -> Result<(Value, Vec<GrammarError>), GrammarError> {
+    prepared(schema, limits, Some(FreeParts::default()))
+}
+
+/// Has the parser take `oneOf` as `anyOf` in a prepared schema.
+pub(crate) fn take_one_of_as_any_of(prepared: &mut Value) {
+    prepared[white_space::OPTIONS]["coerce_one_of"] = true.into();
+}
+
+fn prepared(
+    schema: &Value,
+    limits: &GrammarLimits,
+    free: Option<FreeParts>,
+) -> Result<(Value, Vec<GrammarError>), GrammarError> {
     let (references, multiples) = (References::new(schema), Multiples::new());
-    let mut walk = Walk { draft, references, multiples, limits };
+    let mut walk = Walk { draft: Draft::Draft202012, references, multiples, limits, free };
+    match Draft::of(schema) {
+        Ok(draft) => walk.draft = draft,
+        Err(error) => walk.leave(error)?,
+    }
     let mut prepared = match walk.schema(schema, &SchemaPath::root())? {
         Value::Object(map) => map,
         Value::Bool(true) => Map::new(),
@@ -54,7 +80,7 @@ pub(crate) fn prepare(schema: &Value, limits: &GrammarLimits) -> Result<Value, G
     let mut options = json!({ "json_allowed_escapes": ESCAPES });
     white_space::add_to(&mut options, schema)?;
     prepared[white_space::OPTIONS] = options;
-    Ok(prepared)
+    Ok((prepared, walk.free.map(FreeParts::into_reasons).unwrap_or_default()))
 }
 
 /// Where a schema is in its document.
@@ -88,6 +114,8 @@ struct Walk<'a> {
     references: References<'a>,
     multiples: Multiples,
     limits: &'a GrammarLimits,
+    /// What is left out, where a keyword that cannot be applied is no error.
+    free: Option<FreeParts>,
 }
 
 impl Walk<'_> {
@@ -108,7 +136,8 @@ impl Walk<'_> {
                 let found = shortened(other);
                 let reason =
                     format!("{} is {found}, expected an object or a boolean", place.pointer);
-                Err(GrammarError::Schema { reason })
+                self.leave(GrammarError::Schema { reason })?;
+                Ok(Value::Bool(true))
             }
         }
     }
@@ -118,7 +147,7 @@ impl Walk<'_> {
         map: &Map<String, Value>,
         place: &SchemaPath,
     ) -> Result<Map<String, Value>, GrammarError> {
-        let mut prepared = Map::new();
+        let (mut prepared, mut left) = (Map::new(), vec![]);
         let only_reference = self.draft.reference_stands_alone() && map.contains_key("$ref");
         for (keyword, value) in map {
             if only_reference && keyword != "$ref" {
@@ -126,19 +155,39 @@ impl Walk<'_> {
             }
             match role(keyword, value, map) {
                 Role::Ignored => {}
-                Role::Refused(hint) => return Err(refused(keyword, place, hint)),
+                Role::Refused(hint) => self.leave(refused(keyword, place, hint))?,
                 Role::Applied => {
                     let name = self.draft.modern_name(keyword, map);
                     let Some(name) = name else { continue };
-                    let value = self.value(keyword, value, place)?;
-                    prepared.insert(name.to_owned(), value);
+                    match self.value(keyword, value, place) {
+                        Ok(value) => {
+                            prepared.insert(name.to_owned(), value);
+                        }
+                        Err(error) => {
+                            self.leave(error)?;
+                            left.push(name);
+                        }
+                    }
                 }
             }
         }
-        values::count_of_properties(&prepared, place)?;
+        if let Err(error) = values::count_of_properties(&prepared, place) {
+            self.leave(error)?;
+            prepared.shift_remove("minProperties");
+        }
+        free_parts::open(&mut prepared, &left);
+        formats::bound_integers(map, &mut prepared);
         values::bound_numbers(&mut prepared);
         formats::write_out(&mut prepared);
         Ok(prepared)
+    }
+
+    /// Leaves out what cannot be applied, where that is no error.
+    fn leave(&mut self, error: GrammarError) -> Result<(), GrammarError> {
+        match &mut self.free {
+            Some(free) => free.add(error),
+            None => Err(error),
+        }
     }
 
     /// A keyword's value, checked, with the schemas in it prepared.

@@ -6,32 +6,60 @@ use serde_json::{Map, Value, json};
 use setun_text::{Tool, ToolChoice, ToolFormat};
 
 use crate::limits::at_most;
+use crate::tools::ToolNote;
 use crate::{GrammarError, GrammarLimits, ToolGrammar, Vocabulary, lark, schema, size};
 
 /// Any text.
 const TEXT: &str = "TEXT: /(.|\\n)*/\n";
 
+/// The name of the grammar of an answer without calls.
+pub(crate) const FORMAT: &str = "format";
+
+/// The arguments of a tool that may be called.
+pub(crate) struct Arguments<'a> {
+    place: usize,
+    tool: &'a Tool,
+    /// Their schema as the parser takes it.
+    schema: Value,
+}
+
 impl ToolGrammar {
     /// Refuses schemas that are larger than the limit together.
     pub(crate) fn check(&self, limits: &GrammarLimits) -> Result<(), GrammarError> {
         let mut bytes = 0;
-        for tool in &self.tools {
+        for (place, tool) in self.tools.iter().enumerate() {
             for value in tool.parameters.iter().flat_map(Map::values) {
                 // Before anything goes into them.
-                size::check_json(value, limits).map_err(|error| of_tool(tool, error.into()))?;
+                size::check_json(value, limits)
+                    .map_err(|error| of_tool(place, tool, error.into()))?;
             }
             bytes += tool.name.len() + parameters(tool).to_string().len();
         }
-        Ok(at_most("bytes of the tools", limits.text, bytes)?)
+        at_most("bytes of the tools", limits.text, bytes)?;
+        self.text.as_deref().map_or(Ok(()), |text| size::check(text, limits))
     }
 
-    /// The grammar in Lark.
-    pub(crate) fn to_lark(
+    /// The arguments of the tools that may be called, and what is left free in them.
+    pub(crate) fn arguments(
         &self,
-        vocabulary: &Vocabulary,
         limits: &GrammarLimits,
-    ) -> Result<String, GrammarError> {
+    ) -> Result<(Vec<Arguments<'_>>, Vec<ToolNote>), GrammarError> {
         Tool::check_all(&self.tools).map_err(|error| refused(&error))?;
+        let is_allowed = |(_, tool): &(usize, &Tool)| match &self.choice {
+            ToolChoice::Function(name) => *name == tool.name,
+            _ => true,
+        };
+        let (mut all, mut notes) = (vec![], vec![]);
+        for (place, tool) in self.tools.iter().enumerate().filter(is_allowed) {
+            let mut arguments = Arguments { place, tool, schema: Value::Null };
+            arguments.prepare(limits, &mut notes)?;
+            all.push(arguments);
+        }
+        if all.is_empty() { Err(GrammarError::NoTool) } else { Ok((all, notes)) }
+    }
+
+    /// The grammar in Lark. That of an answer without calls is beside it.
+    pub(crate) fn to_lark(&self, vocabulary: &Vocabulary, all: &[Arguments<'_>]) -> String {
         let ToolFormat { marker, opening, separator, closing, .. } = self.format;
         let literal = |text: &str| literal(text, vocabulary);
         let mut grammar = String::new();
@@ -40,18 +68,32 @@ impl ToolGrammar {
             None => "call".to_owned(),
         };
         let calls = format!("{} {calls} {}", literal(opening), literal(closing));
+        let special = |before| {
+            let token = special(marker, vocabulary);
+            token.map(|token| format!("{before}{token} | ")).unwrap_or_default()
+        };
+        let spelt = lark::string(marker);
         if self.choice.begins_with_call() {
             let _ = writeln!(grammar, "start: {} {calls}", literal(marker));
+        } else if self.is_joint() {
+            let _ = writeln!(grammar, "start: @{FORMAT} | {calls}");
+        } else if self.text().is_some() {
+            let _ =
+                writeln!(grammar, "start: @{FORMAT} | lead {calls}\nlead: {}spelt", special(""));
+            let _ = writeln!(grammar, "spelt[lazy]: {spelt}");
         } else {
             // A marker that is complete ends the text at once; at the start alone it is all of it.
             let before = if self.format.at_start { "" } else { "TEXT " };
-            let _ = writeln!(grammar, "start: TEXT | lead {calls}");
-            let special = special(marker, vocabulary).map(|token| format!("{before}{token} | "));
-            let _ = writeln!(grammar, "lead: {}spelt", special.unwrap_or_default());
-            let _ = writeln!(grammar, "spelt[lazy]: {before}{}\n{TEXT}", lark::string(marker));
+            let _ = writeln!(grammar, "start: TEXT | lead {calls}\nlead: {}spelt", special(before));
+            let _ = writeln!(grammar, "spelt[lazy]: {before}{spelt}\n{TEXT}");
         }
-        self.add_calls(&mut grammar, &literal, limits)?;
-        Ok(grammar)
+        self.add_calls(&mut grammar, &literal, all);
+        grammar
+    }
+
+    /// Whether calls and other answers are both JSON, of which the parser reads the same parts.
+    fn is_joint(&self) -> bool {
+        self.format.at_start && self.text().is_some_and(crate::GrammarSpec::is_json)
     }
 
     /// Adds the rules of a call, from its name on.
@@ -59,32 +101,84 @@ impl ToolGrammar {
         &self,
         grammar: &mut String,
         literal: &dyn Fn(&str) -> String,
-        limits: &GrammarLimits,
-    ) -> Result<(), GrammarError> {
-        let is_allowed = |tool: &&Tool| match &self.choice {
-            ToolChoice::Function(name) => *name == tool.name,
-            _ => true,
-        };
+        all: &[Arguments<'_>],
+    ) {
         let (mut names, mut schemas) = (String::new(), String::new());
-        let ToolFormat { middle, after, .. } = self.format;
-        for (index, tool) in self.tools.iter().filter(is_allowed).enumerate() {
-            let parameters = parameters(tool);
-            if parameters["type"] != "object" {
-                let reason = "`type` is not `object`, as arguments are".to_owned();
-                return Err(of_tool(tool, GrammarError::Schema { reason }));
-            }
-            let prepared = schema::prepare(&parameters, limits);
-            let prepared = prepared.map_err(|error| of_tool(tool, error))?;
+        let ToolFormat { marker, middle, after, .. } = self.format;
+        for (index, Arguments { tool, schema, .. }) in all.iter().enumerate() {
             let bar = if index == 0 { "" } else { " | " };
-            let head = literal(&format!("{}{middle}", tool.name));
+            let head = if self.is_joint() {
+                pieces(&format!("{marker}{}{middle}", tool.name))
+            } else {
+                literal(&format!("{}{middle}", tool.name))
+            };
             let _ = write!(names, "{bar}{head} arguments_{index}");
-            let _ = writeln!(schemas, "arguments_{index}: %json {prepared}");
-        }
-        if names.is_empty() {
-            return Err(GrammarError::NoTool);
+            let _ = writeln!(schemas, "arguments_{index}: %json {schema}");
         }
         let _ = writeln!(grammar, "call: ({names}) {}\n{schemas}", literal(after));
-        Ok(())
+    }
+}
+
+impl Arguments<'_> {
+    fn prepare(
+        &mut self,
+        limits: &GrammarLimits,
+        notes: &mut Vec<ToolNote>,
+    ) -> Result<(), GrammarError> {
+        let parameters = parameters(self.tool);
+        if parameters["type"] != "object" {
+            let reason = "`type` is not `object`, as arguments are".to_owned();
+            return Err(self.refused(GrammarError::Schema { reason }));
+        }
+        if self.tool.strict {
+            let prepared = schema::prepare(&parameters, limits);
+            self.schema = prepared.map_err(|error| self.refused(error))?;
+            return Ok(());
+        }
+        match schema::prepare_freely(&parameters, limits) {
+            Ok((prepared, reasons)) => {
+                self.schema = prepared;
+                notes.extend(reasons.into_iter().map(|reason| self.note(reason)));
+                Ok(())
+            }
+            Err(error) => {
+                notes.push(self.free(error, limits)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// Leaves all of them free, unless the tool is strict.
+    pub(crate) fn free(
+        &mut self,
+        reason: GrammarError,
+        limits: &GrammarLimits,
+    ) -> Result<ToolNote, GrammarError> {
+        if self.tool.strict {
+            return Err(self.refused(reason));
+        }
+        let free = json!({"type": "object", "additionalProperties": true});
+        self.schema = schema::prepare(&free, limits)?;
+        Ok(self.note(reason))
+    }
+
+    /// Has the parser take `oneOf` as `anyOf`. False for a strict tool.
+    pub(crate) fn take_one_of_as_any_of(&mut self) -> bool {
+        schema::take_one_of_as_any_of(&mut self.schema);
+        !self.tool.strict
+    }
+
+    /// A grammar of these alone.
+    pub(crate) fn to_lark(&self) -> String {
+        format!("start: %json {}\n", self.schema)
+    }
+
+    pub(crate) fn note(&self, reason: GrammarError) -> ToolNote {
+        ToolNote { tool: self.place, name: self.tool.name.clone(), reason }
+    }
+
+    fn refused(&self, error: GrammarError) -> GrammarError {
+        of_tool(self.place, self.tool, error)
     }
 }
 
@@ -104,8 +198,8 @@ fn parameters(tool: &Tool) -> Value {
     Value::Object(schema)
 }
 
-fn of_tool(tool: &Tool, error: GrammarError) -> GrammarError {
-    GrammarError::Tool { name: tool.name.clone(), error: Box::new(error) }
+fn of_tool(place: usize, tool: &Tool, error: GrammarError) -> GrammarError {
+    GrammarError::Tool { tool: place, name: tool.name.clone(), error: Box::new(error) }
 }
 
 fn refused(error: &setun_text::TextError) -> GrammarError {
@@ -123,6 +217,17 @@ fn literal(text: &str, vocabulary: &Vocabulary) -> String {
 
 fn plain(text: &str) -> String {
     if text.is_empty() { String::new() } else { lark::string(text) }
+}
+
+/// A beginning of JSON in Lark, cut where the parser cuts JSON.
+fn pieces(json: &str) -> String {
+    let mut pieces = String::new();
+    for (index, part) in json.split('"').enumerate() {
+        let piece = if index % 2 == 1 { format!("\"{part}\"") } else { part.to_owned() };
+        pieces += &plain(&piece);
+        pieces.push(' ');
+    }
+    pieces
 }
 
 /// The special token of a text in Lark, if there is one.

@@ -2,6 +2,8 @@
 
 use setun::{Completion, TextDelta, ToolCall, ToolCallDelta};
 
+use crate::text_tokens::TextTokens;
+
 /// A part of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Part {
@@ -35,7 +37,7 @@ pub(crate) struct Parts {
     list: Vec<Part>,
     is_open: bool,
     /// Tokens whose text has not come yet.
-    pending: Vec<TextDelta>,
+    pending: TextTokens,
 }
 
 impl Parts {
@@ -59,18 +61,12 @@ impl Parts {
         delta: &TextDelta,
         mut report: impl FnMut(usize, PartEvent<'_>),
     ) {
-        if delta.logprob.is_some() && delta.reasoning.is_none() {
-            self.pending.push(TextDelta {
-                text: String::new(),
-                tool_calls: vec![],
-                ..delta.clone()
-            });
-        }
+        let mut tokens = self.pending.take(delta);
         if let Some(piece) = delta.reasoning.as_deref().filter(|piece| !piece.is_empty()) {
             self.add_reasoning(piece, &mut report);
         }
         if !delta.text.is_empty() {
-            self.add_text(&delta.text, &mut report);
+            self.add_text(&delta.text, &mut tokens, &mut report);
         }
         for call in &delta.tool_calls {
             self.add_call(call, &mut report);
@@ -112,7 +108,12 @@ impl Parts {
         }
     }
 
-    fn add_text(&mut self, piece: &str, report: &mut impl FnMut(usize, PartEvent<'_>)) {
+    fn add_text(
+        &mut self,
+        piece: &str,
+        more: &mut Vec<TextDelta>,
+        report: &mut impl FnMut(usize, PartEvent<'_>),
+    ) {
         let goes_on = self.is_open && matches!(self.list.last(), Some(Part::Text { .. }));
         if !goes_on {
             self.begin(Part::Text { text: String::new(), tokens: vec![] }, report);
@@ -120,13 +121,12 @@ impl Parts {
         let place = self.list.len() - 1;
         if let Some(Part::Text { text, tokens }) = self.list.last_mut() {
             text.push_str(piece);
-            report(place, PartEvent::Text(piece, &self.pending));
-            tokens.append(&mut self.pending);
+            report(place, PartEvent::Text(piece, more));
+            tokens.append(more);
         }
     }
 
     fn add_call(&mut self, piece: &ToolCallDelta, report: &mut impl FnMut(usize, PartEvent<'_>)) {
-        self.pending.clear(); // they are of the call
         if piece.id.is_some() {
             let ToolCallDelta { id, name, .. } = piece.clone();
             let (id, name) = (id.unwrap_or_default(), name.unwrap_or_default());

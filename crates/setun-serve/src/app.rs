@@ -11,6 +11,8 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     api_keys::KeyHash,
+    blocking::beside,
+    content_encoding::ContentEncoding,
     error::ApiError,
     fields::Fields,
     lifecycle::{Lifecycle, RequestGuard},
@@ -65,6 +67,7 @@ impl AppState {
     ) -> Result<(Fields, RequestGuard), ApiError> {
         let mut guard = self.lifecycle.begin(origin(&request))?;
         guard.limit(&self.limiter, request.extensions_mut().remove());
+        guard.warnings = request.extensions_mut().remove().unwrap_or_default();
         guard.span = self.spans.as_ref().and_then(|exporter| {
             RequestSpan::begin(exporter, request.uri().path(), request.headers())
         });
@@ -74,7 +77,11 @@ impl AppState {
         if length.is_some_and(|length| length > limit as u64) {
             return Err(ApiError::body_too_large(limit));
         }
-        let body = read_body(request, limit, self.limiter.limits.body_timeout).await?;
+        let encoding = ContentEncoding::of(request.headers())?;
+        let mut body = read_body(request, limit, self.limiter.limits.body_timeout).await?;
+        if let Some(encoding) = encoding {
+            body = beside(move || encoding.decode(&body, limit)).await?;
+        }
         Ok((Fields::read(&body)?, guard))
     }
 

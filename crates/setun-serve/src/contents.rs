@@ -1,6 +1,8 @@
 //! Contents that are a text or a list of parts.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
 use setun::Tool;
 
 use crate::{error::ApiError, fields::Fields};
@@ -36,10 +38,26 @@ pub(crate) fn refused(part: &Fields, kind: &str) -> ApiError {
     ApiError::unsupported(&part.name("type"), &format!("expected text, found {kind:?}"))
 }
 
-/// A function whose name and schema are fields of the tool.
-pub(crate) fn tool(fields: &mut Fields, schema: &str) -> Result<Tool, ApiError> {
+/// The arguments of a call in a history; none where clients write none.
+pub(crate) fn arguments(call: &mut Fields, field: &str) -> Result<Value, ApiError> {
+    match call.take(field) {
+        None => Ok(json!({})),
+        Some(Value::String(text)) if text.trim().is_empty() => Ok(json!({})),
+        Some(given @ (Value::String(_) | Value::Object(_))) => Ok(given),
+        Some(other) => Err(call.wrong_type(field, "an object or its JSON text", &other)),
+    }
+}
+
+/// A function whose name and schema are fields of the tool. The name of the latter is added.
+pub(crate) fn tool(
+    fields: &mut Fields,
+    schema: &str,
+    schema_fields: &mut BTreeMap<String, String>,
+) -> Result<Tool, ApiError> {
     let mut tool = Tool::new(fields.required_text("name")?);
+    schema_fields.insert(tool.name.clone(), fields.name(schema));
     tool.description = fields.text("description")?;
     tool.parameters = fields.object(schema)?.map(Fields::into_map);
+    tool.strict = fields.flag("strict")?.unwrap_or_default();
     Ok(tool)
 }

@@ -4,14 +4,20 @@ use std::time::Duration;
 
 use axum::{
     body::Body,
-    http::{HeaderValue, StatusCode, header::CONTENT_TYPE},
+    http::{
+        HeaderValue, StatusCode,
+        header::{ACCEPT_ENCODING, CONTENT_TYPE},
+    },
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
 use serde_json::Value;
 use setun::{EngineError, ErrorCode, text::TextError};
 
-use crate::excerpt::{bounded, excerpt};
+use crate::{
+    content_encoding::ENCODINGS,
+    excerpt::{bounded, excerpt},
+};
 
 /// Time after which a request that was refused for lack of room may be sent again.
 const RETRY_MILLISECONDS: u64 = 1000;
@@ -89,6 +95,19 @@ impl ApiError {
     pub(crate) fn body_too_large(limit: usize) -> Self {
         let message = format!("the body is larger than {limit} bytes");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message)
+    }
+
+    /// A body that is compressed in a way that is not read.
+    pub(crate) fn unsupported_encoding(found: &str) -> Self {
+        let found: String = found.chars().take(60).collect();
+        let message = format!("content-encoding: expected {ENCODINGS} or none, found {found:?}");
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_encoding", message)
+    }
+
+    /// A body that is not compressed as its header says, or not to its end.
+    pub(crate) fn broken_encoding(name: &str) -> Self {
+        let message = format!("the body is no {name}, or a part of it, as `content-encoding` says");
+        Self::new(StatusCode::BAD_REQUEST, "broken_encoding", message)
     }
 
     /// A body that ended early.
@@ -225,6 +244,11 @@ impl ApiError {
         Self::new(status, code, error.to_string())
     }
 
+    /// The same of another field.
+    pub(crate) fn at(self, param: &str) -> Self {
+        Self { param: Some(param.to_owned()), ..self }
+    }
+
     /// The error of an API that has another name for a field.
     pub(crate) fn renamed(mut self, field: &str, name: &str) -> Self {
         if self.param.as_deref() == Some(field) {
@@ -270,6 +294,9 @@ impl IntoResponse for ApiError {
                 });
                 headers.insert("retry-after-ms", milliseconds.into());
                 headers.insert("retry-after", milliseconds.div_ceil(1000).into());
+            }
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(ENCODINGS));
             }
             StatusCode::UNAUTHORIZED => {
                 headers.insert("www-authenticate", HeaderValue::from_static("Bearer"));

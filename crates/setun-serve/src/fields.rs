@@ -1,9 +1,16 @@
 //! Fields of a request, each taken by its name and type.
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
+use setun::text::OptionValue;
 use tracing::debug;
 
-use crate::{error::ApiError, excerpt::excerpt};
+use crate::{
+    error::ApiError,
+    excerpt::excerpt,
+    request_fields::{self, Treatment},
+    warnings::Warnings,
+};
 
 /// The fields of a JSON object that have not been taken. A field that is null counts as absent.
 #[derive(Debug, Default)]
@@ -76,7 +83,7 @@ impl Fields {
         if !value.is_number() {
             return Err(self.wrong_type(field, &expected, &value));
         }
-        let count = value.as_u64().and_then(|count| usize::try_from(count).ok());
+        let count = whole(&value).and_then(|count| usize::try_from(count).ok());
         let refused = || {
             let reason = format!("expected {expected}, found {}", excerpt(&value));
             ApiError::invalid(&self.name(field), reason)
@@ -129,6 +136,42 @@ impl Fields {
         self.map
     }
 
+    /// Refuses fields that nobody has taken and that would change an answer, and warns of those that
+    /// are unknown.
+    pub(crate) fn finish(self, warnings: &Warnings) -> Result<(), ApiError> {
+        for (field, value) in &self.map {
+            let ignored = |why: &str| warnings.add(&[format!("`{field}` is {why} and is ignored")]);
+            match request_fields::treatment(field) {
+                _ if value.is_null() => {}
+                Some(Treatment::Refused(neutral, reason)) => {
+                    if !request_fields::is_neutral(value, neutral) {
+                        return Err(ApiError::unsupported(&self.name(field), reason));
+                    }
+                }
+                Some(Treatment::Nothing) => {}
+                Some(Treatment::Done) => ignored("not read here"),
+                None => ignored("unknown"),
+            }
+        }
+        self.report_unknown();
+        Ok(())
+    }
+
+    /// The same, where such fields are only warned of.
+    pub(crate) fn finish_gently(mut self, warnings: &Warnings) {
+        let is_refused = |field: &str, value: &Value| match request_fields::treatment(field) {
+            Some(Treatment::Refused(neutral, _)) => !request_fields::is_neutral(value, neutral),
+            _ => false,
+        };
+        let refused = self.map.iter().filter(|(field, value)| is_refused(field, value));
+        let refused: Vec<String> = refused.map(|(field, _)| field.clone()).collect();
+        for field in refused {
+            self.map.shift_remove(&field);
+            warnings.add(&[format!("`{}` is not supported and is ignored", self.name(&field))]);
+        }
+        let _ = self.finish(warnings); // none is left that would be refused
+    }
+
     /// Lists the fields that nobody has taken in the log, by their names alone.
     pub(crate) fn report_unknown(self) {
         let names: Vec<_> = self.map.keys().collect();
@@ -140,6 +183,12 @@ impl Fields {
     pub(crate) fn wrong_type(&self, field: &str, expected: &str, found: &Value) -> ApiError {
         ApiError::wrong_type(&self.name(field), expected, found)
     }
+}
+
+/// A whole number of 0 or more. JSON has it with a fraction of zero, too.
+pub(crate) fn whole(value: &Value) -> Option<u64> {
+    let number = OptionValue::deserialize(value).ok()?.integer()?;
+    u64::try_from(number).ok()
 }
 
 /// The names of all fields that this thread has taken, or looked for.

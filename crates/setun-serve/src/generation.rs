@@ -1,6 +1,6 @@
 //! Generations of a request: the one form that every API's request becomes.
 
-use std::{convert::Infallible, iter, time::Instant};
+use std::{collections::BTreeMap, convert::Infallible, iter, time::Instant};
 
 use axum::{body::Bytes, response::Response};
 use futures::{
@@ -9,12 +9,13 @@ use futures::{
     stream::{self, BoxStream, SelectAll, select_all},
 };
 use setun::{
-    Completion, EngineError, Event, GenerateOptions, GenerationStream, GrammarSpec, Prompt,
-    text::TextError,
+    Completion, EngineError, Event, GenerateOptions, GenerationStream, Prompt,
+    grammar::GrammarError, text::TextError,
 };
 
 use crate::{
     blocking::beside,
+    compat::Format,
     error::ApiError,
     lifecycle::RequestGuard,
     limits::{Limiter, StreamGuard},
@@ -37,9 +38,13 @@ pub(crate) struct GenerationRequest {
     pub(crate) options: GenerateOptions,
     /// Whether the prompts are computed and nothing follows them.
     pub(crate) is_prompt_only: bool,
-    pub(crate) format: Option<GrammarSpec>,
+    pub(crate) format: Option<Format>,
+    /// Whether the tokens that end the model's texts may not come.
+    pub(crate) ignores_eos: bool,
     /// The field that has the prompt, for errors.
     pub(crate) prompt_field: &'static str,
+    /// The fields of tools' schemas by the names of the tools, where they are not in a `function`.
+    pub(crate) schema_fields: BTreeMap<String, String>,
 }
 
 /// Generations under way. Dropped, they end and free their blocks.
@@ -99,6 +104,9 @@ impl GenerationRequest {
             Ok((streams.map_err(|error| guard.failed(error))?, guard))
         })
         .await?;
+        if let Some(stream) = streams.first() {
+            guard.warn(stream.warnings());
+        }
         guard.list(&model.name, &streams);
         Ok(Running { model, streams, samples, changes_logits, begun, guard })
     }
@@ -127,8 +135,16 @@ impl GenerationRequest {
         model: &ServedModel,
         limiter: &Limiter,
     ) -> Result<Vec<GenerationStream>, ApiError> {
-        let Self { prompts, samples, options, is_prompt_only, format, prompt_field } = self;
-        let options = limiter.within(options)?;
+        let Self { prompts, samples, options, is_prompt_only, format, ignores_eos, .. } = self;
+        let Self { prompt_field, schema_fields, .. } = self;
+        let mut options = limiter.within(options)?;
+        if ignores_eos {
+            if format.is_some() || !options.tools.is_empty() {
+                let reason = "a format, and calls of tools, end by it";
+                return Err(ApiError::unsupported("ignore_eos", reason));
+            }
+            options.banned_tokens.extend_from_slice(model.engine.end_tokens());
+        }
         let check = |prompt| limiter.check_prompt(&model.engine, prompt, &options, prompt_field);
         prompts.iter().try_for_each(check)?;
         let refused = |error: EngineError| ApiError::of_request(&error, prompt_field);
@@ -140,12 +156,33 @@ impl GenerationRequest {
             let start = |prompt: &Prompt| model.engine.prefill(prompt.clone(), options.clone());
             return prompts.map(start).collect::<Result<_, _>>().map_err(refused);
         }
-        let compile = |spec| response_format::compile(&model.engine, &spec, options.timeout);
-        let constraint = format.map(compile).transpose().map_err(refused)?;
+        let compile = |Format { field, spec }| {
+            let compiled = response_format::compile(&model.engine, &spec, options.timeout);
+            compiled.map_err(|error| refused(error).renamed(response_format::FIELD, &field))
+        };
+        let constraint = format.map(compile).transpose()?;
         let options = sampling::constrained(options, constraint);
+        let refused = |error: EngineError| of_tools(&error, prompt_field, &schema_fields);
         let start = |prompt| model.engine.generate_many(prompt, options.clone(), samples);
         let streams: Result<Vec<_>, _> = prompts.into_iter().map(start).collect();
         Ok(streams.map_err(refused)?.into_iter().flatten().collect())
+    }
+}
+
+/// The error of a request whose format has been compiled: another grammar is that of its tools.
+fn of_tools(
+    error: &EngineError,
+    prompt_field: &str,
+    schema_fields: &BTreeMap<String, String>,
+) -> ApiError {
+    let refused = ApiError::of_request(error, prompt_field);
+    match error {
+        EngineError::Grammar(GrammarError::Tool { tool, name, .. }) => {
+            let field = || format!("tools[{tool}].function.parameters");
+            refused.at(&schema_fields.get(name).cloned().unwrap_or_else(field))
+        }
+        EngineError::Grammar(_) => refused.at("tools"),
+        _ => refused,
     }
 }
 

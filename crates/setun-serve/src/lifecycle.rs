@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use tokio::sync::watch::Sender;
+use tracing::info;
 
 use setun::{Done, Engine, FinishReason, GenerationStream};
 
@@ -16,6 +17,7 @@ use crate::{
     limits::{KeyGuard, Limiter},
     request_list::{RequestList, RequestOrigin},
     spans::RequestSpan,
+    warnings::Warnings,
 };
 
 /// Counts the requests under way and ends a server gracefully. Clones share their state.
@@ -42,6 +44,8 @@ pub(crate) struct RequestGuard {
     key: Option<KeyGuard>,
     /// Its span, where spans are exported.
     pub(crate) span: Option<RequestSpan>,
+    /// Those of its answer.
+    pub(crate) warnings: Warnings,
 }
 
 impl Lifecycle {
@@ -78,8 +82,9 @@ impl Lifecycle {
     pub(crate) fn begin(&self, origin: RequestOrigin) -> Result<RequestGuard, ApiError> {
         self.0.requests.send_modify(|requests| *requests += 1);
         let state = Arc::clone(&self.0);
-        let limiter = Arc::default();
-        let guard = RequestGuard { state, origin, listed: None, limiter, key: None, span: None };
+        let (limiter, warnings) = (Arc::default(), Warnings::default());
+        let (listed, key, span) = (None, None, None);
+        let guard = RequestGuard { state, origin, listed, limiter, key, span, warnings };
         // After it was counted, so that none is taken that the end does not wait for.
         if self.is_draining() { Err(ApiError::draining()) } else { Ok(guard) }
     }
@@ -158,6 +163,14 @@ impl RequestGuard {
         match self.cache_salt(own) {
             Some(salt) => engine.with_cache_salt(salt),
             None => engine,
+        }
+    }
+
+    /// Adds warnings to its answer. The log has their number alone: they hold a client's words.
+    pub(crate) fn warn(&self, warnings: &[String]) {
+        if !warnings.is_empty() {
+            info!(target: "setun_serve", count = warnings.len(), "the answer has warnings");
+            self.warnings.add(warnings);
         }
     }
 

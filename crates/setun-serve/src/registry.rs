@@ -28,6 +28,9 @@ pub(crate) use view::{LoadState, ModelView};
 use crate::{api_keys::KeyHash, error::ApiError, served_model::ServedModel};
 use slot::{Loaded, Phase, Slot, Waiter};
 
+/// The tag that a name has without one.
+pub(crate) const LATEST: &str = ":latest";
+
 /// Models of a server. Clones share them.
 #[derive(Clone, Default)]
 pub struct ModelRegistry(Arc<Shared>);
@@ -280,17 +283,29 @@ impl State {
 
     /// The place of a model, and the name that was given or its own.
     fn find(&self, name: Option<String>) -> Result<(usize, String), LoadError> {
-        let mut places = self.slots.iter().enumerate().filter(|(_, slot)| !slot.is_removed);
-        let found = match &name {
-            Some(name) => places.find(|(_, slot)| slot.spec.names().any(|one| one == name)),
-            None => places.next(),
+        let places = || self.slots.iter().enumerate().filter(|(_, slot)| !slot.is_removed);
+        let place = |name: &str| {
+            let mut places = places();
+            places.find(|(_, slot)| slot.spec.names().any(|one| one == name)).map(|found| found.0)
         };
-        let unknown = || {
-            let known = self.named().flat_map(|slot| slot.spec.names()).cloned().collect();
-            LoadError::Unknown { name: name.clone().unwrap_or_default(), known }
+        let Some(name) = name else {
+            let first = places().next().map(|(place, slot)| (place, slot.spec.name.clone()));
+            return first.ok_or_else(|| self.unknown(String::new()));
         };
-        let (place, slot) = found.ok_or_else(unknown)?;
-        Ok((place, name.unwrap_or_else(|| slot.spec.name.clone())))
+        if let Some(place) = place(&name) {
+            return Ok((place, name));
+        }
+        // The tag of lists in Ollama's API. Names of their own come first.
+        let bare = name.strip_suffix(LATEST);
+        match bare.and_then(|bare| Some((place(bare)?, bare.to_owned()))) {
+            Some(found) => Ok(found),
+            None => Err(self.unknown(name)),
+        }
+    }
+
+    fn unknown(&self, name: String) -> LoadError {
+        let known = self.named().flat_map(|slot| slot.spec.names()).cloned().collect();
+        LoadError::Unknown { name, known }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::{
     excerpt::excerpt,
     request_id::{REQUEST_ID, RequestId, new_id},
     trace_context::TraceContext,
+    warnings::Warnings,
 };
 
 /// Longest id that is taken from a client, in bytes.
@@ -29,6 +30,8 @@ pub(crate) async fn identify(State(app): State<App>, mut request: Request, next:
     if let Some(id) = &id {
         request.extensions_mut().insert(RequestId(id.clone()));
     }
+    let warnings = Warnings::default();
+    request.extensions_mut().insert(warnings.clone());
     let (method, path) = (request.method().clone(), excerpt(request.uri().path()));
     let trace = TraceContext::of(request.headers());
     let span = info_span!(
@@ -43,6 +46,7 @@ pub(crate) async fn identify(State(app): State<App>, mut request: Request, next:
     span.in_scope(|| {
         info!(target: "setun_serve", status, time = ?begun.elapsed(), "answered");
     });
+    warnings.write(response.headers_mut());
     if let Some(id) = id {
         response.headers_mut().insert(REQUEST_ID, id);
     }

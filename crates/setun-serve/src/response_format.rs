@@ -8,7 +8,7 @@ use setun::{Engine, EngineError, GrammarSpec, SharedConstraint, grammar::Interru
 use crate::{error::ApiError, fields::Fields};
 
 /// The field of a request.
-const FIELD: &str = "response_format";
+pub(crate) const FIELD: &str = "response_format";
 
 /// The types, as an error lists them.
 const TYPES: &str = "text, json_object, json_schema, grammar or choice";
@@ -29,10 +29,17 @@ pub(crate) fn read_field(
     let kind = format.text("type")?.ok_or_else(|| ApiError::missing(&name, TYPES))?;
     Ok(match kind.as_str() {
         "text" => None,
-        "json_object" => Some(GrammarSpec::JsonObject),
+        "json_object" => Some(match format.take("schema") {
+            None => GrammarSpec::JsonObject, // a schema is llama-server's addition
+            Some(schema @ Value::Object(_)) => GrammarSpec::JsonSchema(schema),
+            Some(other) => return Err(format.wrong_type("schema", "an object", &other)),
+        }),
         "json_schema" => Some(GrammarSpec::JsonSchema(schema(&mut format, required)?)),
         "grammar" => Some(grammar(&mut format)?),
-        "choice" => Some(GrammarSpec::Choice(choices(&mut format)?)),
+        "choice" => {
+            let missing = ApiError::missing(&format.name("choices"), "a list of strings");
+            Some(GrammarSpec::Choice(choices(&mut format, "choices")?.ok_or(missing)?))
+        }
         other => {
             let reason = format!("expected {TYPES}, found {other:?}");
             return Err(ApiError::invalid(&name, reason));
@@ -79,10 +86,10 @@ fn grammar(format: &mut Fields) -> Result<GrammarSpec, ApiError> {
     }
 }
 
-fn choices(format: &mut Fields) -> Result<Vec<String>, ApiError> {
-    let name = format.name("choices");
-    let list = format.list("choices")?;
-    let list = list.ok_or_else(|| ApiError::missing(&name, "a list of strings"))?;
+/// Takes texts of which one is to come.
+pub(crate) fn choices(fields: &mut Fields, field: &str) -> Result<Option<Vec<String>>, ApiError> {
+    let name = fields.name(field);
+    let Some(list) = fields.list(field)? else { return Ok(None) };
     if list.is_empty() {
         return Err(ApiError::invalid(&name, "expected one or more strings, found none"));
     }
@@ -90,7 +97,7 @@ fn choices(format: &mut Fields) -> Result<Vec<String>, ApiError> {
         Value::String(text) => Ok(text),
         other => Err(ApiError::wrong_type(&name, "a list of strings", &other)),
     };
-    list.into_iter().map(text).collect()
+    list.into_iter().map(text).collect::<Result<_, _>>().map(Some)
 }
 
 #[cfg(test)]
@@ -109,6 +116,10 @@ mod tests {
             (json!(null), None),
             (json!({"type": "text"}), None),
             (json!({"type": "json_object"}), Some(GrammarSpec::JsonObject)),
+            (
+                json!({"type": "json_object", "schema": schema}),
+                Some(GrammarSpec::JsonSchema(schema.clone())),
+            ),
             (
                 json!({"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}),
                 Some(GrammarSpec::JsonSchema(schema.clone())),

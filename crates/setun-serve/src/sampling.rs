@@ -11,7 +11,7 @@ use crate::{error::ApiError, excerpt::excerpt, fields::Fields};
 
 /// Other names of options, as the APIs of `OpenAI`, Anthropic and Ollama, vLLM, llama.cpp and
 /// transformers have them.
-const OTHER_NAMES: [(&str, &str); 13] = [
+const OTHER_NAMES: [(&str, &str); 14] = [
     ("allowed_token_ids", "allowed_tokens"),
     ("dry_penalty_last_n", "dry_range"),
     ("dry_sequence_breakers", "dry_breakers"),
@@ -19,6 +19,7 @@ const OTHER_NAMES: [(&str, &str); 13] = [
     ("dynatemp_range", "dynamic_temperature"),
     ("max_completion_tokens", "max_tokens"),
     ("max_output_tokens", "max_tokens"),
+    ("n_predict", "max_tokens"),
     ("no_repeat_ngram_size", "no_repeat_ngram"),
     ("num_predict", "max_tokens"),
     ("repeat_penalty", "repetition_penalty"),
@@ -90,7 +91,9 @@ fn read_options(
         let mut given: Option<String> = None;
         for name in names(spec.name) {
             let Some(value) = fields.take(name) else { continue };
-            if let Some(other) = given.replace(name.to_owned()) {
+            // Clients send the old name of this one beside the new, which holds.
+            let may_repeat = spec.name == MAX_TOKENS;
+            if let Some(other) = given.replace(name.to_owned()).filter(|_| !may_repeat) {
                 return Err(ApiError::invalid(
                     &fields.name(name),
                     format!("given as {other}, too"),
@@ -152,11 +155,9 @@ pub(crate) fn names(option: &'static str) -> impl Iterator<Item = &'static str> 
 /// The value of an option; none where it stands for the default.
 fn value_of(spec: &OptionSpec, name: &str, value: Value) -> Result<Option<OptionValue>, ApiError> {
     // Ollama's −2 is all that fits the context, which is the default.
-    let is_default = match value.as_i64() {
-        Some(-1) => DEFAULTS.contains(&spec.name),
-        Some(-2) => spec.name == MAX_TOKENS,
-        _ => false,
-    };
+    let is = |number: f64| value.as_f64() == Some(number);
+    let is_default =
+        (is(-1.0) && DEFAULTS.contains(&spec.name)) || (is(-2.0) && spec.name == MAX_TOKENS);
     if is_default {
         return Ok(match spec.name {
             "top_k" => Some(OptionValue::Integer(0)), // all tokens, not the model's own number
@@ -236,6 +237,8 @@ mod tests {
         let variables = serde_json::from_value(json!({"enable_thinking": false}));
         expected = expected.chat_template_kwargs(variables.expect("an object"));
         assert_eq!(read, Ok(expected));
+        let both = options(&json!({"max_completion_tokens": 7, "max_tokens": 3}));
+        assert_eq!(both, Ok(GenerateOptions::new().max_tokens(7)));
         let default = options(&json!({"max_tokens": -1, "seed": -1, "stop": []}));
         assert_eq!(default, Ok(GenerateOptions::new()));
     }
@@ -246,7 +249,7 @@ mod tests {
             (json!({"temperature": "1"}), "temperature: expected 0, or a finite number of"),
             (json!({"max_completion_tokens": 0}), "max_completion_tokens: expected an integer"),
             (json!({"repeat_penalty": [1, null]}), "repeat_penalty: expected a finite number"),
-            (json!({"max_tokens": 1, "max_completion_tokens": 1}), "max_completion_tokens: given"),
+            (json!({"typical": 1, "typical_p": 1}), "typical: given as typical_p, too"),
             (json!({"stop": [1]}), "stop: expected a list of non-empty strings, found [1]"),
             (json!({"stop": vec!["a"; 257]}), "stop: expected at most 256, found a list of 257"),
             (json!({"stop_sequences": ["a".repeat(1 << 20)]}), "stop_sequences: expected at most"),

@@ -1,6 +1,7 @@
 //! Server-sent events as bytes.
 
 use serde::Serialize;
+use setun::text::escape_line_breaks;
 
 use crate::error::ApiError;
 
@@ -14,9 +15,11 @@ const DONE: &str = "data: [DONE]\n\n";
 pub(crate) fn push(events: &mut Vec<u8>, value: &impl Serialize) {
     let begin = events.len();
     events.extend_from_slice(b"data: ");
-    // JSON has no line breaks outside of strings, and none inside that are not escaped.
     match serde_json::to_writer(&mut *events, value) {
-        Ok(()) => events.extend_from_slice(b"\n\n"),
+        Ok(()) => {
+            escape_line_breaks(events, begin);
+            events.extend_from_slice(b"\n\n");
+        }
         Err(_) => events.truncate(begin), // every key of an answer is a string
     }
 }
@@ -48,10 +51,10 @@ mod tests {
     #[test]
     fn an_event_is_one_line_of_data() {
         let mut events = vec![];
-        push(&mut events, &json!({"text": "a\nb\r\u{2028}"}));
+        push(&mut events, &json!({"text": "a\nb\r\u{b}\u{1e}\u{85}\u{2028}\u{2029}é"}));
         push_error(&mut events, &ApiError::invalid("n", "expected 1"));
         push_done(&mut events);
-        let expected = "data: {\"text\":\"a\\nb\\r\u{2028}\"}\n\n\
+        let expected = "data: {\"text\":\"a\\nb\\r\\u000b\\u001e\\u0085\\u2028\\u2029é\"}\n\n\
             data: {\"error\":{\"message\":\"n: expected 1\",\"type\":\"invalid_request_error\",\
             \"param\":\"n\",\"code\":\"invalid_value\"}}\n\ndata: [DONE]\n\n";
         assert_eq!(String::from_utf8(events).expect("UTF-8"), expected);

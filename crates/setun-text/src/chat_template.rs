@@ -172,6 +172,11 @@ impl ChatTemplate {
         self.programs.iter().any(|(_, program)| program.source().contains(variable))
     }
 
+    /// Whether the template for tools joins their descriptions to texts, and so fails without one.
+    pub(crate) fn joins_descriptions(&self) -> bool {
+        self.choose(true).is_ok_and(|(_, program)| program.source().contains("+ tool.description"))
+    }
+
     /// Whether the template for conversations without tools writes the calls in them.
     pub(crate) fn writes_calls(&self) -> bool {
         self.choose(false).is_ok_and(|(_, program)| program.source().contains("tool_calls"))

@@ -23,12 +23,15 @@ pub struct Tool {
     pub description: Option<String>,
     /// The JSON Schema of its arguments, an object. Without one a function has no arguments.
     pub parameters: Option<Map<String, Value>>,
+    /// Whether a schema is refused that calls cannot be held to. Otherwise a keyword that cannot be
+    /// applied leaves its part of the arguments free.
+    pub strict: bool,
 }
 
 impl Tool {
     /// A function without arguments.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), description: None, parameters: None }
+        Self { name: name.into(), description: None, parameters: None, strict: false }
     }
 
     /// What it does.
@@ -43,8 +46,14 @@ impl Tool {
         Self { parameters: Some(schema), ..self }
     }
 
+    /// Whether its schema has to be applied as a whole.
+    #[must_use]
+    pub fn strict(self, strict: bool) -> Self {
+        Self { strict, ..self }
+    }
+
     /// Tools as chat APIs have them: `[{"type": "function", "function": {"name": …, "description":
-    /// …, "parameters": …}}, …]`. Other fields are left out.
+    /// …, "parameters": …, "strict": …}}, …]`. Other fields are left out.
     ///
     /// # Errors
     ///
@@ -80,7 +89,12 @@ impl Tool {
             Value::Object(schema) => Some(schema),
             other => return Err(refused("function.parameters", "a JSON Schema object", &other)),
         };
-        Ok(Self { name, description, parameters })
+        let strict = match take("strict") {
+            Value::Null => false,
+            Value::Bool(strict) => strict,
+            other => return Err(refused("function.strict", "true or false", &other)),
+        };
+        Ok(Self { name, description, parameters, strict })
     }
 
     /// Checks the number of tools and their names, no two of which may be the same.

@@ -44,8 +44,12 @@ impl ChatTemplate {
         let mut messages = messages.to_vec();
         for (index, message) in messages.iter_mut().enumerate() {
             read_arguments(message).map_err(|fault| TextError::Message { index, fault })?;
+            fill_content(message);
         }
-        let tools: Vec<Value> = tools.iter().map(Tool::to_json).collect();
+        let mut tools: Vec<Value> = tools.iter().map(Tool::to_json).collect();
+        if self.joins_descriptions() {
+            tools.iter_mut().for_each(fill_description);
+        }
         if self.tool_format().is_none() && !(tools.is_empty() && self.writes_calls()) {
             return Ok(PreparedTools { messages: as_text(messages, &tools), tools: None });
         }
@@ -75,18 +79,41 @@ impl PreparedTools {
     }
 }
 
-/// Arguments that are JSON text become objects.
+/// Arguments become objects. Clients leave them out or empty for functions without parameters.
 fn read_arguments(message: &mut Message) -> Result<(), MessageFault> {
     let Some(Value::Array(calls)) = message.fields.get_mut("tool_calls") else { return Ok(()) };
     for (call, value) in calls.iter_mut().enumerate() {
-        let Some(arguments) = value.pointer_mut("/function/arguments") else { continue };
-        if let Some(text) = arguments.as_str() {
-            let read = serde_json::from_str::<Map<String, Value>>(text);
-            let read = read.map_err(|_| MessageFault::Arguments { call })?;
-            *arguments = Value::Object(read);
+        let Some(Value::Object(function)) = value.get_mut("function") else { continue };
+        let arguments = function.entry("arguments").or_insert(Value::Null);
+        match arguments {
+            Value::Object(_) => {}
+            Value::Null => *arguments = Value::Object(Map::new()),
+            Value::String(text) if text.trim().is_empty() => {
+                *arguments = Value::Object(Map::new());
+            }
+            Value::String(text) => {
+                let read = serde_json::from_str::<Map<String, Value>>(text);
+                *arguments = Value::Object(read.map_err(|_| MessageFault::Arguments { call })?);
+            }
+            _ => return Err(MessageFault::Arguments { call }),
         }
     }
     Ok(())
+}
+
+/// An answer without calls, or the result of a call, that has no content is an empty text.
+fn fill_content(message: &mut Message) {
+    let calls = message.fields.get("tool_calls").and_then(Value::as_array);
+    let has_calls = calls.is_some_and(|calls| !calls.is_empty());
+    if matches!(message.role.as_str(), "assistant" | "tool") && !has_calls {
+        message.content.get_or_insert_default();
+    }
+}
+
+fn fill_description(tool: &mut Value) {
+    if let Some(Value::Object(function)) = tool.get_mut("function") {
+        function.entry("description").or_insert_with(|| "".into());
+    }
 }
 
 /// The same conversation without tools, calls and roles of their own, in the generic format.

@@ -32,6 +32,8 @@ pub(crate) enum Event {
         backend: DeviceKind,
         level: String,
         model: String,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<String>,
     },
 }
 
@@ -76,8 +78,9 @@ pub(crate) struct Timings {
     tokens_per_second: f64,
 }
 
-impl From<setun::Event> for Event {
-    fn from(event: setun::Event) -> Self {
+impl Event {
+    /// An event of a generation with these warnings, which come with its last one.
+    pub(crate) fn new(event: setun::Event, warnings: &[String]) -> Self {
         match event {
             setun::Event::Progress(PromptProgress { computed_tokens, prompt_tokens }) => {
                 Self::Progress { computed_tokens, prompt_tokens }
@@ -114,6 +117,7 @@ impl From<setun::Event> for Event {
                 backend,
                 level,
                 model,
+                warnings: warnings.to_vec(),
             },
         }
     }

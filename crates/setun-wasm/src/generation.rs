@@ -55,7 +55,7 @@ impl Generation {
                         break;
                     }
                 };
-                events.push(&serde_wasm_bindgen::to_value(&Event::from(event))?);
+                events.push(&serde_wasm_bindgen::to_value(&Event::new(event, stream.warnings()))?);
             }
             Ok(events.into())
         })

@@ -12,6 +12,12 @@ extern "C" {
     #[wasm_bindgen(method, getter)]
     fn tokens(this: &JsGrammar) -> usize;
 
+    #[wasm_bindgen(method, getter)]
+    fn warnings(this: &JsGrammar) -> Option<Vec<String>>;
+
+    #[wasm_bindgen(method, getter, js_name = isBesideTools)]
+    fn is_beside_tools(this: &JsGrammar) -> Option<bool>;
+
     #[wasm_bindgen(method, catch)]
     fn begin(this: &JsGrammar) -> Result<JsState, JsValue>;
 
@@ -42,6 +48,14 @@ impl Constraint for Grammar {
     fn begin(&self) -> Box<dyn ConstraintState> {
         let js = self.0.begin().map_err(|thrown| reason(&thrown));
         Box::new(State { js, tokens: self.0.tokens(), mask: None })
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.0.warnings().unwrap_or_default()
+    }
+
+    fn is_beside_tools(&self) -> bool {
+        self.0.is_beside_tools().unwrap_or_default()
     }
 }
 

@@ -31,7 +31,9 @@ export function languageModel(modelId: string, model: AdapterModel): LanguageMod
     supportedUrls: {},
     async doGenerate(call) {
       const { generation, warnings } = start(model, call);
-      const { text, reasoning, toolCalls, finishReason, usage } = await generation.result;
+      const result = await generation.result;
+      const { text, reasoning, toolCalls, finishReason, usage } = result;
+      for (const message of result.warnings ?? []) warnings.push({ type: "other", message });
       const content: LanguageModelV4Content[] = [];
       if (reasoning !== "") content.push({ type: "reasoning", text: reasoning });
       if (text !== "") content.push({ type: "text", text });

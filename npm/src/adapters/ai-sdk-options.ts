@@ -16,7 +16,8 @@ export function optionsOf(call: LanguageModelV4CallOptions, warnings: SharedV4Wa
   const sampling = { maxTokens, temperature, topP, topK, presencePenalty, frequencyPenalty, seed, stop };
   return {
     ...defined({ ...sampling, reasoningEffort, signal }),
-    ...toolsOrFormat(call, warnings),
+    ...toolsOf(call, warnings),
+    ...formatOf(call.responseFormat),
     ...(call.providerOptions?.setun as SetunProviderOptions | undefined),
   };
 }
@@ -32,16 +33,6 @@ function penalty(
   const details = `${value} is outside of -2 to 2, ${used} is used`;
   warnings.push({ type: "unsupported", feature, details });
   return used;
-}
-
-/** A text cannot follow a format where the model may call tools instead. */
-function toolsOrFormat(call: LanguageModelV4CallOptions, warnings: SharedV4Warning[]): GenerateOptions {
-  const tools = toolsOf(call, warnings);
-  const format = formatOf(call.responseFormat);
-  if (tools.tools === undefined || tools.toolChoice === "none") return { ...tools, ...format };
-  if (format.responseFormat)
-    warnings.push({ type: "unsupported", feature: "responseFormat", details: "beside tools" });
-  return tools;
 }
 
 function formatOf(format: LanguageModelV4CallOptions["responseFormat"]): GenerateOptions {

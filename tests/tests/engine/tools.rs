@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, fs};
 
 use serde_json::{Value, json};
 use setun::{
-    Completion, Engine, ErrorCode, Event, FinishReason, GenerateOptions, GrammarSpec, Message,
-    Model, Source, Tool, ToolCall, ToolChoice,
+    Completion, Constraint, ConstraintState, Engine, ErrorCode, Event, FinishReason,
+    GenerateOptions, GrammarSpec, Message, Model, SharedConstraint, Source, Tool, ToolCall,
+    ToolChoice,
     text::{Candidates, LogitsProcessor, SharedProcessor, Step, TextError},
 };
 use setun_tests::fixture;
@@ -262,16 +263,73 @@ fn what_does_not_fit_together_is_refused() {
     };
     refused(GenerateOptions::new().tool_choice(ToolChoice::Required), "`required` is no tool");
     refused(options(ToolChoice::Function("x".to_owned()), 0), "the tool choice `x` is no tool");
-    let form = engine.grammar(&GrammarSpec::JsonObject).expect("a grammar");
-    refused(options(ToolChoice::Auto, 0).constraint(form), "option `constraint` is given");
+    let custom = SharedConstraint::new(Anything);
+    refused(options(ToolChoice::Auto, 0).constraint(custom), "option `constraint` is another");
     let twice = vec![Tool::new("f"), Tool::new("f")];
     refused(options(ToolChoice::Auto, 0).tools(twice), "tools[1].function.name: expected a name");
     let schema = object(&json!({"type": "object", "not": {}}));
-    let odd = vec![Tool::new("f").parameters(schema)];
+    let odd = vec![Tool::new("f").parameters(schema).strict(true)];
     refused(options(ToolChoice::Auto, 0).tools(odd), "tool `f`: keyword `not` at #");
     let error = engine.generate("Hi.", options(ToolChoice::Auto, 0)).expect_err("a text");
     assert!(error.to_string().contains("option `tools` is given with a text"), "{error}");
     let beams =
         engine.beams(user(), setun::BeamOptions::new(2), GenerateOptions::new().tools(tools()));
     assert!(beams.is_err());
+}
+
+/// A constraint of no grammar.
+struct Anything;
+
+impl Constraint for Anything {
+    fn begin(&self) -> Box<dyn ConstraintState> {
+        unreachable!("no text begins")
+    }
+}
+
+#[test]
+fn an_answer_beside_tools_may_have_a_format() {
+    let schema = json!({"type": "object", "properties": {"name": {"enum": ["weather", "Bob"]}},
+        "required": ["name"], "additionalProperties": false});
+    for template in [HERMES, LLAMA, FALCON, PLAIN] {
+        let engine = engine(template);
+        let form = engine.grammar(&GrammarSpec::JsonSchema(schema.clone())).expect("a grammar");
+        for (choice, is_call, is_text) in [
+            (ToolChoice::Auto, true, true),
+            (ToolChoice::Required, true, false),
+            (ToolChoice::None, false, true),
+        ] {
+            for seed in 0..4 {
+                let options = options(choice.clone(), seed).tools([Tool::new("time")]);
+                let options = options.parallel_tool_calls(false).constraint(form.clone());
+                let found = ask(&engine, options);
+                if found.tool_calls.is_empty() {
+                    assert!(is_text, "{found:?}");
+                    let value: Value = serde_json::from_str(&found.text).expect("JSON");
+                    assert!(jsonschema::is_valid(&schema, &value), "{value}");
+                } else {
+                    assert!(is_call && found.text.is_empty(), "{found:?}");
+                    assert_eq!(found.tool_calls[0].name, "time");
+                    assert_eq!(found.tool_calls[0].arguments, "{}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_part_that_cannot_be_constrained_is_free_and_told() {
+    let engine = engine(HERMES);
+    let schema = object(&json!({"type": "object", "properties": {"a": {"enum": ["b"], "not": {}}},
+        "required": ["a"], "additionalProperties": false}));
+    let tool = Tool::new("f").parameters(schema);
+    let options =
+        || options(ToolChoice::Required, 1).tools([tool.clone()]).parallel_tool_calls(false);
+    let stream = engine.chat(vec![Message::user("Hi.")], options()).expect("a stream");
+    assert_eq!(stream.warnings().len(), 1);
+    assert!(stream.warnings()[0].contains("keyword `not` at #/properties/a"), "{stream:?}");
+    let found = stream.wait().expect("an answer");
+    assert_eq!(found.warnings.len(), 1);
+    assert_eq!(found.tool_calls[0].arguments.replace(": ", ":"), "{\"a\":\"b\"}");
+    assert_eq!(ask(&engine, options()).warnings, found.warnings, "also where it is compiled");
+    assert!(ask(&engine, GenerateOptions::new().max_tokens(1)).warnings.is_empty());
 }

@@ -14,7 +14,10 @@ use datafusion::{
     error::DataFusionError,
     parquet::arrow::ArrowWriter,
 };
-use setun::ErrorCode;
+use setun::{
+    ErrorCode,
+    text::{JsonLines, escape_line_breaks},
+};
 use setun_cli::{CliError, output::Output};
 
 use crate::queries::failed;
@@ -68,7 +71,7 @@ impl FileFormat {
 pub(super) enum RowWriter<'a> {
     Table { output: &'a mut Output, schema: SchemaRef, rows: Vec<RecordBatch> },
     Lines { output: &'a mut Output, format: PrintFormat, has_header: bool },
-    Json(LineDelimitedWriter<&'a mut (dyn Write + Send)>),
+    Json(LineDelimitedWriter<JsonLines<&'a mut (dyn Write + Send)>>),
     Csv(Box<csv::Writer<&'a mut (dyn Write + Send)>>),
     Parquet(Box<ArrowWriter<&'a mut (dyn Write + Send)>>),
 }
@@ -95,7 +98,7 @@ impl<'a> RowWriter<'a> {
         file: &'a mut (dyn Write + Send),
     ) -> Result<Self, CliError> {
         Ok(match format {
-            FileFormat::Json => Self::Json(LineDelimitedWriter::new(file)),
+            FileFormat::Json => Self::Json(LineDelimitedWriter::new(JsonLines::new(file))),
             FileFormat::Csv => {
                 check_flat(&schema)?;
                 Self::Csv(Box::new(csv::Writer::new(file)))
@@ -131,7 +134,10 @@ impl<'a> RowWriter<'a> {
                 output.line(&table.map_err(failed)?.to_string())?;
             }
             Self::Lines { .. } | Self::Csv(_) => {}
-            Self::Json(mut writer) => writer.finish().map_err(failed)?,
+            Self::Json(mut writer) => {
+                writer.finish().map_err(failed)?;
+                writer.into_inner().finish().map_err(|error| failed(error.into()))?;
+            }
             Self::Parquet(writer) => drop(writer.close().map_err(failed)?),
         }
         Ok(())
@@ -150,6 +156,7 @@ fn lines(
         let mut writer = LineDelimitedWriter::new(&mut bytes);
         writer.write(batch)?;
         writer.finish()?;
+        escape_line_breaks(&mut bytes, 0);
     }
     String::from_utf8(bytes).map_err(|error| DataFusionError::External(Box::new(error)))
 }

@@ -1,5 +1,7 @@
 //! `setun chat`: a conversation through the model's own chat template.
 
+use std::sync::Once;
+
 use setun::{
     Engine, EngineError, Error, Event, FinishReason, GenerateOptions, Message, Prompt,
     text::{TemplateVariables, ToolCall, ToolCallDelta},
@@ -13,6 +15,9 @@ use crate::{
     output::{Output, report},
     source::store,
 };
+
+/// What is said once of the tools, which all answers share.
+static WARNED: Once = Once::new();
 
 /// Divisor of the context that gives the positions kept free for an answer.
 const ROOM: usize = 4;
@@ -226,6 +231,8 @@ struct Answer {
     is_whole: bool,
     /// Whether a signal ended it.
     is_aborted: bool,
+    /// Whether its calls were cut off.
+    is_cut: bool,
 }
 
 /// Prints an answer as it comes, each call on a line, and returns it: what there is of it, after
@@ -237,6 +244,9 @@ fn answer(
     output: &mut Output,
 ) -> Result<Answer, CliError> {
     let stream = engine.chat(history, options)?;
+    WARNED.call_once(|| {
+        stream.warnings().iter().for_each(|warning| report(&format!("setun: {warning}\n")));
+    });
     let _guard = interrupt::cancels(vec![stream.cancel_handle()]);
     let mut answer = Answer { is_whole: true, ..Answer::default() };
     for event in stream.blocking() {
@@ -255,11 +265,16 @@ fn answer(
                 answer.is_whole =
                     answer.calls.is_empty() || done.finish_reason == FinishReason::ToolCalls;
                 answer.is_aborted = done.finish_reason == FinishReason::Aborted;
+                let is_long = done.finish_reason == FinishReason::Length;
+                answer.is_cut = is_long && !answer.is_whole;
             }
             _ => {}
         }
     }
     output.write("\n")?;
+    if answer.is_cut {
+        report("setun: the last call is cut: the answer has as many tokens as it may have\n");
+    }
     if interrupt::is_terminated() { Err(interrupt::interrupted()) } else { Ok(answer) }
 }
 

@@ -192,6 +192,39 @@ fn tools_that_cannot_be_offered_are_wrong_usage() {
     }
 }
 
+/// A keyword that no grammar follows, and a call that is longer than it may be.
+#[test]
+fn what_calls_are_not_held_to_is_told_once_and_a_cut_call_too() {
+    let (_keep, folder) = with_template(TOOLS);
+    let path = format!("{folder}/tools.json");
+    let write = |strict: bool, schema: Value| {
+        let function = serde_json::json!({"name": "f", "parameters": schema, "strict": strict});
+        let list = serde_json::json!([{"type": "function", "function": function}]);
+        std::fs::write(&path, list.to_string()).expect("a file");
+    };
+    let args = ["chat", "--model", &folder, "--tools", &path, "--seed", "1"];
+    let args =
+        [&args[..], &["--tool-choice", "required", "--parallel-tool-calls", "false"]].concat();
+    let chat = |more: &[&str], input: &[u8]| setun_reading(&[&args[..], more].concat(), input);
+    let free = serde_json::json!({"type": "object", "properties": {"a": {"enum": ["b"], "not": {}}},
+        "required": ["a"], "additionalProperties": false});
+    write(false, free.clone());
+    let words = "setun: parameters of the tool `f`: keyword `not` at #/properties/a";
+    let outcome = chat(&["--max-tokens", "60"], b"Hi\nDone.\nHi\nDone.\n");
+    assert_eq!(outcome.stderr.matches(words).count(), 1, "{}", outcome.stderr);
+    let calls =
+        outcome.text_with(words).lines().filter(|line| line.starts_with("call f {")).count();
+    assert_eq!(calls, 2);
+    write(true, free);
+    assert!(chat(&[], b"Hi\n").failure().contains("keyword `not` at #/properties/a"));
+    write(
+        false,
+        serde_json::json!({"type": "object", "properties": {"a": {"type": "string",
+        "minLength": 300}}, "required": ["a"], "additionalProperties": false}),
+    );
+    chat(&["--max-tokens", "30"], b"Hi\n").text_with("setun: the last call is cut");
+}
+
 /// Reasoning is no part of the output, and the history has it.
 #[test]
 fn reasoning_goes_to_standard_error_and_ends_with_its_budget() {

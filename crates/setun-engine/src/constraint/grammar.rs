@@ -1,6 +1,6 @@
 //! Grammars as constraints.
 
-use setun_grammar::{Constraint as GrammarState, Grammar};
+use setun_grammar::{Constraint as GrammarState, Grammar, GrammarSpec};
 use setun_text::TokenMask;
 
 use super::{Constraint, ConstraintState};
@@ -9,6 +9,14 @@ use crate::error::Error;
 impl Constraint for Grammar {
     fn begin(&self) -> Box<dyn ConstraintState> {
         Box::new(GrammarState::new(self))
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.notes().iter().map(ToString::to_string).collect()
+    }
+
+    fn grammar(&self) -> Option<&GrammarSpec> {
+        Some(self.spec())
     }
 }
 

@@ -10,6 +10,7 @@ use web_time::{SystemTime, UNIX_EPOCH};
 use super::{Engine, Handle, Shared, ToolUse, chat_prompt::Reading, resume};
 use crate::{
     command::Command,
+    constraint::SharedConstraint,
     error::Error,
     event_queue::Queue,
     options::{GenerateOptions, Meaning, Prompt},
@@ -161,7 +162,7 @@ impl Engine {
             return Err(Error::BadOption { option: "n", found: count.to_string(), expected });
         }
         let (scheduler, mut slot) = self.take_slots(count.max(task.beams()))?;
-        let end_tokens = self.end_tokens(&options)?;
+        let end_tokens = self.end_tokens_of(&options)?;
         let sampler = options.sampler(&self.meaning(&end_tokens))?;
         let stops = StopStrings::new(options.stop)?;
         let decoder = self.decoder(&prompt)?;
@@ -209,8 +210,11 @@ impl Engine {
             slot: Some(slot),
             prompt: prompt.clone(),
         };
+        let warnings: Arc<[String]> =
+            options.constraint.iter().flat_map(SharedConstraint::warnings).collect();
         let stream = |request: &Request| {
             GenerationStream::new(Arc::clone(&request.queue), scheduler.commands.clone())
+                .with_warnings(Arc::clone(&warnings))
         };
         let samples =
             (1..count as u64).map(|sample| request(sample, TaskRequest::default(), slot.split()));
@@ -291,7 +295,7 @@ impl Engine {
     }
 
     /// Tokens that end a text: the model's, and those that are given.
-    fn end_tokens(&self, options: &GenerateOptions) -> Result<Vec<u32>, Error> {
+    fn end_tokens_of(&self, options: &GenerateOptions) -> Result<Vec<u32>, Error> {
         let (given, vocabulary) = (&options.stop_token_ids, self.shared.vocab_size);
         match given.iter().find(|&&token| token as usize >= vocabulary) {
             Some(&token) => {

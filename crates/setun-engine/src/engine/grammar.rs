@@ -120,7 +120,7 @@ mod tests {
 
     fn tools(name: &str, choice: ToolChoice) -> ToolGrammar {
         let tools = vec![Tool::new(name)];
-        ToolGrammar { tools, format: ToolFormat::HERMES, choice, parallel: true }
+        ToolGrammar { tools, format: ToolFormat::HERMES, choice, parallel: true, text: None }
     }
 
     #[test]

@@ -13,6 +13,8 @@ use crate::{
 pub(crate) struct ToolUse {
     format: ToolFormat,
     begins_with_call: bool,
+    /// Names of the functions, where the answer has a response format.
+    beside_format: Option<Vec<String>>,
     /// The special tokens of the format, which have no text otherwise.
     tags: Vec<(u32, &'static str)>,
 }
@@ -20,8 +22,12 @@ pub(crate) struct ToolUse {
 impl ToolUse {
     /// What takes the calls out of an answer.
     pub(super) fn reader(&self, prompt: &[u32], seeds: [u64; 2]) -> ToolCallReader {
-        ToolCallReader::new(self.format, self.begins_with_call, prompt, seeds)
-            .with_tags(self.tags.clone())
+        let reader = ToolCallReader::new(self.format, self.begins_with_call, prompt, seeds)
+            .with_tags(self.tags.clone());
+        match &self.beside_format {
+            Some(names) => reader.beside_format(names.iter().map(String::as_str)),
+            None => reader,
+        }
     }
 }
 
@@ -67,29 +73,40 @@ impl Engine {
         }
         Tool::check_all(&options.tools)?;
         let format = self.tool_format();
-        self.constrain_calls(format, &choice, options)?;
+        let has_format = self.constrain_calls(format, &choice, options)?;
+        let names = || options.tools.iter().map(|tool| tool.name.clone()).collect();
+        let begins_with_call = choice.begins_with_call();
+        let beside_format = (has_format && !begins_with_call).then(names);
         let tokenizer = self.tokenizer()?;
         let special = tokenizer.special_tokens();
         let tags =
             ToolFormat::tags().into_iter().filter(|tag| special.iter().any(|one| one == tag));
         let tags = tags.filter_map(|tag| Some((tokenizer.token_to_id(tag)?, tag))).collect();
-        Ok(Some(ToolUse { format, begins_with_call: choice.begins_with_call(), tags }))
+        Ok(Some(ToolUse { format, begins_with_call, beside_format, tags }))
     }
 
+    /// Adds the constraint on calls, and on answers without calls if there is one. Whether there is.
     #[cfg(feature = "grammar")]
     fn constrain_calls(
         &self,
         format: ToolFormat,
         choice: &ToolChoice,
         options: &mut GenerateOptions,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         use setun_grammar::{Interrupt, ToolGrammar};
 
-        if options.constraint.is_some() {
-            let (found, expected) = ("given".into(), "none beside tools".into());
-            return Err(Error::BadOption { option: "constraint", found, expected });
-        }
+        let text = match &options.constraint {
+            None => None,
+            Some(constraint) => Some(constraint.grammar().ok_or_else(|| {
+                let expected = "a grammar of `Engine::grammar`, or none beside tools".into();
+                Error::BadOption { option: "constraint", found: "another".into(), expected }
+            })?),
+        };
+        let has_text = text.is_some();
+        // A choice that begins with a call leaves no answer to have the format.
+        let text = text.filter(|_| !choice.begins_with_call()).cloned().map(Box::new);
         let tools = ToolGrammar {
+            text,
             tools: options.tools.clone(),
             format,
             choice: choice.clone(),
@@ -102,7 +119,7 @@ impl Engine {
         };
         let compile = |spec: &_| self.compile_grammar(spec, &interrupt);
         options.constraint = Some(self.shared.tool_grammars.grammar(tools, compile)?);
-        Ok(())
+        Ok(has_text)
     }
 
     /// Whoever has no grammars compiles the constraint elsewhere.
@@ -113,9 +130,9 @@ impl Engine {
         _: ToolFormat,
         _: &ToolChoice,
         options: &mut GenerateOptions,
-    ) -> Result<(), Error> {
-        if options.constraint.is_some() {
-            return Ok(());
+    ) -> Result<bool, Error> {
+        if let Some(constraint) = &options.constraint {
+            return Ok(constraint.is_beside_tools());
         }
         let (found, expected) = ("absent".into(), "that of the tools' calls".into());
         Err(Error::BadOption { option: "constraint", found, expected })

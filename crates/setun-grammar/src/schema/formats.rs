@@ -20,6 +20,44 @@ const TIME: &str = r"(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?(
 const HOST_NAME: &str =
     r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,19}(?:\.[A-Za-z0-9](?:-?[A-Za-z0-9]){0,19}){0,5}";
 
+/// Formats of integers, as `OpenAPI` and schemars have them, with the least and the largest; none
+/// for those that are beyond the bounds of any integer here.
+const INTEGERS: [(&str, Option<i64>, Option<i64>); 9] = [
+    ("int8", Some(-0x80), Some(0x7f)),
+    ("int16", Some(-0x8000), Some(0x7fff)),
+    ("int32", Some(-0x8000_0000), Some(0x7fff_ffff)),
+    ("int64", None, None),
+    ("uint8", Some(0), Some(0xff)),
+    ("uint16", Some(0), Some(0xffff)),
+    ("uint32", Some(0), Some(0xffff_ffff)),
+    ("uint64", Some(0), None),
+    ("uint", Some(0), None),
+];
+
+/// Bounds integers by their format, where the schema itself does not. A format says nothing of
+/// values of other types.
+pub(super) fn bound_integers(schema: &Map<String, Value>, prepared: &mut Map<String, Value>) {
+    let has_type = |name: &str| match prepared.get("type") {
+        Some(Value::Array(types)) => types.iter().any(|one| one == name),
+        one => one.is_some_and(|one| one == name),
+    };
+    if !has_type("integer") || has_type("number") {
+        return;
+    }
+    let format = schema.get("format").and_then(Value::as_str);
+    let Some((_, least, most)) = INTEGERS.iter().find(|(name, ..)| format == Some(*name)) else {
+        return;
+    };
+    for (names, bound) in
+        [(["minimum", "exclusiveMinimum"], least), (["maximum", "exclusiveMaximum"], most)]
+    {
+        let is_bounded = names.iter().any(|&name| prepared.contains_key(name));
+        if let Some(bound) = bound.filter(|_| !is_bounded) {
+            prepared.insert(names[0].to_owned(), bound.into());
+        }
+    }
+}
+
 /// Replaces the format of a schema where an expression here is closer.
 pub(super) fn write_out(schema: &mut Map<String, Value>) {
     let date = || format!("(?:{COMMON_DATE}|{LEAP_DATE})");

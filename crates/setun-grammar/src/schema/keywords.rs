@@ -34,7 +34,8 @@ pub const KEYWORDS: [&str; 26] = [
     "required",
 ];
 
-/// The formats that are applied, to strings.
+/// The formats that are applied, to strings. Others say nothing, as JSON Schema has it, but for
+/// the ranges that those of integers have.
 pub const FORMATS: [&str; 10] =
     ["date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uri", "uuid"];
 
@@ -99,6 +100,8 @@ pub(super) enum Role {
 pub(super) fn role(keyword: &str, value: &Value, map: &Map<String, Value>) -> Role {
     let has = |other: &str| map.contains_key(other);
     let without_effect = match keyword {
+        // Others than those that are applied are annotations.
+        "format" => value.as_str().is_some_and(|name| !FORMATS.contains(&name)),
         "uniqueItems" => value == &Value::Bool(false),
         "then" | "else" => !has("if"),
         "if" => !has("then") && !has("else"),

@@ -40,8 +40,8 @@ fn what_is_not_applied_is_refused_by_name() {
             "keyword `not` at #/items/1 of the schema is not supported",
         ),
         (
-            json!({"properties": {"a/b": {"format": "regex"}}}),
-            "keyword `format: regex` at #/properties/a~1b of the schema is not supported",
+            json!({"properties": {"a/b": {"format": 3}}}),
+            "keyword `format` at #/properties/a~1b of the schema: expected a name, found 3",
         ),
         (
             json!({"pattern": "a(?=b)"}),
@@ -181,6 +181,27 @@ fn numbers_without_a_bound_get_one() {
     let multiple = prepared(&json!({ "multipleOf": 0.5 }));
     assert_eq!(multiple["minimum"], -9_007_199_254_740_992.0);
     assert_eq!(prepared(&json!({ "type": "number" })), json!({ "type": "number" }));
+}
+
+#[test]
+fn formats_that_are_not_applied_are_annotations_and_integers_have_ranges() {
+    for format in ["regex", "uri-reference", "path", "float", "int64", "byte"] {
+        assert_eq!(prepared(&json!({"format": format})), json!({}), "{format}");
+        let text = json!({"type": "string", "format": format});
+        assert_eq!(prepared(&text), json!({"type": "string"}), "{format}");
+    }
+    let range = |schema: Value| {
+        let prepared = prepared(&schema);
+        [prepared["minimum"].as_f64(), prepared["maximum"].as_f64()]
+    };
+    let integer = |format: &str| json!({"type": "integer", "format": format});
+    assert_eq!(range(integer("uint8")), [Some(0.0), Some(255.0)]);
+    assert_eq!(range(integer("int32")), [Some(-2_147_483_648.0), Some(2_147_483_647.0)]);
+    assert_eq!(range(integer("uint64")), [Some(0.0), Some(9e18)]);
+    assert_eq!(range(integer("int64")), [Some(-9e18), Some(9e18)]);
+    let optional = json!({"type": ["integer", "null"], "format": "uint", "minimum": 3});
+    assert_eq!(range(optional), [Some(3.0), None]);
+    assert_eq!(range(json!({"type": "number", "format": "uint8"})), [None, None]);
 }
 
 #[test]

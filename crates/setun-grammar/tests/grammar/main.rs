@@ -1,6 +1,7 @@
 //! Grammars over vocabularies.
 
 mod constraints;
+mod free_tools;
 mod hostile;
 mod mutations;
 mod refusals;

@@ -9,14 +9,15 @@ use setun_grammar::{
 };
 use setun_text::{TextError, Tokenizer, Tool, ToolCall, ToolCallReader, ToolChoice, ToolFormat};
 
-const FORMATS: [ToolFormat; 3] = [ToolFormat::HERMES, ToolFormat::FALCON, ToolFormat::LLAMA];
+pub(crate) const FORMATS: [ToolFormat; 3] =
+    [ToolFormat::HERMES, ToolFormat::FALCON, ToolFormat::LLAMA];
 
-fn tool(name: &str, parameters: &Value) -> Tool {
+pub(crate) fn tool(name: &str, parameters: &Value) -> Tool {
     Tool::new(name).parameters(parameters.as_object().expect("an object").clone())
 }
 
 /// Tools whose names begin alike, with schemas of all kinds.
-fn tools() -> Vec<Tool> {
+pub(crate) fn tools() -> Vec<Tool> {
     let place = json!({
         "properties": {
             "city": {"type": "string", "minLength": 1, "maxLength": 8},
@@ -36,8 +37,8 @@ fn tools() -> Vec<Tool> {
     vec![tool("get", &place), tool("get.x", &tree), Tool::new("get_9")]
 }
 
-fn spec(format: ToolFormat, choice: ToolChoice, parallel: bool) -> GrammarSpec {
-    GrammarSpec::Tools(ToolGrammar { tools: tools(), format, choice, parallel })
+pub(crate) fn spec(format: ToolFormat, choice: ToolChoice, parallel: bool) -> GrammarSpec {
+    GrammarSpec::Tools(ToolGrammar { tools: tools(), format, choice, parallel, text: None })
 }
 
 /// Text and calls of an answer.
@@ -204,7 +205,8 @@ fn tags_that_are_special_tokens_are_followed_as_such() {
 
 fn refusal(tools: Vec<Tool>, choice: ToolChoice) -> GrammarError {
     let format = ToolFormat::HERMES;
-    let spec = GrammarSpec::Tools(ToolGrammar { tools, format, choice, parallel: true });
+    let spec =
+        GrammarSpec::Tools(ToolGrammar { tools, format, choice, parallel: true, text: None });
     let thread = std::thread::Builder::new().stack_size(1 << 20);
     let thread = thread.spawn(move || over_bytes(&spec).map(drop).expect_err("it is refused"));
     thread.expect("a thread").join().expect("it does not panic")
@@ -214,7 +216,7 @@ fn refusal(tools: Vec<Tool>, choice: ToolChoice) -> GrammarError {
 fn hostile_tools_are_refused() {
     let nested =
         |levels| (0..levels).fold(json!({}), |inner, _| json!({"properties": {"a": inner}}));
-    let object = |schema: Value| vec![tool("f", &schema)];
+    let object = |schema: Value| vec![tool("f", &schema).strict(true)];
     let wide = |count: usize| {
         let properties: Map<_, _> = (0..count).map(|name| (name.to_string(), json!({}))).collect();
         json!({ "properties": properties })
@@ -240,7 +242,7 @@ fn hostile_tools_are_refused() {
             "tools[1].function.name: expected a name of its own",
         ),
         (
-            object(json!({"type": "string"})),
+            vec![tool("f", &json!({"type": "string"}))],
             "parameters of the tool `f`: the schema cannot be followed: `type` is not",
         ),
         (

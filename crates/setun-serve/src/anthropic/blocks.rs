@@ -1,6 +1,6 @@
 //! Blocks of messages as messages of a conversation.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     contents::{self, refused},
@@ -72,9 +72,9 @@ fn add_blocks(
         add_texts(conversation, role, &mut texts);
         match kind.as_str() {
             "tool_use" if !is_user => {
-                let input = block.object("input")?.map(Fields::into_map).unwrap_or_default();
+                let input = contents::arguments(&mut block, "input")?;
                 let (id, name) = (block.required_text("id")?, block.required_text("name")?);
-                conversation.add_call(id, name, &json!(input));
+                conversation.add_call(id, name, &input);
             }
             "tool_result" if is_user => {
                 let id = block.required_text("tool_use_id")?;
@@ -106,6 +106,8 @@ fn result(block: &mut Fields) -> Result<String, ApiError> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn messages(body: &Value) -> Result<Value, ApiError> {

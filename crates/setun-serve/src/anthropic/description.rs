@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::{
+    compat,
     description::{
-        components::{TOOL_NAME, formats, json_schema},
+        components::{STRICT, TOOL_NAME, formats, json_schema},
         operation::{Api, RouteShape},
         options::options,
         schema::{
@@ -65,6 +66,7 @@ fn body(limits: &Limits) -> ObjectShape {
     let message = with_example(message, history());
     ObjectShape::new()
         .optionals(options(limits))
+        .optionals(compat::described())
         .required("messages", message, "The conversation.")
         .optional("model", text(), MODEL)
         .optional("system", texts(), "The system message.")
@@ -145,6 +147,7 @@ fn tool() -> AnySchema {
         .required("name", of_form(TOOL_NAME), "")
         .optional("description", text(), "What it does.")
         .optional("input_schema", object(), "The JSON schema of its arguments.")
+        .optional("strict", flag(), STRICT)
         .into()
 }
 

@@ -30,7 +30,7 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
     let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
     let MessageRequest { generation, is_streamed } = MessageRequest::read(&mut fields)?;
-    fields.report_unknown();
+    fields.finish(&guard.warnings)?;
     let head = Head::new("msg_", model.name.clone());
     let running = generation.start(model, guard).await?;
     if is_streamed {
@@ -51,7 +51,7 @@ pub(crate) async fn count_tokens(
     let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
     let generation = read_generation(&mut fields)?;
-    fields.report_unknown();
+    fields.finish(&guard.warnings)?;
     let input_tokens = generation.count_tokens(&model, &guard.limiter).await?;
     Ok(json(&TokenCount { input_tokens }))
 }

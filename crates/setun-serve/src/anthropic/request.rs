@@ -1,12 +1,14 @@
 //! Requests of the Messages API.
 
+use std::collections::BTreeMap;
+
 use setun::{GenerateOptions, Prompt, ToolChoice};
 use tracing::debug;
 
 use super::blocks;
 use crate::{
-    contents, error::ApiError, fields::Fields, generation::GenerationRequest, response_format,
-    sampling,
+    compat::Compat, contents, error::ApiError, fields::Fields, generation::GenerationRequest,
+    response_format, sampling,
 };
 
 /// The field of the conversation.
@@ -33,13 +35,14 @@ impl MessageRequest {
 
 /// Takes the conversation and what it is answered with.
 pub(super) fn read_generation(fields: &mut Fields) -> Result<GenerationRequest, ApiError> {
+    let mut compat = Compat::read(fields)?;
     let conversation = blocks::read(fields, MESSAGES)?;
     let mut options = sampling::read(fields)?;
-    read_tools(fields, &mut options)?;
+    let schema_fields = read_tools(fields, &mut options)?;
     if conversation.ends_in_answer() {
         options.continue_final_message = Some(true);
     }
-    let format = match fields.object("output_config")? {
+    let own = match fields.object("output_config")? {
         Some(mut config) => response_format::read_field(&mut config, "format", "schema")?,
         None => None,
     };
@@ -49,8 +52,10 @@ pub(super) fn read_generation(fields: &mut Fields) -> Result<GenerationRequest, 
         samples: 1,
         options,
         is_prompt_only: false,
-        format,
+        format: compat.format("output_config.format", own)?,
+        ignores_eos: compat.ignores_eos,
         prompt_field: MESSAGES,
+        schema_fields,
     })
 }
 
@@ -72,11 +77,16 @@ fn read_thinking(fields: &mut Fields, options: &mut GenerateOptions) -> Result<(
     Ok(())
 }
 
-fn read_tools(fields: &mut Fields, options: &mut GenerateOptions) -> Result<(), ApiError> {
+/// Takes the tools and their choice; the fields of the tools' schemas.
+fn read_tools(
+    fields: &mut Fields,
+    options: &mut GenerateOptions,
+) -> Result<BTreeMap<String, String>, ApiError> {
+    let mut schema_fields = BTreeMap::new();
     for mut tool in fields.objects("tools")?.unwrap_or_default() {
         match tool.text("type")?.as_deref() {
             None | Some("custom") => {
-                options.tools.push(contents::tool(&mut tool, "input_schema")?);
+                options.tools.push(contents::tool(&mut tool, "input_schema", &mut schema_fields)?);
             }
             // Servers run the others themselves, or know their schemas; this one does neither.
             Some(kind) => {
@@ -84,7 +94,7 @@ fn read_tools(fields: &mut Fields, options: &mut GenerateOptions) -> Result<(), 
             }
         }
     }
-    let Some(mut choice) = fields.object("tool_choice")? else { return Ok(()) };
+    let Some(mut choice) = fields.object("tool_choice")? else { return Ok(schema_fields) };
     let kind = choice.required_text("type")?;
     options.tool_choice = Some(match kind.as_str() {
         "auto" => ToolChoice::Auto,
@@ -99,5 +109,5 @@ fn read_tools(fields: &mut Fields, options: &mut GenerateOptions) -> Result<(), 
     if let Some(is_single) = choice.flag("disable_parallel_tool_use")? {
         options.parallel_tool_calls = Some(!is_single);
     }
-    Ok(())
+    Ok(schema_fields)
 }

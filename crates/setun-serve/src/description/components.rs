@@ -6,8 +6,8 @@ use utoipa::openapi::{Components, ComponentsBuilder};
 use super::{
     operation::{Api, error_response},
     schema::{
-        AnySchema, ObjectShape, any_of, list_within, named, nullable, object, of_form, one_of,
-        text, values, with_example,
+        AnySchema, ObjectShape, any_of, flag, list_within, named, nullable, object, of_form,
+        one_of, text, values, with_example,
     },
 };
 /// The names that functions may have.
@@ -16,6 +16,10 @@ pub(crate) const TOOL_NAME: &str = "^[A-Za-z0-9_.:/-]{1,128}$";
 /// A grammar in each syntax.
 const GRAMMARS: [(&str, &str); 3] =
     [("regex", "a+"), ("lark", "start: \"a\"+"), ("gbnf", "root ::= \"a\"+")];
+
+/// What `strict` of a function says.
+pub(crate) const STRICT: &str = "Whether a schema that cannot be applied as a whole is refused. \
+    Otherwise its parts that cannot be are left free, which `x-setun-warning` tells.";
 
 /// What every API has of functions, formats and errors.
 fn shared() -> Vec<(&'static str, AnySchema)> {
@@ -55,6 +59,7 @@ fn function() -> AnySchema {
         .required("name", of_form(TOOL_NAME), "")
         .optional("description", text(), "What it does.")
         .optional("parameters", object(), "The JSON schema of its arguments.")
+        .optional("strict", flag(), STRICT)
         .into()
 }
 

@@ -14,7 +14,7 @@ use super::schema::{AnySchema, size, text};
 const JSON: &str = "application/json";
 
 /// What an answer may be refused with, and why. A route with a body has all of them.
-const REFUSALS: [(&str, &str); 11] = [
+const REFUSALS: [(&str, &str); 12] = [
     ("400", "The body is no JSON object, or a field is wrong."),
     ("401", "No key of this server was given."),
     ("403", "The host or the origin is not allowed."),
@@ -22,6 +22,7 @@ const REFUSALS: [(&str, &str); 11] = [
     ("405", "The route has other methods."),
     ("408", "The body does not come."),
     ("413", "The body is too large."),
+    ("415", "The body is compressed in another way than gzip, br or zstd."),
     ("429", "The queue or a limit is full; `retry-after-ms` says when to come again."),
     ("500", "A fault of the server."),
     ("503", "The model cannot be loaded, or the server shuts down."),

@@ -28,7 +28,8 @@ const PATH: &str = "/openapi.json";
 /// What is said of the whole.
 const WORDS: &str = "The APIs of OpenAI, Anthropic and Ollama over models with ternary weights. \
     Fields that are not described are ignored, and null counts as absent. Every answer has \
-    `x-request-id`.";
+    `x-request-id`. What a request asks for and its answer is not held to is a header \
+    `x-setun-warning`.";
 
 /// A router, and what is said of its routes.
 #[derive(Default)]

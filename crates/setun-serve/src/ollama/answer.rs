@@ -7,7 +7,7 @@ use std::{
 
 use axum::response::Response;
 use serde::Serialize;
-use setun::{Completion, Done, Event, FinishReason, TextDelta, ToolCall};
+use setun::{Completion, Done, Event, FinishReason, TextDelta, ToolCall, text::escape_line_breaks};
 
 use super::{
     calls,
@@ -22,6 +22,7 @@ use crate::{
         logprobs::{ChatLogprobs, ChatToken},
         usage::finish_reason,
     },
+    text_tokens::TextTokens,
     token_words::TokenWords,
 };
 
@@ -43,6 +44,8 @@ pub(super) struct AnswerEncoder {
     /// With log-probabilities.
     pub(super) words: Option<Arc<TokenWords>>,
     pub(super) clock: fn() -> SystemTime,
+    /// Tokens whose text is still to come.
+    tokens: TextTokens,
     calls: Vec<ToolCall>,
     /// Calls that have been written.
     written: usize,
@@ -102,12 +105,14 @@ struct Content<'a> {
 impl AnswerEncoder {
     pub(super) fn new(model: String, shape: Shape, load_time: Duration) -> Self {
         let (words, clock) = (None, SystemTime::now as fn() -> SystemTime);
-        Self { model, shape, load_time, words, clock, calls: vec![], written: 0 }
+        let (tokens, calls) = (TextTokens::default(), vec![]);
+        Self { model, shape, load_time, words, clock, tokens, calls, written: 0 }
     }
 
     /// The whole answer.
     pub(super) fn whole(&self, completion: &Completion) -> Response {
-        let Completion { text, reasoning: thinking, deltas, tool_calls, done, .. } = completion;
+        let Completion { text, reasoning: thinking, tool_calls, done, .. } = completion;
+        let deltas = &TextTokens::of(&completion.deltas)[..];
         let calls = tool_calls.iter().any(calls::is_whole).then_some((0, &tool_calls[..]));
         let mut bytes = vec![];
         self.push(
@@ -179,7 +184,9 @@ impl AnswerEncoder {
     }
 
     fn push_line(&self, bytes: &mut Vec<u8>, content: Content<'_>) {
+        let begin = bytes.len();
         self.push(bytes, content);
+        escape_line_breaks(bytes, begin);
         bytes.push(b'\n');
     }
 
@@ -196,9 +203,9 @@ impl AnswerEncoder {
 
     fn text(&mut self, delta: &TextDelta, bytes: &mut Vec<u8>) {
         let thinking = delta.reasoning.as_deref().unwrap_or_default();
-        let has_logprobs = self.words.is_some() && delta.reasoning.is_none();
-        if !delta.text.is_empty() || !thinking.is_empty() || has_logprobs {
-            let (text, deltas) = (&*delta.text, std::slice::from_ref(delta));
+        let tokens = self.tokens.take(delta);
+        if !delta.text.is_empty() || !thinking.is_empty() {
+            let (text, deltas) = (&*delta.text, &tokens[..]);
             self.push_line(bytes, Content { text, thinking, deltas, ..Content::default() });
         }
         for piece in &delta.tool_calls {

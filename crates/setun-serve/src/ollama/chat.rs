@@ -22,7 +22,7 @@ const MESSAGES: &str = "messages";
 pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (mut fields, guard) = app.accept(request).await?;
     let prompt = read_messages(&mut fields)?;
-    let mut request = TextRequest::read(&mut fields, &guard.limiter)?;
+    let mut request = TextRequest::read(&mut fields, &guard)?;
     request.options = messages::read_tools(&mut fields, request.options)?;
     if let Some(parallel) = fields.flag("parallel_tool_calls")? {
         request.options = request.options.parallel_tool_calls(parallel);
@@ -31,7 +31,7 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
         return unload(&app, fields, &guard, Shape::Chat);
     }
     let (model, encoder) = begin(&app, &mut fields, Shape::Chat).await?;
-    fields.report_unknown();
+    fields.finish(&guard.warnings)?;
     keep(&app, &model, &guard, request.keep_alive);
     answer(model, guard, encoder, prompt.map(|prompt| (prompt, MESSAGES)), request).await
 }
@@ -46,6 +46,11 @@ fn read_messages(fields: &mut Fields) -> Result<Option<Prompt>, ApiError> {
 
 /// A message in the shape of the `OpenAI` API.
 fn translate(path: &str, mut message: Map<String, Value>) -> Result<Map<String, Value>, ApiError> {
+    // As in Ollama, null and a content that is not there are empty.
+    message.retain(|_, value| !value.is_null());
+    if !message.contains_key("tool_calls") {
+        message.entry("content").or_insert_with(|| "".into());
+    }
     let images = message.shift_remove("images");
     if images.is_some_and(|images| images.as_array().is_none_or(|list| !list.is_empty())) {
         return Err(ApiError::unsupported(&format!("{path}.images"), "messages are text"));

@@ -5,6 +5,7 @@ use axum::{
     response::Response,
 };
 use serde::Serialize;
+use setun::text::escape_line_breaks;
 
 use crate::error::ApiError;
 
@@ -25,6 +26,7 @@ impl<'a> ErrorBody<'a> {
     /// As a line of an answer.
     pub(super) fn line(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).unwrap_or_default();
+        escape_line_breaks(&mut line, 0);
         line.push(b'\n');
         line
     }

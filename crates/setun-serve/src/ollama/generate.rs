@@ -1,6 +1,6 @@
 //! `POST /api/generate`.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::{
     extract::{Request, State},
@@ -11,10 +11,10 @@ use setun::{Engine, Message, Prompt};
 use super::{
     answer::{AnswerEncoder, Shape},
     keep_alive::keep,
-    request::{TextRequest, begin, refuse, resolve_name},
+    request::{FORMAT, TextRequest, begin, refuse, resolve_name},
 };
 use crate::{
-    app::App, error::ApiError, fields::Fields, generation::GenerationRequest,
+    app::App, compat::Format, error::ApiError, fields::Fields, generation::GenerationRequest,
     lifecycle::RequestGuard, registry::KeepAlive, served_model::ServedModel,
 };
 
@@ -25,12 +25,12 @@ const PROMPT: &str = "prompt";
 pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (mut fields, guard) = app.accept(request).await?;
     let prompt = GeneratePrompt::read(&mut fields)?;
-    let request = TextRequest::read(&mut fields, &guard.limiter)?;
+    let request = TextRequest::read(&mut fields, &guard)?;
     if prompt.text.is_empty() && request.is_unload() {
         return unload(&app, fields, &guard, Shape::Generate);
     }
     let (model, encoder) = begin(&app, &mut fields, Shape::Generate).await?;
-    fields.report_unknown();
+    fields.finish(&guard.warnings)?;
     let prompt = prompt.resolve(&model.engine)?;
     keep(&app, &model, &guard, request.keep_alive);
     answer(model, guard, encoder, prompt.map(|prompt| (prompt, PROMPT)), request).await
@@ -44,7 +44,7 @@ pub(super) fn unload(
     guard: &RequestGuard,
     shape: Shape,
 ) -> Result<Response, ApiError> {
-    resolve_name(app, &mut fields)?;
+    resolve_name(&mut fields)?;
     let now = KeepAlive::For(Duration::ZERO);
     let name = app.keep_model(fields.text("model")?, now, guard.key())?;
     fields.report_unknown();
@@ -64,9 +64,16 @@ pub(super) async fn answer(
     if options.logprobs == Some(true) {
         encoder.words = Some(Arc::clone(&model.token_words));
     }
-    let (prompts, samples, is_prompt_only) = (vec![prompt], 1, false);
-    let generation =
-        GenerationRequest { prompts, samples, options, is_prompt_only, format, prompt_field };
+    let generation = GenerationRequest {
+        prompts: vec![prompt],
+        samples: 1,
+        options,
+        is_prompt_only: false,
+        format: format.map(|spec| Format { field: FORMAT.to_owned(), spec }),
+        ignores_eos: false,
+        prompt_field,
+        schema_fields: BTreeMap::new(),
+    };
     let running = generation.start(model, guard).await?;
     if is_streamed {
         return running.respond(encoder).await;

@@ -11,18 +11,20 @@ use super::{
 };
 use crate::{
     app::App,
+    compat,
     error::ApiError,
     excerpt::excerpt,
     fields::Fields,
-    limits::Limiter,
+    lifecycle::RequestGuard,
     openai::logprobs::MAX_TOP_LOGPROBS,
-    registry::{KeepAlive, ModelView},
+    registry::{KeepAlive, LATEST},
     sampling,
     served_model::ServedModel,
+    warnings::Warnings,
 };
 
-/// The tag that a name has without one.
-const LATEST: &str = ":latest";
+/// The field of the format.
+pub(super) const FORMAT: &str = "format";
 
 /// Target surprise of Mirostat where a request turns it on and names none, as Ollama has it.
 const MIROSTAT_TAU: f64 = 5.0;
@@ -36,25 +38,20 @@ pub(super) struct TextRequest {
     pub(super) keep_alive: Option<KeepAlive>,
 }
 
-/// The model that a request names, with or without the tag `latest`, or the only one.
+/// The model that a request names, or the only one.
 pub(super) async fn model(app: &App, fields: &mut Fields) -> Result<ServedModel, ApiError> {
-    resolve_name(app, fields)?;
+    resolve_name(fields)?;
     app.model(fields).await
 }
 
-/// Leaves the name of a model that is known.
-pub(super) fn resolve_name(app: &App, fields: &mut Fields) -> Result<(), ApiError> {
+/// Leaves the name of a model as `model`, of which `name` is an older name.
+pub(super) fn resolve_name(fields: &mut Fields) -> Result<(), ApiError> {
     let older = fields.text("name")?;
     let name = fields.text("model")?.or(older).filter(|name| !name.is_empty());
     if let Some(name) = name {
-        let bare = name.strip_suffix(LATEST).filter(|_| !is_known(app, &name));
-        fields.set_default("model", bare.unwrap_or(&name));
+        fields.set_default("model", name);
     }
     Ok(())
-}
-
-fn is_known(app: &App, name: &str) -> bool {
-    app.models().iter().flat_map(ModelView::names).any(|known| known == name)
 }
 
 /// A model's name with its tag.
@@ -77,8 +74,9 @@ pub(super) async fn begin(
 
 impl TextRequest {
     /// Options are checked here, as a request without a prompt generates nothing and is refused for them all the same.
-    pub(super) fn read(fields: &mut Fields, limiter: &Limiter) -> Result<Self, ApiError> {
-        let mut options = limiter.within(read_options(fields)?)?;
+    pub(super) fn read(fields: &mut Fields, guard: &RequestGuard) -> Result<Self, ApiError> {
+        compat::refuse(fields, "use format")?;
+        let mut options = guard.limiter.within(read_options(fields, &guard.warnings)?)?;
         options.logprobs = fields.flag("logprobs")?;
         options.top_logprobs = fields.count("top_logprobs", 0, MAX_TOP_LOGPROBS)?;
         options = read_thinking(fields, options)?;
@@ -94,8 +92,9 @@ impl TextRequest {
     }
 }
 
-fn read_options(fields: &mut Fields) -> Result<GenerateOptions, ApiError> {
+fn read_options(fields: &mut Fields, warnings: &Warnings) -> Result<GenerateOptions, ApiError> {
     let mut given = fields.object("options")?.unwrap_or_default();
+    compat::refuse(&given, "use format")?;
     let version = given.count("mirostat", 0, 2)?;
     match version {
         Some(2) => given.set_default("mirostat_tau", MIROSTAT_TAU),
@@ -109,20 +108,20 @@ fn read_options(fields: &mut Fields) -> Result<GenerateOptions, ApiError> {
     if version != Some(2) {
         (options.mirostat_tau, options.mirostat_eta) = (None, None); // they say nothing then
     }
-    given.report_unknown();
+    given.finish_gently(warnings); // as Ollama has it
     Ok(options)
 }
 
 /// JSON, or a schema.
 fn read_format(fields: &mut Fields) -> Result<Option<GrammarSpec>, ApiError> {
-    match fields.take("format") {
+    match fields.take(FORMAT) {
         None => Ok(None),
         Some(Value::String(text)) if text.is_empty() => Ok(None),
         Some(Value::String(text)) if text == "json" => Ok(Some(GrammarSpec::JsonObject)),
         Some(schema @ Value::Object(_)) => Ok(Some(GrammarSpec::JsonSchema(schema))),
         Some(other) => {
             let reason = format!("expected \"json\" or a JSON schema, found {}", excerpt(other));
-            Err(ApiError::invalid("format", reason))
+            Err(ApiError::invalid(FORMAT, reason))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `POST /v1/chat/completions`.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     extract::{Request, State},
@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     app::App,
+    compat::Compat,
     error::{ApiError, json},
     fields::Fields,
     generation::{GenerationRequest, MAX_CHOICES},
@@ -32,7 +33,7 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
     let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
     let ChatRequest { generation, streaming } = ChatRequest::read(&mut fields)?;
-    fields.report_unknown();
+    fields.finish(&guard.warnings)?;
     let head = Head::new("chatcmpl-", model.name.clone());
     let words = Arc::clone(&model.token_words);
     let has_logprobs = generation.options.logprobs == Some(true);
@@ -46,6 +47,7 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
 
 impl ChatRequest {
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let mut compat = Compat::read(fields)?;
         let messages = messages::read(fields)?;
         let options = sampling::read(fields)?;
         let mut options = messages::read_tools(fields, options)?;
@@ -60,8 +62,10 @@ impl ChatRequest {
             samples: fields.count("n", 1, MAX_CHOICES)?.unwrap_or(1),
             options,
             is_prompt_only: false,
-            format: response_format::read(fields)?,
+            format: compat.format(response_format::FIELD, response_format::read(fields)?)?,
+            ignores_eos: compat.ignores_eos,
             prompt_field: "messages",
+            schema_fields: BTreeMap::new(),
         };
         Ok(Self { generation, streaming: Streaming::read(fields)? })
     }

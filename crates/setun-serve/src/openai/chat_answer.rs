@@ -1,6 +1,6 @@
 //! Answers in a conversation: whole, and as chunks.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::Serialize;
 use setun::{Completion, Event, TextDelta, ToolCall, ToolCallDelta};
@@ -10,7 +10,7 @@ use super::{
     streaming::{Head, Streaming},
     usage::{ChunkUsage, Usage, finish_reason},
 };
-use crate::{generation::Encoder, sse, token_words::TokenWords};
+use crate::{generation::Encoder, sse, text_tokens::TextTokens, token_words::TokenWords};
 
 /// The kind of a tool, of which there is one.
 const FUNCTION: &str = "function";
@@ -23,6 +23,8 @@ pub(super) struct ChatEncoder {
     words: Option<Arc<TokenWords>>,
     /// The choices that have begun.
     begun: Vec<usize>,
+    /// Tokens of each choice whose text is still to come.
+    tokens: BTreeMap<usize, TextTokens>,
     usage: Usage,
 }
 
@@ -136,7 +138,8 @@ pub(super) fn chat_completion<'a>(
         Choice {
             index,
             message: AnswerMessage::new(completion),
-            logprobs: words.map(|words| ChatLogprobs::new(words, &completion.deltas)),
+            logprobs: words
+                .map(|words| ChatLogprobs::new(words, &TextTokens::of(&completion.deltas))),
             finish_reason: finish_reason(completion.done.finish_reason),
         }
     };
@@ -173,7 +176,8 @@ impl<'a> Reasoning<'a> {
 
 impl ChatEncoder {
     pub(super) fn new(head: Head, streaming: Streaming, words: Option<Arc<TokenWords>>) -> Self {
-        Self { head, streaming, words, begun: vec![], usage: Usage::default() }
+        let (begun, tokens, usage) = (vec![], BTreeMap::new(), Usage::default());
+        Self { head, streaming, words, begun, tokens, usage }
     }
 
     fn chunk(&self, events: &mut Vec<u8>, choices: &[ChunkChoice<'_>], usage: Option<ChunkUsage>) {
@@ -196,15 +200,15 @@ impl ChatEncoder {
         self.choice(events, ChunkChoice { index, delta, logprobs: None, finish_reason: None });
     }
 
-    fn text(&self, index: usize, delta: &TextDelta, events: &mut Vec<u8>) {
+    fn text(&mut self, index: usize, delta: &TextDelta, events: &mut Vec<u8>) {
+        let tokens = self.tokens.entry(index).or_default().take(delta);
         if let Some(reasoning) = Reasoning::of(delta.reasoning.as_deref().unwrap_or_default()) {
             let delta = Delta { reasoning: Some(reasoning), ..Delta::default() };
             self.choice(events, ChunkChoice { index, delta, logprobs: None, finish_reason: None });
         }
-        let deltas = std::slice::from_ref(delta);
-        let words = self.words.as_ref().filter(|_| delta.reasoning.is_none());
-        let logprobs = words.map(|words| ChatLogprobs::new(words, deltas));
-        if !delta.text.is_empty() || logprobs.is_some() {
+        if !delta.text.is_empty() {
+            let words = self.words.as_ref();
+            let logprobs = words.map(|words| ChatLogprobs::new(words, &tokens));
             let delta = Delta { content: Some(&delta.text), ..Delta::default() };
             self.choice(events, ChunkChoice { index, delta, logprobs, finish_reason: None });
         }

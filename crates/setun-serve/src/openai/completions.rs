@@ -1,6 +1,6 @@
 //! `POST /v1/completions`.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     extract::{Request, State},
@@ -17,6 +17,7 @@ use super::{
 use crate::{
     app::App,
     blocking::beside,
+    compat::Compat,
     error::{ApiError, json},
     fields::Fields,
     generation::{GenerationRequest, MAX_CHOICES},
@@ -44,7 +45,7 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
     let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
     let request = CompletionRequest::read(&mut fields)?;
-    fields.report_unknown();
+    fields.finish(&guard.warnings)?;
     let CompletionRequest { mut generation, streaming, has_logprobs, echo, .. } = request;
     let head = Head::new("cmpl-", model.name.clone());
     let words = Arc::clone(&model.token_words);
@@ -66,6 +67,7 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
 
 impl CompletionRequest {
     fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+        let mut compat = Compat::read(fields)?;
         let prompts = prompts::read(fields, PROMPT)?;
         // No tokens: an answer of the prompt alone.
         let is_prompt_only = fields.get(MAX_TOKENS).is_some_and(|count| *count == 0);
@@ -94,13 +96,16 @@ impl CompletionRequest {
             return Err(ApiError::invalid(PROMPT, reason));
         }
         let format = response_format::read(fields)?;
+        let format = compat.format(response_format::FIELD, format)?;
         let generation = GenerationRequest {
             prompts,
             samples,
             options,
             is_prompt_only,
             format,
+            ignores_eos: compat.ignores_eos,
             prompt_field: PROMPT,
+            schema_fields: BTreeMap::new(),
         };
         let adds_special_tokens = fields.flag("add_special_tokens")?.unwrap_or(true);
         let streaming = Streaming::read(fields)?;

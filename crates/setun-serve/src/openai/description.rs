@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::logprobs::MAX_TOP_LOGPROBS;
 use crate::{
+    compat,
     description::{
         components::{formats, json_schema},
         operation::{Api, RouteShape},
@@ -169,7 +170,8 @@ fn with_shared(body: ObjectShape) -> ObjectShape {
         flag(),
         "Whether the last event has the usage.",
     );
-    body.optional("model", text(), MODEL)
+    body.optionals(compat::described())
+        .optional("model", text(), MODEL)
         .optional("n", count(1, MAX_CHOICES), "Texts of a prompt, in one batch. Default: 1.")
         .optional("response_format", named("ResponseFormat"), "The format of the text.")
         .optional("stream", flag(), "Whether the answer comes in events. Default: false.")

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::{
     app::{App, AppState},
     error::{ApiError, json},
-    registry::ModelView,
+    registry::{LATEST, ModelView},
 };
 
 #[derive(Serialize)]
@@ -44,8 +44,11 @@ pub(crate) async fn retrieve(
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
     let models = app.models();
-    let mut all = models.iter().flat_map(|model| objects(&app, model));
-    if let Some(object) = all.find(|object| object.id == id) {
+    let named = |id: &str| {
+        let mut all = models.iter().flat_map(|model| objects(&app, model));
+        all.find(|object| object.id == id)
+    };
+    if let Some(object) = named(&id).or_else(|| id.strip_suffix(LATEST).and_then(named)) {
         return Ok(json(&object));
     }
     let known: Vec<_> = models.iter().flat_map(ModelView::names).map(str::to_owned).collect();

@@ -3,7 +3,10 @@
 use serde_json::Value;
 use setun::Prompt;
 
-use crate::{error::ApiError, fields::Fields};
+use crate::{
+    error::ApiError,
+    fields::{Fields, whole},
+};
 
 /// Prompts, in words.
 const EXPECTED: &str = "a string, a list of strings, token ids or a list of lists of token ids";
@@ -36,7 +39,7 @@ fn prompt(name: &str, value: Value) -> Result<Prompt, ApiError> {
 /// Token ids of a list.
 pub(crate) fn tokens_of(name: &str, list: &[Value]) -> Result<Vec<u32>, ApiError> {
     let token = |(index, value): (usize, &Value)| {
-        let token = value.as_u64().and_then(|token| u32::try_from(token).ok());
+        let token = whole(value).and_then(|token| u32::try_from(token).ok());
         token.ok_or_else(|| ApiError::wrong_type(&format!("{name}[{index}]"), "a token id", value))
     };
     list.iter().enumerate().map(token).collect()

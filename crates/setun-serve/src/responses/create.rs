@@ -30,7 +30,7 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
     let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
     let ResponseRequest { generation, settings, is_streamed } = ResponseRequest::read(&mut fields)?;
-    fields.report_unknown();
+    fields.finish(&guard.warnings)?;
     let head = Head::new("resp_", model.name.clone());
     let words = settings.has_logprobs.then(|| Arc::clone(&model.token_words));
     let running = generation.start(model, guard).await.map_err(renamed)?;
@@ -49,7 +49,7 @@ pub(crate) async fn input_tokens(
     let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
     let request = ResponseRequest::read(&mut fields)?;
-    fields.report_unknown();
+    fields.finish(&guard.warnings)?;
     let generation = request.generation;
     let input_tokens = generation.count_tokens(&model, &guard.limiter).await?;
     Ok(json(&InputTokens { object: "response.input_tokens", input_tokens }))

@@ -5,8 +5,9 @@ use setun::ReasoningEffort;
 
 use super::request::REFUSED;
 use crate::{
+    compat,
     description::{
-        components::{TOOL_NAME, formats, json_schema},
+        components::{STRICT, TOOL_NAME, formats, json_schema},
         operation::{Api, RouteShape},
         options::options,
         schema::{
@@ -60,6 +61,7 @@ fn route(id: &str, summary: &str, limits: &Limits) -> RouteShape {
     let body = ObjectShape::new()
         .required("input", input, "A text of the user, or items.")
         .optionals(options(limits))
+        .optionals(compat::described())
         .optional("model", text(), MODEL)
         .optional("instructions", text(), "The beginning of the system message.")
         .optional("tools", tools(), "Functions; tools of other types are ignored.")
@@ -141,6 +143,7 @@ fn tool() -> AnySchema {
         .required("name", of_form(TOOL_NAME), "")
         .optional("description", text(), "What it does.")
         .optional("parameters", object(), "The JSON schema of its arguments.")
+        .optional("strict", flag(), STRICT)
         .into()
 }
 

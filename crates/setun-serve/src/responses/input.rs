@@ -44,7 +44,7 @@ fn add_item(conversation: &mut Conversation, mut item: Fields) -> Result<(), Api
         "function_call" => {
             let id = item.required_text("call_id")?;
             let name = item.required_text("name")?;
-            conversation.add_call(id, name, &item.required_text("arguments")?.into());
+            conversation.add_call(id, name, &contents::arguments(&mut item, "arguments")?);
             Ok(())
         }
         "function_call_output" => {

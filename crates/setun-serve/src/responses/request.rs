@@ -1,12 +1,14 @@
 //! Requests of the Responses API.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 use setun::{GenerateOptions, Prompt, Tool, ToolChoice};
 use tracing::debug;
 
 use super::input;
 use crate::{
-    contents, error::ApiError, fields::Fields, generation::GenerationRequest,
+    compat::Compat, contents, error::ApiError, fields::Fields, generation::GenerationRequest,
     openai::logprobs::MAX_TOP_LOGPROBS, response_format, sampling,
 };
 
@@ -44,6 +46,7 @@ pub(super) struct Settings {
 impl ResponseRequest {
     pub(super) fn read(fields: &mut Fields) -> Result<Self, ApiError> {
         refuse_state(fields)?;
+        let mut compat = Compat::read(fields)?;
         let instructions = fields.text("instructions")?;
         let messages = input::read(fields, instructions.clone())?;
         let mut options = sampling::read(fields)?;
@@ -51,13 +54,15 @@ impl ResponseRequest {
             options = sampling::read_effort(&mut reasoning, options)?;
         }
         let has_logprobs = read_logprobs(fields, &mut options)?;
-        let tools = read_tools(fields, &mut options)?;
+        let mut schema_fields = BTreeMap::new();
+        let tools = read_tools(fields, &mut options, &mut schema_fields)?;
         let tool_choice = fields.take("tool_choice").unwrap_or_else(|| "auto".into());
         let choice = read_choice(&tool_choice, &mut options.tools)?;
         options.tool_choice = Some(choice);
         let mut text = fields.object("text")?.unwrap_or_default();
         let format = text.get("format").cloned().unwrap_or_else(|| json!({"type": "text"}));
-        let grammar = response_format::read_field(&mut text, "format", "schema")?;
+        let own = response_format::read_field(&mut text, "format", "schema")?;
+        let grammar = compat.format("text.format", own)?;
         let metadata = fields.object("metadata")?.map(Fields::into_map).unwrap_or_default();
         let is_streamed = fields.flag("stream")?.unwrap_or_default();
         // The first events come while the prompt is computed, however long it is.
@@ -77,7 +82,9 @@ impl ResponseRequest {
             options,
             is_prompt_only: false,
             format: grammar,
+            ignores_eos: compat.ignores_eos,
             prompt_field: input::INPUT,
+            schema_fields,
         };
         Ok(Self { generation, settings, is_streamed })
     }
@@ -106,7 +113,11 @@ fn read_logprobs(fields: &mut Fields, options: &mut GenerateOptions) -> Result<b
 }
 
 /// Takes the functions among the tools. Servers run the others themselves; this one has none.
-fn read_tools(fields: &mut Fields, options: &mut GenerateOptions) -> Result<Vec<Value>, ApiError> {
+fn read_tools(
+    fields: &mut Fields,
+    options: &mut GenerateOptions,
+    schema_fields: &mut BTreeMap<String, String>,
+) -> Result<Vec<Value>, ApiError> {
     let mut given = vec![];
     for mut tool in fields.objects("tools")?.unwrap_or_default() {
         let kind = tool.required_text("type")?;
@@ -119,7 +130,7 @@ fn read_tools(fields: &mut Fields, options: &mut GenerateOptions) -> Result<Vec<
             shown.extend(tool.map().clone());
         }
         given.push(shown);
-        options.tools.push(contents::tool(&mut tool, "parameters")?);
+        options.tools.push(contents::tool(&mut tool, "parameters", schema_fields)?);
     }
     Ok(given)
 }

@@ -1,10 +1,12 @@
 //! The server as clients see it: through its router, and through sockets.
 
 mod access;
+mod agents;
 mod answers;
 mod anthropic;
 mod cancellation;
 mod capabilities;
+mod compat;
 mod counters;
 mod crowds;
 mod deploy;

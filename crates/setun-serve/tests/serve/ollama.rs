@@ -129,7 +129,7 @@ async fn errors_are_sentences_with_a_status() {
     let image = json!({"messages": [{"role": "user", "content": "a", "images": ["aGk="]}]});
     let mut answers = vec![];
     for (path, body, status, words) in [
-        (generate, json!({"model": "x:latest", "prompt": "a"}), 404, "found \"x\""),
+        (generate, json!({"model": "x:latest", "prompt": "a"}), 404, "found \"x:latest\""),
         (generate, json!({"prompt": "a", "suffix": "b"}), 400, "suffix: not supported"),
         (generate, json!({"prompt": "a", "keep_alive": "soon"}), 400, "keep_alive: expected"),
         (generate, json!({"prompt": "a", "think": "much"}), 400, "think: expected one of none"),

@@ -131,10 +131,8 @@ impl OptionKind {
             Self::Number(range) | Self::Time(range) => {
                 value.number().is_some_and(|number| range.contains(number))
             }
-            Self::Integer(range) => {
-                matches!(value, Value::Integer(number) if range.contains(*number))
-            }
-            Self::Seed => matches!(value, Value::Integer(number) if u64::try_from(*number).is_ok()),
+            Self::Integer(range) => value.integer().is_some_and(|number| range.contains(number)),
+            Self::Seed => value.integer().is_some_and(|number| u64::try_from(number).is_ok()),
             Self::Flag => matches!(value, Value::Flag(_)),
             Self::Choice(names) => value.name().is_some_and(|name| names.contains(&name)),
             Self::Text => is_text(value),

@@ -9,6 +9,9 @@ use serde::{
 
 use crate::SamplingStep;
 
+/// Up to here a 64-bit float has every integer.
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// A value before it is checked against its [`OptionKind`](super::OptionKind).
 #[derive(Clone, Debug, PartialEq)]
 pub enum OptionValue {
@@ -53,10 +56,17 @@ impl OptionValue {
         }
     }
 
-    /// As an integer.
+    /// As an integer, which may be written with a fraction of zero as long as that is exact.
+    #[expect(clippy::cast_possible_truncation, reason = "a whole number in range")]
     #[must_use]
     pub fn integer(&self) -> Option<i128> {
-        if let Self::Integer(number) = self { Some(*number) } else { None }
+        match self {
+            Self::Integer(number) => Some(*number),
+            Self::Number(number) if number.fract() == 0.0 && number.abs() <= MAX_EXACT => {
+                Some(*number as i128)
+            }
+            _ => None,
+        }
     }
 
     /// As a text.
@@ -79,7 +89,7 @@ impl OptionValue {
     /// As the id of a token.
     #[must_use]
     pub fn token(&self) -> Option<u32> {
-        if let Self::Integer(token) = self { u32::try_from(*token).ok() } else { None }
+        self.integer().and_then(|token| u32::try_from(token).ok())
     }
 
     /// The values of a list, each read by `read`; none if it is no list or one cannot be read.

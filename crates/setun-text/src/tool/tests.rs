@@ -24,7 +24,8 @@ fn tools_are_read_and_written_as_chat_apis_have_them() {
     assert_eq!(tools[1].to_json()["function"], json!({"name": "none", "parameters": empty}));
     let built =
         Tool::new("x.y").description("Z").parameters(parameters.as_object().unwrap().clone());
-    assert_eq!(tools[0], built);
+    assert_eq!(tools[0], built.strict(true));
+    assert!(!tools[1].strict);
 }
 
 #[test]

@@ -19,6 +19,8 @@ pub struct ToolCallReader {
     has_calls: bool,
     key: u64,
     tags: Vec<(u32, &'static str)>,
+    /// What calls begin with up to their arguments, where a text may begin like a call.
+    heads: Vec<String>,
 }
 
 /// Where in an answer the next byte belongs.
@@ -69,7 +71,21 @@ impl ToolCallReader {
     ) -> Self {
         let key = absorbed(prompt.iter().map(|&token| token.into()).chain([seed, sample]));
         let part = if begins_with_call { Part::Marker } else { Part::Text };
-        Self { format, part, held: String::new(), index: 0, has_calls: false, key, tags: vec![] }
+        let (held, tags, heads) = (String::new(), vec![], vec![]);
+        Self { format, part, held, index: 0, has_calls: false, key, tags, heads }
+    }
+
+    /// Reads calls of functions of these names at the start of the answer alone. An answer that
+    /// begins otherwise is a text as a whole, as one of a response format is.
+    #[must_use]
+    pub fn beside_format<'a>(mut self, names: impl Iterator<Item = &'a str>) -> Self {
+        let ToolFormat { marker, at_start, opening, middle, .. } = self.format;
+        if at_start {
+            // Its marker is no tag: a text may begin with it.
+            self.heads = names.map(|name| format!("{marker}{opening}{name}{middle}")).collect();
+        }
+        self.format.at_start = true;
+        self
     }
 
     /// Reads these special tokens, whose text is empty, as what they spell.
@@ -111,11 +127,7 @@ impl ToolCallReader {
     fn text(&mut self) -> String {
         let marker = self.format.marker;
         if self.part == Part::Text && self.format.at_start {
-            if self.held.starts_with(marker) {
-                self.part = Part::Marker;
-            } else if !marker.starts_with(&self.held) {
-                self.part = Part::Free;
-            }
+            self.part = self.beginning(marker);
         }
         if self.part == Part::Free {
             return std::mem::take(&mut self.held);
@@ -133,6 +145,19 @@ impl ToolCallReader {
         }
         let certain = self.held.len() - longest_beginning(&markers, &self.held);
         self.held.drain(..certain).collect()
+    }
+
+    /// What an answer is that may call at its start alone, as far as it is known.
+    fn beginning(&self, marker: &str) -> Part {
+        let heads = self.heads.iter().map(String::as_str);
+        let mut heads = heads.chain([marker].into_iter().filter(|_| self.heads.is_empty()));
+        if heads.clone().any(|head| self.held.starts_with(head)) {
+            Part::Marker
+        } else if heads.any(|head| head.starts_with(&self.held)) {
+            Part::Text
+        } else {
+            Part::Free
+        }
     }
 
     /// Reads one part, if it is complete. Whether it was.

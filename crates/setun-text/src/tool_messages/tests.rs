@@ -94,11 +94,66 @@ fn a_template_with_tools_gets_objects() {
 
 #[test]
 fn arguments_that_are_no_object_are_refused() {
-    for arguments in ["[1]", "{", "", "{\"a\": 1} x"] {
+    for arguments in [json!("[1]"), json!("{"), json!("{\"a\": 1} x"), json!([1]), json!(false)] {
         let calls = json!([{"function": {"name": "f", "arguments": {}}}, {"function": {"name": "f", "arguments": arguments}}]);
         let list = json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": null, "tool_calls": calls}]);
-        let error = template(BITNET).prepare_tools(&messages(list), &[]).expect_err(arguments);
+        let error =
+            template(BITNET).prepare_tools(&messages(list), &[]).expect_err("it is refused");
         let expected = "message 1: `tool_calls[1].function.arguments` is no JSON object";
         assert_eq!(error.to_string(), expected);
     }
+}
+
+#[test]
+fn a_call_without_arguments_has_an_empty_object() {
+    let function = |arguments: Option<Value>| {
+        let mut function = json!({"name": "now"});
+        if let Some(arguments) = arguments {
+            function["arguments"] = arguments;
+        }
+        json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": null,
+            "tool_calls": [{"id": "1", "type": "function", "function": function}]}])
+    };
+    let source = "{% for m in messages %}{% for c in m.tool_calls %}<tool_call>{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}";
+    for source in [BITNET, source] {
+        let prepare =
+            |list| template(source).prepare_tools(&messages(list), &[]).expect("prepared");
+        let expected = prepare(function(Some(json!("{}"))));
+        for arguments in
+            [None, Some(json!("")), Some(json!(" \n")), Some(Value::Null), Some(json!({}))]
+        {
+            assert_eq!(prepare(function(arguments)), expected);
+        }
+    }
+}
+
+#[test]
+fn an_answer_and_a_result_without_content_are_empty_texts() {
+    let list = |content: Option<Value>| {
+        let with_content = |mut message: Value| {
+            if let Some(content) = &content {
+                message["content"] = content.clone();
+            }
+            message
+        };
+        json!([{"role": "user", "content": "Hi"}, with_content(json!({"role": "assistant", "tool_calls": []})),
+            with_content(json!({"role": "tool", "tool_call_id": "1"}))])
+    };
+    let prepare = |list| template(BITNET).prepare_tools(&messages(list), &[]).expect("prepared");
+    let expected = prepare(list(Some(json!(""))));
+    for content in [None, Some(Value::Null)] {
+        assert_eq!(prepare(list(content)), expected);
+    }
+    rendered(BITNET, expected);
+}
+
+/// The template of Hermes 3 joins a tool's description to other texts.
+#[test]
+fn a_template_that_joins_descriptions_takes_a_tool_without_one() {
+    let source = "{% for tool in tools %}{% set tool = tool.function %}{{ tool.name + ' - ' + tool.description + '<tool_call>' }}{% endfor %}{{ arguments }}";
+    let found = rendered(source, prepared(source, &[Tool::new("f")]));
+    assert_eq!(found, "f - <tool_call>");
+    let other = "{{ tools | tojson }}<tool_call>{{ arguments }}";
+    let found = prepared(other, &[Tool::new("f")]).tools.expect("tools");
+    assert!(found[0]["function"].get("description").is_none());
 }

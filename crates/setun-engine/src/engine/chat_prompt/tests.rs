@@ -198,7 +198,7 @@ fn templates_get_more_variables_but_no_other_messages() {
 #[test]
 fn messages_are_checked_before_the_template_runs() {
     let engine = engine();
-    let empty = Message { content: None, ..Message::assistant("") };
+    let empty = Message { content: None, ..Message::user("") };
     for (message, fault) in [
         (Message::new("asistant", "a"), "the role `asistant` is unknown, expected system"),
         (Message::new("<end>", "a"), "the role `<end>` is unknown, expected system"),
