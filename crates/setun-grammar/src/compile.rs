@@ -10,7 +10,7 @@ use crate::failure::{caught, failure, first_paragraph};
 use crate::limits::at_most;
 use crate::never_ends::never_ends;
 use crate::tool_lark::{Arguments, FORMAT};
-use crate::tools::ToolNote;
+use crate::tool_note::ToolNote;
 use crate::{
     GrammarError, GrammarLimits, GrammarSpec, Interrupt, ToolGrammar, Vocabulary, gbnf, lark,
     schema,

@@ -34,7 +34,7 @@ mod schema;
 mod size;
 mod spec;
 mod tool_lark;
-mod tools;
+mod tool_note;
 mod vocabulary;
 
 pub use constraint::Constraint;
@@ -43,6 +43,6 @@ pub use grammar::Grammar;
 pub use interrupt::Interrupt;
 pub use limits::GrammarLimits;
 pub use schema::{FORMATS, IGNORED_KEYWORDS, KEYWORDS};
-pub use spec::GrammarSpec;
-pub use tools::{ToolGrammar, ToolNote};
+pub use spec::{GrammarSpec, ToolGrammar};
+pub use tool_note::ToolNote;
 pub use vocabulary::Vocabulary;

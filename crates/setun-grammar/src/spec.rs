@@ -1,8 +1,9 @@
 //! Specifications of structured output.
 
 use serde_json::Value;
+use setun_text::{Tool, ToolChoice, ToolFormat};
 
-use crate::{GrammarError, ToolGrammar};
+use crate::GrammarError;
 
 /// The structure that a text must have.
 ///
@@ -34,6 +35,22 @@ pub enum GrammarSpec {
     Tools(ToolGrammar),
 }
 
+/// An answer that may have to call tools.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolGrammar {
+    /// The tools, at least one.
+    pub tools: Vec<Tool>,
+    /// How calls are written.
+    pub format: ToolFormat,
+    /// Whether a call has to come. [`ToolChoice::Auto`] lets any text come before the first call, or
+    /// without one.
+    pub choice: ToolChoice,
+    /// Whether several calls may come.
+    pub parallel: bool,
+    /// What an answer without calls is. With it no text comes before a call.
+    pub text: Option<Box<GrammarSpec>>,
+}
+
 impl GrammarSpec {
     /// A JSON schema from its text.
     ///
@@ -47,6 +64,18 @@ impl GrammarSpec {
             GrammarError::Schema { reason }
         })?;
         Ok(Self::JsonSchema(schema))
+    }
+
+    /// Whether its texts are JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        matches!(self, Self::JsonSchema(_) | Self::JsonObject)
+    }
+}
+
+impl ToolGrammar {
+    /// The format of an answer without calls, where there may be one.
+    pub(crate) fn text(&self) -> Option<&GrammarSpec> {
+        self.text.as_deref().filter(|_| !self.choice.begins_with_call())
     }
 }
 

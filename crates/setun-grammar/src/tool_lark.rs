@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use setun_text::{Tool, ToolChoice, ToolFormat};
 
 use crate::limits::at_most;
-use crate::tools::ToolNote;
+use crate::tool_note::ToolNote;
 use crate::{GrammarError, GrammarLimits, ToolGrammar, Vocabulary, lark, schema, size};
 
 /// Any text.

@@ -7,9 +7,6 @@ use ruzstd::decoding::{StreamingDecoder, errors::FrameDecoderError};
 
 use crate::error::ApiError;
 
-/// The encodings, as a refusal lists them.
-pub(crate) const ENCODINGS: &str = "gzip, br, zstd";
-
 /// The largest window of a zstd frame, as RFC 9659 has it for HTTP, where the limit of bodies is
 /// smaller.
 const MAX_WINDOW: usize = 8 << 20;

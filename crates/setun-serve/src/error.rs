@@ -14,13 +14,12 @@ use serde::Serialize;
 use serde_json::Value;
 use setun::{EngineError, ErrorCode, text::TextError};
 
-use crate::{
-    content_encoding::ENCODINGS,
-    excerpt::{bounded, excerpt},
-};
-
+use crate::excerpt::{bounded, excerpt};
 /// Time after which a request that was refused for lack of room may be sent again.
 const RETRY_MILLISECONDS: u64 = 1000;
+
+/// The encodings of bodies that are read.
+const ENCODINGS: &str = "gzip, br, zstd";
 
 /// The code of a model that cannot be loaded.
 const NOT_LOADED: &str = "model_not_loaded";

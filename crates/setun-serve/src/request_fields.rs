@@ -1,9 +1,8 @@
-//! Fields that requests to vLLM, llama-server and the APIs' own servers have, and what becomes of
-//! each.
+//! Fields of requests to vLLM, llama-server and the APIs' own servers, each with its treatment.
 
 use serde_json::Value;
 
-/// What becomes of a field.
+/// The treatment of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Treatment {
     /// It is read where it means something; elsewhere the answer has a warning.
@@ -169,7 +168,7 @@ pub(crate) const FIELDS: &[(&str, Treatment)] = &[
     ("vocab_only", Nothing),
 ];
 
-/// What becomes of a field that nobody has taken; none if it is unknown.
+/// The treatment of a field that nobody has taken; none if it is unknown.
 pub(crate) fn treatment(field: &str) -> Option<Treatment> {
     FIELDS.iter().find(|(name, _)| *name == field).map(|(_, treatment)| *treatment)
 }
