@@ -158,7 +158,7 @@ impl ApiError {
         Self { retry_after: Some(time), ..self }
     }
 
-    /// A prompt with more tokens than one may have: so many, or at least so many.
+    /// A prompt with more tokens than one may have. `found` is their number, or a bound of it in words.
     pub(crate) fn prompt_too_long(param: &str, found: &str, most: usize) -> Self {
         let reason = format!("expected {most} tokens or less, found {found}");
         Self { code: Some("context_length_exceeded"), ..Self::invalid(param, reason) }

@@ -31,7 +31,7 @@ pub(crate) fn bounded(message: String) -> String {
     format!("{beginning}… ({characters} characters) …{end}")
 }
 
-/// Takes so many characters.
+/// Takes the characters that there is room for.
 struct Cut {
     text: String,
     left: usize,

@@ -142,7 +142,7 @@ impl RequestGuard {
         }
     }
 
-    /// Counts so many texts of each of some prompts towards the limit of its key.
+    /// Counts the texts of its prompts towards the limit of its key.
     pub(crate) fn take_texts(
         &self,
         engine: &Engine,

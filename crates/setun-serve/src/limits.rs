@@ -199,7 +199,7 @@ impl KeyGuard {
         self.0.key
     }
 
-    /// Counts so many texts of each of some prompts until the end of the request.
+    /// Counts the texts of prompts until the end of the request.
     pub(crate) fn take_texts(
         &self,
         engine: &Engine,

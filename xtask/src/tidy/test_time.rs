@@ -27,7 +27,7 @@ const ALLOWED: [(&str, &str); 25] = [
     ("crates/setun-cli/tests/cli/serve/replicas/replay.rs", "sends a trace at its times"),
     ("crates/setun-cpu/src/team/mod.rs", "a member leaves about when its leader falls asleep"),
     ("crates/setun-cpu/src/team/rendezvous.rs", "turns a hang into a failure"),
-    ("crates/setun-engine/src/engine/chat_prompt.rs", "the date that a template reads"),
+    ("crates/setun-engine/src/engine/chat_prompt/tests.rs", "the date that a template reads"),
     ("crates/setun-hub/tests/hub/server.rs", "a server that is slow where a test asks for it"),
     ("tests/support/wait.rs", "waits for other processes, for minutes"),
     ("tests/tests/soak/main.rs", "as many minutes as it is told"),

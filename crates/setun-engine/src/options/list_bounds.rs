@@ -1,4 +1,4 @@
-//! How long the lists of a generation may be. Each is copied, and looked through for each token.
+//! Bounds of the lists of a generation, each of which is copied, and looked through for each token.
 
 use super::GenerateOptions;
 use crate::error::Error;

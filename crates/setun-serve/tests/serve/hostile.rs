@@ -157,7 +157,7 @@ async fn a_key_leaves_places_for_others() {
     }
 }
 
-/// Waits until so many requests are under way.
+/// Waits until this number of requests is under way.
 async fn listed_by(router: &Router, key: &str, count: usize) {
     loop {
         let request = Request::get("/ui/requests").header("x-api-key", key).body(Body::empty());
