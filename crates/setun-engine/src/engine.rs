@@ -16,6 +16,7 @@ mod session;
 #[cfg(all(test, not(target_family = "wasm")))]
 mod slots_tests;
 mod start;
+mod tenant;
 #[cfg(all(test, not(target_family = "wasm")))]
 mod test_support;
 mod thinking;
@@ -46,7 +47,7 @@ use crate::{
     error::Error,
     options::{BackPressure, GenerateOptions, Prompt},
     parts::SelfTester,
-    request_slots::{RequestSlots, tenant_share},
+    request_slots::RequestSlots,
     scheduler::PublishedMetrics,
 };
 
@@ -162,27 +163,6 @@ impl Engine {
     pub fn with_cache_salt(mut self, salt: impl Into<CacheSalt>) -> Self {
         self.salt = Some(salt.into());
         self
-    }
-
-    /// The same engine for requests of one tenant. Tenants share the places of a batch: the one with the
-    /// fewest goes first, none has more than [`tenant_places`](Self::tenant_places), and the
-    /// [`priority`](GenerateOptions::priority) of a request puts it before those of its own tenant alone.
-    #[must_use]
-    pub fn with_tenant(mut self, tenant: u64) -> Self {
-        self.tenant = Some(tenant);
-        self
-    }
-
-    /// Most generations of a tenant in a batch, each sample and beam by itself.
-    #[must_use]
-    pub fn tenant_places(&self) -> usize {
-        tenant_share(self.shared.max_concurrent)
-    }
-
-    /// Most generations that a tenant should have running and waiting.
-    #[must_use]
-    pub fn tenant_requests(&self) -> usize {
-        tenant_share(self.schedulers.iter().map(|scheduler| scheduler.slots.most()).sum())
     }
 
     /// Tokens of a text, special ones as the tokenizer's post-processor says.
