@@ -10,6 +10,7 @@ mod crowds;
 mod deploy;
 mod description;
 mod errors;
+mod evaluation;
 mod lifecycle;
 mod limits;
 mod models;
