@@ -57,6 +57,10 @@ async fn ask(router: &axum::Router, context: &[u32], continuation: &[u32]) -> (f
     (sum, scored.clone().all(is_best))
 }
 
+fn number(count: usize) -> f64 {
+    f64::from(u32::try_from(count).expect("a small number"))
+}
+
 /// Shares of right answers of the tasks of choices and of words.
 fn accuracies(requests: &[Request], found: &[(f64, bool)]) -> [f64; 2] {
     let of = |task: &str| {
@@ -73,7 +77,7 @@ fn accuracies(requests: &[Request], found: &[(f64, bool)]) -> [f64; 2] {
         chosen += usize::from(best == Some(answer % doc.len()));
         count += 1;
     }
-    let share = |right: usize, count: usize| right as f64 / count as f64;
+    let share = |right: usize, count: usize| number(right) / number(count);
     [share(chosen, count), share(right, words.len())]
 }
 
@@ -87,7 +91,7 @@ async fn tasks_score_as_in_transformers() {
     for request in &requests {
         let Request { task, doc, context, continuation, log_likelihood, is_greedy } = request;
         let score = ask(&router, context, continuation).await;
-        let difference = (score.0 - log_likelihood).abs() / continuation.len() as f64;
+        let difference = (score.0 - log_likelihood).abs() / number(continuation.len());
         assert!(difference <= FLIPPED, "{task} {doc}: {} is not {log_likelihood}", score.0);
         strict += usize::from(difference <= TOLERANCE);
         assert_eq!(score.1, *is_greedy, "{task} {doc}");
