@@ -13,10 +13,10 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 
 use super::stage::Check;
-use super::wheels::{self, python};
+use super::wheels::{self, pip_install, python};
 use crate::machine::{install_packages, may_install};
 use crate::node::{install, node};
-use crate::shell::{built_with_tests, find_program, program, root, run, target};
+use crate::shell::{built_with_tests, find_program, program, root, run, succeeds, target};
 
 const FOLDER: &str = "crates/setun-serve/tests/clients";
 
@@ -39,6 +39,10 @@ const SCRIPTS: [&str; 5] = [
 /// The clients for JavaScript, in Node, and the folder of their packages.
 const NODE_SCRIPTS: [&str; 2] = ["node/openai.mjs", "node/ai-sdk.mjs"];
 const NODE_FOLDER: &str = "crates/setun-serve/tests/clients/node";
+
+/// Tasks of lm-evaluation-harness with scores of transformers, and what runs them.
+const EVALUATION: &str = "tests/fixtures/evaluation";
+const HARNESS: [&str; 2] = ["lm-eval[api]==0.4.13", "transformers==5.24.0"];
 
 /// Requests that schemathesis makes of the description: some drawn ones of each route, and in a full check those at the bounds
 /// of each field, too. The variable is for another number.
@@ -82,6 +86,9 @@ pub(super) fn test(check: &mut Check) -> Result<()> {
     let mut evaluation = python(&packages);
     evaluation.env("TQDM_DISABLE", "1"); // it draws progress
     check.count(server.given_to(evaluation.arg(script("lm_eval_client.py"))))?;
+    if check.options.is_full() {
+        test_the_harness(check, &server)?;
+    }
     drop(server);
     // Drawn requests of the description.
     let server = Server::start(&command, Some(&model), &SHORT)?;
@@ -91,6 +98,19 @@ pub(super) fn test(check: &mut Check) -> Result<()> {
     description.current_dir(target().join("clients")); // it keeps examples
     description.arg(script("description.py")).args([&server.url, &server.model]);
     check.count(description.args(["--cases", &cases]))
+}
+
+/// The documented command of lm-evaluation-harness, whole, against scores of transformers.
+fn test_the_harness(check: &mut Check, server: &Server) -> Result<()> {
+    let folder = target().join("clients").join("harness");
+    if !succeeds(pip_install().args(["--upgrade", "--target"]).arg(&folder).args(HARNESS)) {
+        return check.skip(1, "lm-evaluation-harness cannot be had from PyPI");
+    }
+    let mut command = python(&folder);
+    command.env("TQDM_DISABLE", "1").env("HF_HUB_OFFLINE", "1");
+    command.current_dir(root().join(EVALUATION).join("tasks")); // which name their data
+    command.arg(root().join(EVALUATION).join("check.py")).args([&server.url, &server.model]);
+    check.pass(&mut command)
 }
 
 /// The model of most scripts, which has a chat template.

@@ -12,6 +12,7 @@ mod crowds;
 mod deploy;
 mod description;
 mod errors;
+mod evaluation;
 mod hostile;
 mod lifecycle;
 mod limits;
