@@ -125,15 +125,14 @@ impl AsyncWrite for ClientStream {
     /// Ends the answer. Where a body was not read, waits until its client has sent it or left.
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Self { socket, unread, end, .. } = &mut *self;
-        let end = match end {
-            Some(end) => end,
-            None => {
-                ready!(Pin::new(&mut *socket).poll_shutdown(context))?;
-                if !unread.0.load(Ordering::Relaxed) {
-                    return Poll::Ready(Ok(()));
-                }
-                end.insert(End { time: Box::pin(sleep(LINGER)), dropped: 0 })
+        let end = if let Some(end) = end {
+            end
+        } else {
+            ready!(Pin::new(&mut *socket).poll_shutdown(context))?;
+            if !unread.0.load(Ordering::Relaxed) {
+                return Poll::Ready(Ok(()));
             }
+            end.insert(End { time: Box::pin(sleep(LINGER)), dropped: 0 })
         };
         while end.dropped < MAX_DROPPED && end.time.as_mut().poll(context).is_pending() {
             let mut piece = [0; PIECE];

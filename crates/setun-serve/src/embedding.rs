@@ -78,7 +78,9 @@ impl Inputs {
         let refused = move |error: EngineError| ApiError::of_request(&error, field);
         let (engine, limiter) = (salted.clone(), Arc::clone(&guard.limiter));
         if is_cut {
-            prompts.iter_mut().for_each(|prompt| cut(prompt, max_bytes(&engine)));
+            for prompt in &mut prompts {
+                cut(prompt, max_bytes(&engine));
+            }
         }
         let bytes: Vec<_> = prompts.iter().map(prompt_bytes).collect();
         let turn = limiter.tokenizing.turn_of(&engine, bytes, field).await;

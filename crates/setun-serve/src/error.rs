@@ -119,7 +119,7 @@ impl ApiError {
         // The server's own names are not cut.
         let message = format!("model: expected {}, found {found}", known.join(" or "));
         let param = Some("model".to_owned());
-        Self { param, message, ..Self::new(StatusCode::NOT_FOUND, "model_not_found", "") }
+        Self { message, param, ..Self::new(StatusCode::NOT_FOUND, "model_not_found", "") }
     }
 
     pub(crate) fn unknown_request(id: &str) -> Self {

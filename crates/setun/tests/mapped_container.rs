@@ -150,7 +150,8 @@ fn an_index_that_is_not_of_its_file_is_reported() {
     let start = bytes.windows(8).rposition(|word| word == b"setunwi1").unwrap();
     let hash = |bytes: &[u8]| {
         let digest: [u8; 32] = Sha256::digest(&bytes[start..]).into();
-        digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into_bytes()
+        let digits = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        digits.map(|digit| b"0123456789abcdef"[usize::from(digit)]).collect::<Vec<_>>()
     };
     let rewritten = |change: &dyn Fn(&mut [u8])| {
         let (mut other, old) = (bytes.clone(), hash(&bytes));

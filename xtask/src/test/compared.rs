@@ -18,7 +18,7 @@ impl Compared {
         let mut compared = Self::default();
         for line in text.lines() {
             match line.split_once(' ') {
-                _ if line.starts_with('#') => compared.head += &format!("{line}\n"),
+                _ if line.starts_with('#') => compared.head.extend([line, "\n"]),
                 Some((name, _)) => drop(compared.crates.insert(name.to_owned(), false)),
                 None => drop(compared.crates.insert(line.to_owned(), true)),
             }

@@ -54,7 +54,7 @@ pub(super) fn advisories(check: &mut Check) -> Result<()> {
 
 /// The texts of all lock files.
 fn locks() -> Result<Vec<String>> {
-    let lock = |manifest: &&str| read(&Path::new(manifest).with_file_name("Cargo.lock"));
+    let lock = |manifest: &&str| read(Path::new(manifest).with_file_name("Cargo.lock"));
     MANIFESTS.iter().map(lock).collect()
 }
 
