@@ -45,6 +45,7 @@ use crate::{
     device::{DeviceKind, DeviceReport, HeadType, SelfTest},
     engine_info::EngineInfo,
     error::Error,
+    model_shape::ModelShape,
     options::{BackPressure, GenerateOptions, Prompt},
     parts::SelfTester,
     request_slots::RequestSlots,
@@ -93,6 +94,7 @@ impl Handle {
 }
 
 pub(crate) struct Shared {
+    shape: Option<ModelShape>,
     tokenizer: Option<Arc<dyn Tokenizer>>,
     template: Option<Arc<ChatTemplate>>,
     sampling: SamplerOptions,
@@ -211,6 +213,12 @@ impl Engine {
     #[must_use]
     pub fn model_name(&self) -> &str {
         &self.shared.report.model
+    }
+
+    /// Architecture and sizes of the model; none of a custom model.
+    #[must_use]
+    pub fn model_shape(&self) -> Option<&ModelShape> {
+        self.shared.shape.as_ref()
     }
 
     /// What runs: the processor, a GPU, or several devices.

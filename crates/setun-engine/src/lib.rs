@@ -20,6 +20,7 @@ mod histogram;
 mod inferencer;
 mod memory_pressure;
 mod metrics;
+mod model_shape;
 mod options;
 mod parts;
 mod pooling;
@@ -58,6 +59,7 @@ pub use inferencer::{
 };
 pub use memory_pressure::{MemoryMonitor, Pressure, SharedMonitor};
 pub use metrics::{EngineMetrics, OperationTime};
+pub use model_shape::ModelShape;
 pub use options::{
     BackPressure, EngineOptions, GenerateOptions, ListBound, Prompt, ReasoningEffort,
 };

@@ -11,6 +11,7 @@ use crate::{
     device::{DeviceKind, DeviceReport, HeadType, SelfTest},
     error::Error,
     memory_pressure::SharedMonitor,
+    model_shape::ModelShape,
     options::GenerateOptions,
 };
 
@@ -18,6 +19,8 @@ use crate::{
 pub struct EngineParts {
     /// Name of the model.
     pub name: String,
+    /// Architecture and sizes; none of a custom model.
+    pub shape: Option<ModelShape>,
     /// How texts become tokens and back.
     pub tokenizer: Option<Arc<dyn Tokenizer>>,
     /// How conversations become texts.

@@ -26,6 +26,21 @@ pub struct Layout {
     pub activation_group: Option<usize>,
 }
 
+impl Layout {
+    /// Number of parameters. A tied head counts once.
+    #[must_use]
+    pub fn parameters(&self) -> u64 {
+        let elements = |spec: &WeightSpec| match *spec {
+            WeightSpec::Ternary { rows, columns, .. } | WeightSpec::Dense { rows, columns } => {
+                rows * columns
+            }
+            WeightSpec::Vector { len } => len,
+            WeightSpec::Rope { .. } => 0, // computed, not stored
+        };
+        self.specs.iter().map(|spec| elements(spec) as u64).sum()
+    }
+}
+
 /// The weights of one layer.
 #[derive(Clone, Debug)]
 pub struct LayerLayout {

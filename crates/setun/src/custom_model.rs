@@ -83,6 +83,7 @@ impl CustomModel {
         };
         EngineParts {
             name: self.name,
+            shape: None,
             tokenizer: self.tokenizer,
             template: self.template,
             eos_tokens: self.eos_tokens,

@@ -10,7 +10,7 @@ use setun_ops::{
 };
 use setun_text::{ChatTemplate, SamplerOptions, Tokenizer};
 
-use setun_engine::HeadType;
+use setun_engine::{HeadType, ModelShape};
 
 use crate::error::Error;
 
@@ -85,6 +85,22 @@ impl ModelHeader {
     #[must_use]
     pub fn sampling_defaults(&self) -> &SamplerOptions {
         &self.sampling
+    }
+
+    /// Architecture and sizes.
+    #[must_use]
+    pub fn shape(&self) -> ModelShape {
+        let config = &self.config;
+        let architecture = config.architecture.trim_end_matches("ForCausalLM");
+        ModelShape {
+            architecture: architecture.to_ascii_lowercase(),
+            parameters: self.layout.parameters(),
+            layers: config.layers,
+            hidden_size: config.hidden_size,
+            ffn_size: config.ffn_size,
+            heads: config.heads,
+            kv_heads: config.kv_heads,
+        }
     }
 
     /// Tokens of the tokenizer and end tokens that the vocabulary does not have, in words.

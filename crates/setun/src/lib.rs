@@ -87,11 +87,11 @@ pub use setun_engine::{
     DeviceKind, DeviceReport, DeviceVerdict, Done, EarlyStopping, Embedding, Engine, EngineMetrics,
     EngineOptions, EngineProfile, Error as EngineError, Event, FinishReason, FullContext,
     GenerateOptions, GenerationStream, GpuApi, HeadType, Histogram, Inferencer, InferencerCache,
-    InferencerOptions, Inferred, ListBound, MemoryMonitor, OperationTime, PhaseProfile, Pooling,
-    Pressure, Prompt, PromptProgress, PromptTokens, Ragged, ReasoningEffort, Score, SelfTest,
-    Session, SharedConstraint, SharedContextStrategy, SinksAndWindow, TextDelta, TimeHistogram,
-    TimedStep, Timeline, Timings, TokenLogits, TokenLogprob, TruncateMiddle, Usage, Verdict,
-    WeakEngine,
+    InferencerOptions, Inferred, ListBound, MemoryMonitor, ModelShape, OperationTime, PhaseProfile,
+    Pooling, Pressure, Prompt, PromptProgress, PromptTokens, Ragged, ReasoningEffort, Score,
+    SelfTest, Session, SharedConstraint, SharedContextStrategy, SinksAndWindow, TextDelta,
+    TimeHistogram, TimedStep, Timeline, Timings, TokenLogits, TokenLogprob, TruncateMiddle, Usage,
+    Verdict, WeakEngine,
 };
 #[cfg(feature = "gpu")]
 pub use setun_gpu as gpu;

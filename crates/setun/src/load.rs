@@ -217,6 +217,7 @@ async fn load_parts(
     header.apply(&options)?; // is tested as it runs
     let parts = EngineParts {
         name: header.name.clone(),
+        shape: Some(header.shape()),
         tokenizer,
         template: header.template.clone(),
         eos_tokens: header.config.eos_tokens.clone(),

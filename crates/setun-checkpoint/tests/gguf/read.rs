@@ -160,6 +160,7 @@ fn blocks_are_what_another_decoder_says() {
         ("tq2_0", Dtype::Tq2_0),
         ("q2_0", Dtype::Q2_0),
         ("q2_0_wide", Dtype::Q2_0Wide),
+        ("q2_0_wide", Dtype::Pq2_0), // the same bytes under another number
         ("iq2_bn", Dtype::Iq2Bn),
         ("iq1_bn", Dtype::Iq1Bn),
         ("q8_0", Dtype::Q8_0),

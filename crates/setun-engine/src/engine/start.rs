@@ -193,6 +193,7 @@ fn shared(
     };
     let max_length = options.context_length.unwrap_or(usize::MAX);
     Ok(Shared {
+        shape: parts.shape,
         tokenizer: parts.tokenizer,
         template: parts.template,
         sampling: parts.defaults.over(&parts.sampling),

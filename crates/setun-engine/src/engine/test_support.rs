@@ -28,6 +28,7 @@ pub(super) fn parts(devices: usize) -> EngineParts {
     };
     EngineParts {
         name: "fake".into(),
+        shape: None,
         tokenizer: None,
         template: None,
         eos_tokens: vec![],

@@ -6,6 +6,12 @@ use super::Engine;
 use crate::{error::Error, options::GenerateOptions, thinking::Thinking};
 
 impl Engine {
+    /// Whether the chat template is one of a model that [thinks](setun_text::ChatTemplate::thinks).
+    #[must_use]
+    pub fn thinks(&self) -> bool {
+        self.shared.template.as_ref().is_some_and(|template| template.thinks())
+    }
+
     /// What tells reasoning apart after a prompt; none where the model does not think, or the prompt
     /// has closed its reasoning.
     ///
@@ -17,8 +23,7 @@ impl Engine {
         begins_answer: bool,
         options: &GenerateOptions,
     ) -> Result<Option<Thinking>, Error> {
-        let thinks = self.shared.template.as_ref().is_some_and(|template| template.thinks());
-        let Some(tokenizer) = self.shared.tokenizer.as_ref().filter(|_| thinks) else {
+        let Some(tokenizer) = self.shared.tokenizer.as_ref().filter(|_| self.thinks()) else {
             return Ok(None);
         };
         let [open, close] = ReasoningReader::MARKERS;

@@ -139,7 +139,7 @@ pub(crate) fn show() -> RouteShape {
         ("modified_at", text()),
     ]);
     RouteShape::with_body(Api::Ollama, "ollama_show", "Describes a model", body, json!({}))
-        .answers("Context, capabilities and sampling defaults.", answer)
+        .answers("Sizes, chat template, capabilities and sampling defaults.", answer)
 }
 
 /// `GET /api/version`.

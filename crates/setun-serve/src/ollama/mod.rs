@@ -4,6 +4,7 @@ mod answer;
 mod calls;
 pub(crate) mod chat;
 pub(crate) mod description;
+mod details;
 pub(crate) mod embed;
 pub(crate) mod error_shape;
 pub(crate) mod generate;

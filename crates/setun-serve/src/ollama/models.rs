@@ -10,11 +10,12 @@ use axum::{
     response::Response,
 };
 use serde::Serialize;
-use serde_json::{Value, json as value};
-use setun::{DeviceKind, Engine};
+use serde_json::Value;
+use setun::DeviceKind;
 use sha2::{Digest, Sha256};
 
 use super::{
+    details::{self, Details},
     request::{model, tagged},
     time::rfc3339,
 };
@@ -24,9 +25,6 @@ use crate::{
     registry::ModelView,
     served_model::ServedModel,
 };
-
-/// What clients know the architecture by.
-const FAMILY: &str = "bitnet";
 
 /// When a model that stays loaded ends.
 const NEVER: &str = "9999-12-31T23:59:59Z";
@@ -57,34 +55,15 @@ enum More {
 }
 
 #[derive(Serialize)]
-struct Details {
-    parent_model: &'static str,
-    format: &'static str,
-    family: &'static str,
-    families: [&'static str; 1],
-    parameter_size: &'static str,
-    quantization_level: &'static str,
-}
-
-#[derive(Serialize)]
-struct Shown {
+struct Shown<'a> {
     modelfile: &'static str,
     parameters: String,
-    template: &'static str,
+    template: &'a str,
     details: Details,
     model_info: Value,
     capabilities: Vec<&'static str>,
     modified_at: String,
 }
-
-const DETAILS: Details = Details {
-    parent_model: "",
-    format: "setun",
-    family: FAMILY,
-    families: [FAMILY],
-    parameter_size: "",
-    quantization_level: "ternary",
-};
 
 /// The models by each of their names.
 pub(crate) async fn tags(State(app): State<App>) -> Response {
@@ -121,19 +100,13 @@ pub(crate) async fn show(State(app): State<App>, request: Request) -> Result<Res
     let ServedModel { engine, .. } = model(&app, &mut fields).await?;
     fields.take("verbose");
     fields.report_unknown();
-    let tools = engine.has_chat_template().then_some("tools");
     Ok(json(&Shown {
         modelfile: "",
-        parameters: parameters(&engine),
-        template: "",
-        details: DETAILS,
-        model_info: value!({
-            "general.architecture": FAMILY,
-            "general.basename": engine.model_name(),
-            "bitnet.context_length": engine.context_length(),
-            "bitnet.vocab_size": engine.vocab_size(),
-        }),
-        capabilities: ["completion", "embedding"].into_iter().chain(tools).collect(),
+        parameters: details::parameters(&engine),
+        template: details::template(&engine),
+        details: Details::new(Some(&engine)),
+        model_info: details::model_info(&engine),
+        capabilities: details::capabilities(&engine),
         modified_at: modified(&app),
     }))
 }
@@ -142,7 +115,8 @@ impl ListedModel {
     fn new(view: &ModelView, name: &str, more: More) -> Self {
         let name = tagged(name);
         let digest = digest(&view.name);
-        Self { model: name.clone(), name, size: view.bytes, digest, details: DETAILS, more }
+        let details = Details::new(view.model.as_ref().map(|model| &model.engine));
+        Self { model: name.clone(), name, size: view.bytes, digest, details, more }
     }
 }
 
@@ -152,19 +126,6 @@ fn digest(name: &str) -> String {
         let _ = write!(digest, "{byte:02x}"); // a string takes all
         digest
     })
-}
-
-/// The sampling that a request changes, one option a line.
-fn parameters(engine: &Engine) -> String {
-    let sampling = engine.sampling_defaults();
-    format!(
-        "temperature {}\ntop_k {}\ntop_p {}\nmin_p {}\nrepeat_penalty {}",
-        sampling.temperature,
-        sampling.top_k,
-        sampling.top_p,
-        sampling.min_p,
-        sampling.repetition_penalty
-    )
 }
 
 /// The server cannot say when a model changed: it has it since it began.

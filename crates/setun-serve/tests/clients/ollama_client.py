@@ -97,6 +97,16 @@ def models(context: Context) -> None:
     shown = client.show(context.model)
     assert "completion" in (shown.capabilities or []), shown
     assert ("tools" in (shown.capabilities or [])) == context.has_chat, shown
+    info = dict(shown.modelinfo or {})
+    architecture = info["general.architecture"]
+    sizes = ["context_length", "embedding_length", "block_count"]
+    assert all(info[f"{architecture}.{size}"] > 0 for size in sizes), info
+    assert info["general.parameter_count"] > 0, info
+    details = shown.details
+    assert details and details.parameter_size and details.quantization_level, shown
+    assert (details.family, details.families) == (architecture, [architecture]), shown
+    assert bool(shown.template) == context.has_chat, shown
+    assert f"num_ctx {info[f'{architecture}.context_length']}" in " ".join((shown.parameters or "").split()), shown
     loaded = client.generate(model=context.model)
     assert (loaded.response, loaded.done_reason) == ("", "load"), loaded
 

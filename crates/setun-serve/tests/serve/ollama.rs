@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use setun::{GenerateOptions, Message, Pooling, Prompt};
 use setun_serve::{ApiKeys, ServeOptions, router};
 
-use crate::support::{Answer, MODEL, get, post, send, shared, shared_router, with};
+use crate::support::{Answer, MODEL, engine_with, get, post, send, shared, shared_router, with};
 
 const PROMPT: &str = "Once upon a time";
 
@@ -109,9 +109,6 @@ async fn formats_vectors_and_lists_have_their_shapes() {
     for path in ["/api/tags", "/api/ps"] {
         assert_eq!(get(&router, path).await.json()["models"][0]["name"], name, "{path}");
     }
-    let shown = post(&router, "/api/show", &json!({"model": name})).await.json();
-    assert_eq!(shown["capabilities"], json!(["completion", "embedding", "tools"]));
-    assert_eq!(shown["model_info"]["bitnet.context_length"], shared().context_length());
     // Clients compare its numbers, of which there are three.
     let version = get(&router, "/api/version").await.json()["version"].clone();
     let version = version.as_str().expect("a text").split('.').map(str::parse::<u32>);
@@ -119,6 +116,50 @@ async fn formats_vectors_and_lists_have_their_shapes() {
     assert!(version.len() == 3 && version >= vec![0, 6, 4], "{version:?}");
     let head = send(&router, Request::head("/").body(Body::empty()).expect("a request")).await;
     assert_eq!((head.status.as_u16(), &*head.text), (200, ""));
+}
+
+#[tokio::test]
+async fn a_model_is_shown_with_its_sizes_and_template() {
+    let router = shared_router();
+    let shown =
+        post(&router, "/api/show", &json!({"model": format!("{MODEL}:latest")})).await.json();
+    assert_eq!(shown["capabilities"], json!(["completion", "embedding", "tools"]));
+    let mut info = shown["model_info"].clone();
+    assert_eq!(info["general.basename"].take(), MODEL);
+    let expected = json!({
+        "general.architecture": "bitnet",
+        "general.basename": null,
+        "general.parameter_count": 1_250_432,
+        "bitnet.context_length": 512,
+        "bitnet.vocab_size": 512,
+        "bitnet.block_count": 8,
+        "bitnet.embedding_length": 128,
+        "bitnet.feed_forward_length": 256,
+        "bitnet.attention.head_count": 8,
+        "bitnet.attention.head_count_kv": 4,
+    });
+    assert_eq!(info, expected);
+    for path in ["/api/tags", "/api/ps"] {
+        assert_eq!(get(&router, path).await.json()["models"][0]["details"], shown["details"]);
+    }
+    let expected = json!({"parent_model": "", "format": "setun", "family": "bitnet",
+        "families": ["bitnet"], "parameter_size": "1.25M", "quantization_level": "ternary"});
+    assert_eq!(shown["details"], expected);
+    let engine = shared();
+    let (_, template) = engine.chat_templates().next().expect("a template");
+    assert!(template.contains("m.content"));
+    assert_eq!(shown["template"], template);
+    let parameters = shown["parameters"].as_str().expect("a text").lines();
+    let parameters: Vec<_> = parameters.filter_map(|line| line.split_once(' ')).collect();
+    let context = parameters.iter().find(|(name, _)| *name == "num_ctx").expect("a context");
+    assert_eq!(context.1.trim(), "512");
+    assert!(parameters.iter().any(|(name, _)| *name == "temperature"), "{parameters:?}");
+
+    let thinker = "{% for m in messages %}{{ m.content.split('</think>')[-1] }}{% endfor %}";
+    let routes = self::router(engine_with(thinker, |_| {}), ServeOptions::new());
+    let shown = post(&routes, "/api/show", &json!({})).await.json();
+    assert_eq!(shown["capabilities"], json!(["completion", "embedding", "tools", "thinking"]));
+    assert_eq!(shown["template"], thinker);
 }
 
 #[tokio::test]

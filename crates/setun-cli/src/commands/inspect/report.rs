@@ -185,7 +185,7 @@ impl Kind {
 
 impl Parameters {
     fn of(layout: &Layout) -> Self {
-        let mut counts = Self::default();
+        let mut counts = Self { total: layout.parameters(), ..Self::default() };
         for (index, spec) in layout.specs.iter().enumerate() {
             let (count, elements) = match *spec {
                 WeightSpec::Ternary { rows, columns, .. } => (&mut counts.ternary, rows * columns),
@@ -198,7 +198,6 @@ impl Parameters {
                 WeightSpec::Rope { .. } => continue, // computed, not stored
             };
             *count += elements as u64;
-            counts.total += elements as u64;
         }
         counts
     }
