@@ -1,4 +1,4 @@
-//! What Ollama's API says of a model: details, sizes, template and capabilities.
+//! Details, sizes, template and capabilities of a model in Ollama's API.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
