@@ -1,10 +1,13 @@
 //! The phases of a compilation, each of which ends early if it is interrupted.
 
+use std::sync::Arc;
+
 use llguidance::api::{GrammarInit, TopLevelGrammar};
 use llguidance::toktrie::InferenceCapabilities;
 use llguidance::{Logger, TokenParser};
 use serde_json::json;
 
+use crate::closing::Closing;
 use crate::expressions::{check_terminals, check_text};
 use crate::failure::{caught, failure, first_paragraph};
 use crate::limits::at_most;
@@ -23,9 +26,21 @@ pub(crate) struct Compilation<'a> {
 }
 
 impl Compilation<'_> {
-    /// The parser before the first token, whose first mask is within its limits. Natively a panic
-    /// in it becomes an error.
-    pub(crate) fn run(&self) -> Result<TokenParser, GrammarError> {
+    /// The parser before the first token, whose first mask is within its limits, and of JSON how
+    /// its texts end. Natively a panic in it becomes an error.
+    pub(crate) fn run(&self) -> Result<(TokenParser, Option<Arc<Closing>>), GrammarError> {
+        let parser = self.compiled()?;
+        let is_json = matches!(self.spec, GrammarSpec::JsonSchema(_) | GrammarSpec::JsonObject);
+        let closing = is_json.then(|| {
+            let (vocabulary, limits) = (self.vocabulary, self.limits.for_parser());
+            let grammar = parser.parser.grammar();
+            caught(|| Ok(Closing::new(grammar, vocabulary, &limits, self.interrupt)))
+        });
+        self.interrupt.check()?;
+        Ok((parser, closing.and_then(Result::ok).flatten().map(Arc::new)))
+    }
+
+    fn compiled(&self) -> Result<TokenParser, GrammarError> {
         self.interrupt.check()?;
         let (source, faster, refused) = source(self.spec, self.vocabulary, self.limits)?;
         self.interrupt.check()?;
@@ -109,7 +124,7 @@ fn source(
         }
         GrammarSpec::Regex(expression) => {
             check_text(expression, limits)?;
-            (TopLevelGrammar::from_regex(expression), |reason| GrammarError::Regex { reason })
+            (TopLevelGrammar::from_regex(expression), regex_refusal)
         }
         GrammarSpec::Choice(choices) if choices.is_empty() => return Err(GrammarError::NoChoice),
         GrammarSpec::Choice(choices) => {
@@ -122,7 +137,7 @@ fn source(
         GrammarSpec::Gbnf(text) => {
             let lark = gbnf::to_lark(text, limits)?;
             let faster = lark.with_terminals.map(TopLevelGrammar::from_lark);
-            return Ok((TopLevelGrammar::from_lark(lark.plain), faster, lark_refusal));
+            return Ok((TopLevelGrammar::from_lark(lark.plain), faster, gbnf_refusal));
         }
     };
     Ok((source, None, refused))
@@ -139,6 +154,22 @@ fn schema_refusal(reason: String) -> GrammarError {
 
 fn lark_refusal(reason: String) -> GrammarError {
     GrammarError::Lark { reason }
+}
+
+fn gbnf_refusal(reason: String) -> GrammarError {
+    GrammarError::GbnfCompiler { reason: without_grammar(reason) }
+}
+
+fn regex_refusal(reason: String) -> GrammarError {
+    GrammarError::Regex { reason: without_grammar(reason) }
+}
+
+/// What the compiler says of an expression, without the text of the grammar around it, which the
+/// user did not write.
+fn without_grammar(reason: String) -> String {
+    let said = reason.rsplit_once("error: ").or_else(|| reason.rsplit_once("): "));
+    let said = said.map(|(_, said)| said.split("; ").next().unwrap_or(said).to_owned());
+    said.unwrap_or(reason) // behind a semicolon is the place
 }
 
 fn compile_error(error: &anyhow::Error, refused: Refusal) -> GrammarError {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use llguidance::TokenParser;
 use setun_text::TokenMask;
 
+use crate::closing::Closing;
 use crate::compile::Compilation;
 use crate::number_size::Scan;
 use crate::{GrammarError, GrammarLimits, GrammarSpec, Interrupt, ToolGrammar, Vocabulary};
@@ -22,6 +23,8 @@ struct Compiled {
     vocabulary: Arc<Vocabulary>,
     /// Where its texts are JSON, whose numbers are kept in range.
     scan: Option<Scan>,
+    /// Where its texts are JSON, how they end.
+    closing: Option<Arc<Closing>>,
 }
 
 impl Grammar {
@@ -57,7 +60,7 @@ impl Grammar {
             tools.check(limits)?;
         }
         crate::size::check(spec, limits)?;
-        let start = compiled(spec, vocabulary, limits, interrupt)?;
+        let (start, closing) = compiled(spec, vocabulary, limits, interrupt)?;
         let vocabulary = Arc::clone(vocabulary);
         let scan = match spec {
             GrammarSpec::JsonSchema(_) | GrammarSpec::JsonObject => Some(Scan::default()),
@@ -68,7 +71,7 @@ impl Grammar {
             }
             _ => None,
         };
-        Ok(Self { compiled: Arc::new(Compiled { start, vocabulary, scan }) })
+        Ok(Self { compiled: Arc::new(Compiled { start, vocabulary, scan, closing }) })
     }
 
     /// The parser before the first token, for one sequence alone.
@@ -90,10 +93,17 @@ impl Grammar {
         self.compiled.scan
     }
 
+    /// How its texts end, where that is known.
+    pub(crate) fn closing(&self) -> Option<&Arc<Closing>> {
+        self.compiled.closing.as_ref()
+    }
+
     pub(crate) fn end_tokens(&self) -> &TokenMask {
         self.compiled.vocabulary.end_tokens()
     }
 }
+
+type Start = (TokenParser, Option<Arc<Closing>>);
 
 #[cfg(not(target_arch = "wasm32"))]
 fn compiled(
@@ -101,7 +111,7 @@ fn compiled(
     vocabulary: &Arc<Vocabulary>,
     limits: &GrammarLimits,
     interrupt: &Interrupt,
-) -> Result<TokenParser, GrammarError> {
+) -> Result<Start, GrammarError> {
     let (spec, vocabulary) = (spec.clone(), Arc::clone(vocabulary));
     let (limits, own) = (*limits, interrupt.clone());
     crate::own_stack::on_own_stack(interrupt, move || {
@@ -116,7 +126,7 @@ fn compiled(
     vocabulary: &Vocabulary,
     limits: &GrammarLimits,
     interrupt: &Interrupt,
-) -> Result<TokenParser, GrammarError> {
+) -> Result<Start, GrammarError> {
     Compilation { spec, vocabulary, limits, interrupt }.run()
 }
 

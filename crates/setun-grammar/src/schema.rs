@@ -5,21 +5,23 @@
 //! the drafts of JSON Schema write in different ways is written in one.
 
 mod bounds;
+mod closed;
 mod formats;
 mod in_place;
 mod keywords;
 mod kind;
+mod options;
 mod reference;
 mod values;
-mod white_space;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::limits::at_most;
 use crate::{GrammarError, GrammarLimits};
 pub(crate) use bounds::check;
 use keywords::{Draft, Role, role};
 pub use keywords::{FORMATS, IGNORED_KEYWORDS, KEYWORDS};
+use options::Options;
 use reference::References;
 use values::Multiples;
 
@@ -35,7 +37,7 @@ const SHOWN: usize = 60;
 
 /// The schema for the parser, with its options.
 pub(crate) fn prepare(schema: &Value, limits: &GrammarLimits) -> Result<Value, GrammarError> {
-    let draft = Draft::of(schema)?;
+    let (draft, options) = (Draft::of(schema)?, Options::of(schema)?);
     let (references, multiples) = (References::new(schema), Multiples::new());
     let mut walk = Walk { draft, references, multiples, limits };
     let mut prepared = match walk.schema(schema, &SchemaPath::root())? {
@@ -48,12 +50,13 @@ pub(crate) fn prepare(schema: &Value, limits: &GrammarLimits) -> Result<Value, G
         let target = walk.references.target(&place)?;
         definitions.insert(name, walk.schema(target, &place)?);
     }
+    if !options.open_objects {
+        (prepared, definitions) = closed::close(&prepared, &definitions, limits)?;
+    }
     prepared.insert("$defs".to_owned(), Value::Object(definitions));
     let mut prepared = Value::Object(prepared);
     check(&prepared, limits)?;
-    let mut options = json!({ "json_allowed_escapes": ESCAPES });
-    white_space::add_to(&mut options, schema)?;
-    prepared[white_space::OPTIONS] = options;
+    prepared[options::KEYWORD] = options.for_parser(ESCAPES);
     Ok(prepared)
 }
 
@@ -134,6 +137,9 @@ impl Walk<'_> {
                     prepared.insert(name.to_owned(), value);
                 }
             }
+        }
+        if keywords::are_more_allowed(map) {
+            prepared.entry("additionalProperties").or_insert(true.into());
         }
         values::count_of_properties(&prepared, place)?;
         values::bound_numbers(&mut prepared);

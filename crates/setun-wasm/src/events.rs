@@ -23,6 +23,8 @@ pub(crate) enum Event {
     Text(Delta),
     Done {
         finish_reason: FinishReason,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        unfinished: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         stop: Option<String>,
         usage: Usage,
@@ -88,6 +90,7 @@ impl From<setun::Event> for Event {
             setun::Event::Text(delta) => Self::Text(delta.into()),
             setun::Event::Done(Done {
                 finish_reason,
+                unfinished,
                 stop,
                 usage,
                 timings,
@@ -97,6 +100,7 @@ impl From<setun::Event> for Event {
                 model,
             }) => Self::Done {
                 finish_reason,
+                unfinished,
                 stop,
                 usage: Usage {
                     prompt_tokens: usage.prompt_tokens,

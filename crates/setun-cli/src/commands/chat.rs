@@ -1,10 +1,11 @@
 //! `setun chat`: a conversation through the model's own chat template.
 
 use setun::{
-    Engine, EngineError, Error, Event, FinishReason, GenerateOptions, Message,
+    Done, Engine, EngineError, Error, Event, FinishReason, GenerateOptions, Message,
     text::{TemplateVariables, ToolCall, ToolCallDelta},
 };
 
+use super::unfinished;
 use crate::{
     args::{GenerateArgs, MessageArgs, ToolArgs},
     error::CliError,
@@ -71,8 +72,8 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     args.tools.add_to(&mut options)?;
     let mut output = Output::new();
     if let Some(messages) = messages {
-        let Answer { is_aborted, .. } = answer(&engine, &messages, options, &mut output)?;
-        return if is_aborted { Err(interrupt::interrupted()) } else { Ok(()) };
+        let Answer { is_aborted, done, .. } = answer(&engine, &messages, options, &mut output)?;
+        return if is_aborted { Err(interrupt::interrupted()) } else { unfinished::check(&done) };
     }
     let mut history = History::new(args.system.as_deref());
     let mut lines = Lines::new();
@@ -101,8 +102,11 @@ fn converse(
     output: &mut Output,
 ) -> Result<bool, CliError> {
     loop {
-        let Answer { text, reasoning, calls, is_whole, .. } =
+        let Answer { text, reasoning, calls, is_whole, done, .. } =
             answer(engine, &history.messages, options.clone(), output)?;
+        if let Some(reason) = done.as_ref().and_then(unfinished::reason) {
+            report(&format!("setun: the answer is unfinished: {reason}\n"));
+        }
         if !is_whole || calls.is_empty() {
             history.messages.push(Message::assistant(text).with_reasoning(reasoning));
             return Ok(true);
@@ -188,6 +192,8 @@ struct Answer {
     is_whole: bool,
     /// Whether a signal ended it.
     is_aborted: bool,
+    /// How it ended.
+    done: Option<Done>,
 }
 
 /// Prints an answer as it comes, each call on a line, and returns it: what there is of it, after
@@ -217,6 +223,7 @@ fn answer(
                 answer.is_whole =
                     answer.calls.is_empty() || done.finish_reason == FinishReason::ToolCalls;
                 answer.is_aborted = done.finish_reason == FinishReason::Aborted;
+                answer.done = Some(done);
             }
             _ => {}
         }

@@ -33,6 +33,7 @@ mod simulate;
 mod small_disk;
 #[cfg(unix)]
 mod special_files;
+mod structured;
 mod support;
 mod synth;
 mod usage;

@@ -1,6 +1,7 @@
 //! Grammars over vocabularies.
 
 mod constraints;
+mod endings;
 mod hostile;
 mod mutations;
 mod refusals;

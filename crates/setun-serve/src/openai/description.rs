@@ -5,7 +5,7 @@ use serde_json::json;
 use super::logprobs::MAX_TOP_LOGPROBS;
 use crate::{
     description::{
-        components::{formats, json_schema},
+        components::{OPEN_OBJECTS, formats, json_schema},
         operation::{Api, RouteShape},
         options::{max_tokens, options},
         schema::{
@@ -212,11 +212,10 @@ fn tool_choice() -> AnySchema {
 }
 
 fn response_format() -> AnySchema {
-    let inner = ObjectShape::new().optional("name", text(), "").optional(
-        "schema",
-        json_schema(),
-        "Default: any object.",
-    );
+    let inner = ObjectShape::new()
+        .optional("name", text(), "")
+        .optional("schema", json_schema(), "Default: any object.")
+        .optional("open_objects", flag(), OPEN_OBJECTS);
     let schema = ObjectShape::new().required("type", one_of(&["json_schema"]), "").required(
         "json_schema",
         inner.into(),

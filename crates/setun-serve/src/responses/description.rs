@@ -6,7 +6,7 @@ use setun::ReasoningEffort;
 use super::request::REFUSED;
 use crate::{
     description::{
-        components::{TOOL_NAME, formats, json_schema},
+        components::{OPEN_OBJECTS, TOOL_NAME, formats, json_schema},
         operation::{Api, RouteShape},
         options::options,
         schema::{
@@ -164,7 +164,8 @@ fn format() -> AnySchema {
     let schema = ObjectShape::new()
         .required("type", one_of(&["json_schema"]), "")
         .optional("name", text(), "")
-        .required("schema", json_schema(), "");
+        .required("schema", json_schema(), "")
+        .optional("open_objects", flag(), OPEN_OBJECTS);
     formats(schema)
 }
 
