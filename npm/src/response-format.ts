@@ -7,7 +7,8 @@ import type { WasmGenerateOptions } from "./wasm.js";
  * The format that a generated text follows, from its first token to its last.
  *
  * Types have the names of the OpenAI API. The parser is fetched with the first generation that needs it.
- * A text that `maxTokens` cuts off need not be complete. `docs/structured-output.md` lists what schemas may contain.
+ * JSON is complete within `maxTokens` if its schema has a text that is short enough; a text that is cut off is `unfinished`.
+ * `docs/structured-output.md` lists what schemas may contain.
  *
  * @example
  * ```ts
@@ -36,8 +37,10 @@ export interface JsonObjectFormat {
 export interface JsonSchemaFormat {
   /** Discriminator. */
   readonly type: "json_schema";
-  /** The JSON Schema, as an object or as JSON text. */
+  /** The JSON Schema, as an object or as JSON text. Objects have no properties beside those that it lists. */
   readonly schema: object | string;
+  /** Allows other properties wherever `additionalProperties` is absent. Default: `false`. */
+  readonly openObjects?: boolean;
 }
 
 /** A text that a grammar accepts as a whole. */
@@ -78,7 +81,7 @@ export type RequestOptions = Omit<WasmGenerateOptions, "grammar" | "tools"> & {
 
 /** The accepted values in words. */
 export const RESPONSE_FORMATS =
-  '{type: "text"}, {type: "json_object"}, {type: "json_schema", schema}, ' +
+  '{type: "text"}, {type: "json_object"}, {type: "json_schema", schema, openObjects?}, ' +
   '{type: "grammar", syntax: "regex", "lark" or "gbnf", definition} or {type: "choice", choices}';
 
 const SYNTAXES: readonly unknown[] = ["regex", "lark", "gbnf"] satisfies GrammarFormat["syntax"][];
@@ -88,12 +91,16 @@ export function grammarSource(format: unknown): GrammarSource | null | undefined
   if (typeof format !== "object" || format === null) return undefined;
   const { type, ...given } = format as Record<string, unknown>;
   const fields = Object.entries(given).filter(([, value]) => value !== undefined);
-  const { schema, syntax, definition, choices, ...others } = Object.fromEntries(fields);
+  const { schema, openObjects, syntax, definition, choices, ...others } = Object.fromEntries(fields);
   if (Object.keys(others).length > 0) return undefined;
   const count = fields.length;
   if (type === "text") return count === 0 ? null : undefined;
   if (type === "json_object") return count === 0 ? { kind: type, text: "" } : undefined;
-  if (type === "json_schema" && count === 1) return withText(type, asString(schema) ?? asJson(schema));
+  if (type === "json_schema" && count === (openObjects === undefined ? 1 : 2)) {
+    if (openObjects !== undefined && typeof openObjects !== "boolean") return undefined;
+    const text = asString(schema) ?? asJson(schema);
+    return withText(type, openObjects && text !== undefined ? withOpenObjects(text) : text);
+  }
   if (type === "choice" && count === 1)
     return withText(type, areStrings(choices) ? asJson(choices) : undefined);
   if (type !== "grammar" || count !== 2 || !SYNTAXES.includes(syntax)) return undefined;
@@ -102,6 +109,17 @@ export function grammarSource(format: unknown): GrammarSource | null | undefined
 
 function withText(kind: GrammarKind, text: string | undefined): GrammarSource | undefined {
   return text === undefined ? undefined : { kind, text };
+}
+
+/** The schema with the option in its `x-guidance`. A text that is no JSON object is refused where it is compiled. */
+function withOpenObjects(text: string): string {
+  try {
+    const schema = JSON.parse(text);
+    if (typeof schema !== "object" || schema === null || Array.isArray(schema)) return text;
+    return JSON.stringify({ ...schema, "x-guidance": { ...schema["x-guidance"], open_objects: true } });
+  } catch {
+    return text;
+  }
 }
 
 function asString(value: unknown): string | undefined {

@@ -343,6 +343,8 @@ export interface DoneEvent {
    * `timeout`: the time limit. `content_filter`: the content filter. `tool_calls`: an end token after calls.
    */
   readonly finishReason: "stop" | "length" | "tool_calls" | "aborted" | "content_filter" | "timeout";
+  /** `true` where the text ends before its `responseFormat` is complete: JSON that is cut off, for instance. */
+  readonly unfinished?: boolean;
   /** The stop string that ended the text, if one did. */
   readonly stop?: string;
   /** Numbers of tokens. */

@@ -17,6 +17,18 @@ describe("a response format", () => {
       { type: "json_schema", schema: "true" },
       { kind: "json_schema", text: "true" },
     ],
+    [
+      { type: "json_schema", schema: "{}", openObjects: true },
+      { kind: "json_schema", text: '{"x-guidance":{"open_objects":true}}' },
+    ],
+    [
+      { type: "json_schema", schema: { "x-guidance": { whitespace_flexible: true } }, openObjects: true },
+      { kind: "json_schema", text: '{"x-guidance":{"whitespace_flexible":true,"open_objects":true}}' },
+    ],
+    [
+      { type: "json_schema", schema: {}, openObjects: false },
+      { kind: "json_schema", text: "{}" },
+    ],
     [{ type: "json_object" }, { kind: "json_object", text: "" }],
     [
       { type: "choice", choices: ["a", ""] },
@@ -54,6 +66,8 @@ describe("a response format", () => {
     [{ type: "json" }],
     [{ type: "text", schema: {} }],
     [{ type: "json_object", strict: true }],
+    [{ type: "json_object", openObjects: true }],
+    [{ type: "json_schema", schema: {}, openObjects: "yes" }],
     [{ type: "grammar", syntax: "regex" }],
     [{ type: "grammar", syntax: "ebnf", definition: "a" }],
     [{ type: "grammar", syntax: "regex", definition: /a/ }],

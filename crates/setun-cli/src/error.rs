@@ -12,6 +12,9 @@ const FAILED: u8 = 1;
 /// Exit status of wrong usage, as of arguments that cannot be read.
 const USAGE: u8 = 2;
 
+/// Exit status of a text that ends before its constraint is met.
+const UNFINISHED: u8 = 3;
+
 /// Exit status of a subcommand whose command is not installed, as shells have it.
 const NOT_INSTALLED: u8 = 127;
 
@@ -228,6 +231,13 @@ pub enum CliError {
         token: usize,
     },
 
+    /// A text ended before its constraint was met. It is printed already.
+    #[error("the text is unfinished, as its form has it go on: {reason}")]
+    Unfinished {
+        /// What ended it.
+        reason: &'static str,
+    },
+
     /// Models of the store that are not as they were pulled.
     #[error(
         "[bad-checkpoint] damaged: {}; `setun models pull --verify NAME` repairs a model, \
@@ -265,6 +275,7 @@ impl CliError {
             Self::ClosedPipe => 0,
             Self::Interrupted { status } => *status,
             Self::Usage(_) => USAGE,
+            Self::Unfinished { .. } => UNFINISHED,
             Self::NotInstalled { .. } => NOT_INSTALLED,
             _ => FAILED,
         }

@@ -33,7 +33,8 @@ pub trait Constraint: MaybeShared {
     }
 }
 
-/// Where in its form a text is. Its answers follow from the form and the tokens taken alone.
+/// Where in its form a text is. Its answers follow from the form, the tokens taken and those that
+/// are left alone.
 pub trait ConstraintState: MaybeSend {
     /// Makes the next answer of [`mask`](Self::mask) ready. It is called beside the forward pass:
     /// natively on another thread, in a browser while a GPU runs it.
@@ -53,6 +54,19 @@ pub trait ConstraintState: MaybeSend {
     ///
     /// Whatever ends the generation.
     fn accept(&mut self, token: u32) -> Result<(), Error>;
+
+    /// Says how many tokens may still be generated, one that ends the text included. A form may
+    /// then forbid tokens after which its text could not be completed with those.
+    fn set_tokens_left(&mut self, _tokens: usize) {}
+
+    /// Whether the text may end here.
+    ///
+    /// # Errors
+    ///
+    /// Whatever ends the generation.
+    fn may_end(&mut self) -> Result<bool, Error> {
+        Ok(true)
+    }
 }
 
 /// A [`Constraint`] as options hold it. Two are equal if they are the same object.

@@ -84,6 +84,9 @@ pub struct PromptTokens {
 pub struct Done {
     /// Why it ended.
     pub finish_reason: FinishReason,
+    /// Whether the text ends where its constraint has it go on: JSON that is cut off, for instance.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unfinished: bool,
     /// The stop string that ended it, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,

@@ -65,7 +65,7 @@ impl Sequence {
             SequenceConstraint::new(constraint.begin(), request.vocabulary)
         };
         let constraint = request.constraint.as_ref().map(begin);
-        Self {
+        let mut sequence = Self {
             request,
             arrival,
             tokens,
@@ -83,7 +83,12 @@ impl Sequence {
             first_token: None,
             last_token: None,
             wait: None,
+        };
+        let left = sequence.tokens_left();
+        if let Some(constraint) = &mut sequence.constraint {
+            constraint.set_tokens_left(left);
         }
+        sequence
     }
 
     pub(crate) fn queue(&self) -> &Queue {
@@ -200,6 +205,14 @@ impl Sequence {
     pub(crate) fn remaining(&self) -> usize {
         (self.request.max_tokens - self.generated())
             .min(self.request.context_length - self.context.len())
+    }
+
+    /// Tokens that may still be generated, where a full context does not end it as well.
+    pub(crate) fn tokens_left(&self) -> usize {
+        match self.request.context_overflow {
+            Some(_) => self.request.max_tokens.saturating_sub(self.generated()),
+            None => self.remaining(),
+        }
     }
 
     /// How it ends with its prompt and what was generated before, if so.

@@ -20,6 +20,22 @@ impl Constraint {
         Ok(mask.words().to_vec())
     }
 
+    /// Says how many tokens may still be generated, one that ends the text included.
+    #[wasm_bindgen(js_name = setTokensLeft)]
+    pub fn set_tokens_left(&mut self, tokens: u32) {
+        self.0.set_tokens_left(tokens as usize);
+    }
+
+    /// Whether the text may end here.
+    ///
+    /// # Errors
+    ///
+    /// If the parser has failed.
+    #[wasm_bindgen(js_name = mayEnd)]
+    pub fn may_end(&mut self) -> Result<bool, JsValue> {
+        self.0.is_accepting().map_err(|error| to_js(&error))
+    }
+
     /// Accepts a token.
     ///
     /// # Errors

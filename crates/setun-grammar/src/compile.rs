@@ -1,10 +1,13 @@
 //! The phases of a compilation, each of which ends early if it is interrupted.
 
+use std::sync::Arc;
+
 use llguidance::api::{GrammarInit, GrammarWithLexer, TopLevelGrammar};
 use llguidance::toktrie::InferenceCapabilities;
 use llguidance::{Logger, TokenParser};
 use serde_json::json;
 
+use crate::closing::Closing;
 use crate::expressions::{check_terminals, check_text};
 use crate::failure::{caught, failure, first_paragraph};
 use crate::limits::at_most;
@@ -23,6 +26,14 @@ const MAX_SYMBOLS: usize = 65_000;
 pub(crate) struct Compiled {
     pub(crate) parser: TokenParser,
     pub(crate) notes: Vec<ToolNote>,
+    /// How its texts end, where they are JSON.
+    pub(crate) closing: Option<Arc<Closing>>,
+}
+
+impl Compiled {
+    fn new(parser: TokenParser, notes: Vec<ToolNote>) -> Self {
+        Self { parser, notes, closing: None }
+    }
 }
 
 /// What is compiled, for what, and within which bounds.
@@ -34,9 +45,24 @@ pub(crate) struct Compilation<'a> {
 }
 
 impl Compilation<'_> {
-    /// The parser before the first token, whose first mask is within its limits. Natively a panic
-    /// in it becomes an error.
+    /// The form before the first token, whose first mask is within its limits, and of JSON how its
+    /// texts end. Natively a panic in it becomes an error.
     pub(crate) fn run(&self) -> Result<Compiled, GrammarError> {
+        let mut compiled = self.compiled()?;
+        if self.spec.is_json() {
+            compiled.closing = self.closing(&compiled.parser).map(Arc::new);
+            self.interrupt.check()?;
+        }
+        Ok(compiled)
+    }
+
+    fn closing(&self, parser: &TokenParser) -> Option<Closing> {
+        let (vocabulary, limits) = (self.vocabulary, self.limits.for_parser());
+        let grammar = parser.parser.grammar();
+        caught(|| Ok(Closing::new(grammar, vocabulary, &limits, self.interrupt))).ok().flatten()
+    }
+
+    fn compiled(&self) -> Result<Compiled, GrammarError> {
         self.interrupt.check()?;
         if let GrammarSpec::Tools(tools) = self.spec {
             return self.tools(tools);
@@ -46,11 +72,11 @@ impl Compilation<'_> {
         if let Some(faster) = faster {
             // Only the other notation says what is wrong, and where.
             if let Ok(parser) = self.guarded(faster, refused) {
-                return Ok(Compiled { parser, notes: vec![] });
+                return Ok(Compiled::new(parser, vec![]));
             }
             self.interrupt.check()?;
         }
-        Ok(Compiled { parser: self.guarded(source, refused)?, notes: vec![] })
+        Ok(Compiled::new(self.guarded(source, refused)?, vec![]))
     }
 
     /// Calls of tools. Where schemas cannot be compiled, those of tools that are not strict are
@@ -58,7 +84,7 @@ impl Compilation<'_> {
     fn tools(&self, tools: &ToolGrammar) -> Result<Compiled, GrammarError> {
         let (mut all, mut notes) = tools.arguments(self.limits)?;
         let error = match self.calls(tools, &all) {
-            Ok(parser) => return Ok(Compiled { parser, notes }),
+            Ok(parser) => return Ok(Compiled::new(parser, notes)),
             Err(error) => error,
         };
         let mut is_loosened = false;
@@ -77,7 +103,7 @@ impl Compilation<'_> {
         if !is_loosened {
             return Err(error);
         }
-        Ok(Compiled { parser: self.calls(tools, &all)?, notes })
+        Ok(Compiled::new(self.calls(tools, &all)?, notes))
     }
 
     fn calls(
@@ -200,7 +226,7 @@ fn source(
         }
         GrammarSpec::Regex(expression) => {
             check_text(expression, limits)?;
-            (TopLevelGrammar::from_regex(expression), |reason| GrammarError::Regex { reason })
+            (TopLevelGrammar::from_regex(expression), regex_refusal)
         }
         GrammarSpec::Choice(choices) if choices.is_empty() => return Err(GrammarError::NoChoice),
         GrammarSpec::Choice(choices) => {
@@ -213,7 +239,7 @@ fn source(
         GrammarSpec::Gbnf(text) => {
             let lark = gbnf::to_lark(text, limits)?;
             let faster = lark.with_terminals.map(TopLevelGrammar::from_lark);
-            return Ok((TopLevelGrammar::from_lark(lark.plain), faster, lark_refusal));
+            return Ok((TopLevelGrammar::from_lark(lark.plain), faster, gbnf_refusal));
         }
     };
     Ok((source, None, refused))
@@ -230,6 +256,22 @@ fn schema_refusal(reason: String) -> GrammarError {
 
 fn lark_refusal(reason: String) -> GrammarError {
     GrammarError::Lark { reason }
+}
+
+fn gbnf_refusal(reason: String) -> GrammarError {
+    GrammarError::GbnfCompiler { reason: without_grammar(reason) }
+}
+
+fn regex_refusal(reason: String) -> GrammarError {
+    GrammarError::Regex { reason: without_grammar(reason) }
+}
+
+/// What the compiler says of an expression, without the text of the grammar around it, which the
+/// user did not write.
+fn without_grammar(reason: String) -> String {
+    let said = reason.rsplit_once("error: ").or_else(|| reason.rsplit_once("): "));
+    let said = said.map(|(_, said)| said.split("; ").next().unwrap_or(said).to_owned());
+    said.unwrap_or(reason) // behind a semicolon is the place
 }
 
 fn compile_error(error: &anyhow::Error, refused: Refusal) -> GrammarError {

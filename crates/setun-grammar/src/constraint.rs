@@ -5,9 +5,13 @@ use std::fmt;
 use llguidance::TokenParser;
 use setun_text::TokenMask;
 
+use crate::closing::Cursor;
 use crate::failure::{caught, failure};
 use crate::number_size::Scan;
 use crate::{Grammar, GrammarError};
+
+/// Tokens that are left where there is no limit.
+const ANY_NUMBER: usize = usize::MAX / 4;
 
 /// The state of one sequence that follows a [`Grammar`].
 ///
@@ -20,6 +24,10 @@ pub struct Constraint {
     mask: Option<TokenMask>,
     /// Of a JSON text where it was before each token and is now.
     scans: Vec<Scan>,
+    /// Of a JSON text how it ends, as long as it can be followed.
+    cursor: Option<Cursor>,
+    /// Tokens that may still be taken, end tokens included; `None` for any number.
+    left: Option<usize>,
     /// Tokens taken, end tokens included.
     taken: usize,
     /// End tokens taken. The parser does not see them.
@@ -34,11 +42,14 @@ impl Constraint {
     pub fn new(grammar: &Grammar) -> Self {
         let parser = grammar.parser();
         let scans = grammar.scan().into_iter().collect();
+        let cursor = grammar.closing().and_then(Cursor::new);
         Self {
             grammar: grammar.clone(),
             parser,
             mask: None,
             scans,
+            cursor,
+            left: None,
             taken: 0,
             ended: 0,
             failed: None,
@@ -46,6 +57,9 @@ impl Constraint {
     }
 
     /// The tokens that may come next, at least one.
+    ///
+    /// With a limit on the tokens that are left, a JSON text is led to its end within it, if it has
+    /// one that is short enough.
     ///
     /// Computed once and kept until a token is taken or taken back. It is of the size of the
     /// vocabulary; a model with more logits than tokens must not choose the others.
@@ -67,6 +81,12 @@ impl Constraint {
         if let Some(&scan) = self.scans.last() {
             vocabulary.number_tokens().restrict(&mut mask, scan);
         }
+        let left = self.left.unwrap_or(ANY_NUMBER);
+        if let Some(cursor) = &mut self.cursor
+            && !cursor.restrict(&mut mask, left, vocabulary)
+        {
+            self.cursor = None;
+        }
         if mask.is_empty() {
             return Err(GrammarError::NoTokenFits { taken: self.taken });
         }
@@ -86,12 +106,31 @@ impl Constraint {
                 parser.check_stop()
             })?;
             let bytes = self.grammar.vocabulary().token_bytes(token);
+            if self.cursor.as_mut().is_some_and(|cursor| !cursor.accept(bytes)) {
+                self.cursor = None;
+            }
             let next = self.scans.last().and_then(|scan| scan.after(bytes));
             self.scans.extend(next);
         }
         self.mask = None;
         self.taken += 1;
+        self.left = self.left.map(|left| left.saturating_sub(1));
         Ok(())
+    }
+
+    /// Sets how many tokens may still be taken, one that ends the text included. Each that is
+    /// taken is one less.
+    pub fn set_tokens_left(&mut self, tokens: usize) {
+        if self.left != Some(tokens) {
+            (self.left, self.mask) = (Some(tokens), None);
+        }
+    }
+
+    /// The fewest tokens that are known to complete the text, that which ends it left out; `None`
+    /// where that is not known.
+    pub fn shortest_end(&mut self) -> Option<usize> {
+        let vocabulary = self.grammar.vocabulary();
+        self.cursor.as_mut().and_then(|cursor| cursor.cost(vocabulary))
     }
 
     /// Whether a token may come next; cheaper than a mask.
@@ -156,9 +195,13 @@ impl Constraint {
         if tokens > ended {
             self.ask(|parser| parser.rollback(tokens - ended))?;
             self.scans.truncate(self.scans.len().saturating_sub(tokens - ended));
+            if let Some(cursor) = &mut self.cursor {
+                cursor.rollback(tokens - ended);
+            }
         }
         self.ended -= ended;
         self.taken -= tokens;
+        self.left = self.left.map(|left| left + tokens);
         self.mask = None;
         Ok(())
     }
@@ -192,6 +235,7 @@ impl Clone for Constraint {
             parser: self.parser.deep_clone(),
             mask: self.mask.clone(),
             scans: self.scans.clone(),
+            cursor: self.cursor.clone(),
             failed: self.failed.clone(),
             ..*self
         }

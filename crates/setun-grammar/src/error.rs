@@ -91,6 +91,13 @@ pub enum GrammarError {
         found: String,
     },
 
+    /// A grammar in GBNF is read and cannot be compiled.
+    #[error("the GBNF grammar cannot be followed: {reason}")]
+    GbnfCompiler {
+        /// What the compiler found.
+        reason: String,
+    },
+
     /// The parameters of a tool cannot be followed.
     #[error("parameters of the tool `{name}`: {error}")]
     Tool {

@@ -276,6 +276,23 @@ mod tests {
     }
 
     #[test]
+    fn counts_may_have_blanks_and_be_zero() {
+        for (text, expected) in [
+            ("root ::= \"a\"{ 2 , 3 }", "(\"a\"){2,3}"),
+            ("root ::= \"a\"{ 2\t}", "(\"a\"){2,2}"),
+            ("root ::= \"a\"{2, } # two", "(\"a\"){2,2} (\"a\")*"),
+            ("root ::= (\"a\"{\n2\n,\n3\n})", "((\"a\"){2,3})"),
+            ("root ::= \"a\"{0} \"b\"", "\"b\""),
+            ("root ::= [a]{ 0 , 0 } \"b\"", "\"b\""),
+            ("root ::= (\"a\" | \"c\"){0}", "\"\""),
+            ("root ::= \"a\"{0,}", "(\"a\")*"),
+        ] {
+            let lark = to_lark(text).expect(text);
+            assert_eq!(lark, format!("start: R0_ROOT\nR0_ROOT: {expected}\n"), "{text}");
+        }
+    }
+
+    #[test]
     fn a_fault_has_its_line() {
         for (text, message) in [
             ("a ::= \"x\"", "line 1 of the GBNF grammar: expected a rule `root`, found none"),

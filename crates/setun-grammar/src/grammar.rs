@@ -6,6 +6,7 @@ use std::sync::Arc;
 use llguidance::TokenParser;
 use setun_text::TokenMask;
 
+use crate::closing::Closing;
 use crate::compile::{Compilation, Compiled as Parser};
 use crate::number_size::Scan;
 use crate::{
@@ -26,6 +27,8 @@ struct Compiled {
     vocabulary: Arc<Vocabulary>,
     /// Where its texts are JSON, whose numbers are kept in range.
     scan: Option<Scan>,
+    /// Where its texts are JSON, how they end.
+    closing: Option<Arc<Closing>>,
 }
 
 impl Grammar {
@@ -61,7 +64,8 @@ impl Grammar {
             tools.check(limits)?;
         }
         crate::size::check(spec, limits)?;
-        let Parser { parser: start, notes } = compiled(spec, vocabulary, limits, interrupt)?;
+        let Parser { parser: start, notes, closing } =
+            compiled(spec, vocabulary, limits, interrupt)?;
         let vocabulary = Arc::clone(vocabulary);
         let scan = match spec {
             GrammarSpec::JsonSchema(_) | GrammarSpec::JsonObject => Some(Scan::default()),
@@ -74,7 +78,8 @@ impl Grammar {
             _ => None,
         };
         let spec = spec.clone();
-        Ok(Self { compiled: Arc::new(Compiled { spec, start, notes, vocabulary, scan }) })
+        let compiled = Compiled { spec, start, notes, vocabulary, scan, closing };
+        Ok(Self { compiled: Arc::new(compiled) })
     }
 
     /// The form that it was compiled from.
@@ -106,6 +111,11 @@ impl Grammar {
     /// What keeps numbers in range from the start on.
     pub(crate) fn scan(&self) -> Option<Scan> {
         self.compiled.scan
+    }
+
+    /// How its texts end, where that is known.
+    pub(crate) fn closing(&self) -> Option<&Arc<Closing>> {
+        self.compiled.closing.as_ref()
     }
 
     pub(crate) fn end_tokens(&self) -> &TokenMask {

@@ -13,6 +13,7 @@
 //! ([`Interrupt`]). It does no IO; natively a short-lived thread compiles, for its stack. A mask
 //! depends on the grammar and the tokens before it alone.
 
+mod closing;
 mod compile;
 mod consequences;
 mod constraint;
@@ -27,6 +28,7 @@ mod limits;
 mod names;
 mod never_ends;
 mod number_size;
+mod open_objects;
 #[cfg(not(target_arch = "wasm32"))]
 mod own_stack;
 mod pattern;

@@ -5,16 +5,17 @@
 //! the drafts of JSON Schema write in different ways is written in one.
 
 mod bounds;
+mod closed;
 mod formats;
 mod free_parts;
 mod in_place;
 mod keywords;
 mod kind;
+mod options;
 mod reference;
 mod values;
-mod white_space;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::limits::at_most;
 use crate::{GrammarError, GrammarLimits};
@@ -22,6 +23,7 @@ pub(crate) use bounds::check;
 use free_parts::FreeParts;
 use keywords::{Draft, Role, role};
 pub use keywords::{FORMATS, IGNORED_KEYWORDS, KEYWORDS};
+use options::Options;
 use reference::References;
 use values::Multiples;
 
@@ -50,7 +52,7 @@ pub(crate) fn prepare_freely(
 
 /// Has the parser take `oneOf` as `anyOf` in a prepared schema.
 pub(crate) fn take_one_of_as_any_of(prepared: &mut Value) {
-    prepared[white_space::OPTIONS]["coerce_one_of"] = true.into();
+    prepared[options::KEYWORD]["coerce_one_of"] = true.into();
 }
 
 fn prepared(
@@ -58,6 +60,7 @@ fn prepared(
     limits: &GrammarLimits,
     free: Option<FreeParts>,
 ) -> Result<(Value, Vec<GrammarError>), GrammarError> {
+    let options = Options::of(schema)?;
     let (references, multiples) = (References::new(schema), Multiples::new());
     let mut walk = Walk { draft: Draft::Draft202012, references, multiples, limits, free };
     match Draft::of(schema) {
@@ -74,12 +77,13 @@ fn prepared(
         let target = walk.references.target(&place)?;
         definitions.insert(name, walk.schema(target, &place)?);
     }
+    if !options.open_objects {
+        (prepared, definitions) = closed::close(&prepared, &definitions, limits)?;
+    }
     prepared.insert("$defs".to_owned(), Value::Object(definitions));
     let mut prepared = Value::Object(prepared);
     check(&prepared, limits)?;
-    let mut options = json!({ "json_allowed_escapes": ESCAPES });
-    white_space::add_to(&mut options, schema)?;
-    prepared[white_space::OPTIONS] = options;
+    prepared[options::KEYWORD] = options.for_parser(ESCAPES);
     Ok((prepared, walk.free.map(FreeParts::into_reasons).unwrap_or_default()))
 }
 
@@ -170,6 +174,9 @@ impl Walk<'_> {
                     }
                 }
             }
+        }
+        if keywords::are_more_allowed(map) {
+            prepared.entry("additionalProperties").or_insert(true.into());
         }
         if let Err(error) = values::count_of_properties(&prepared, place) {
             self.leave(error)?;

@@ -15,6 +15,9 @@ pub enum GrammarSpec {
     /// A JSON value that is valid under this schema. Which keywords are supported, and which are
     /// refused, is in `docs/structured-output.md`.
     ///
+    /// An object with a list of properties has no others, unless `additionalProperties` allows
+    /// them or [`with_open_objects`](Self::with_open_objects) does.
+    ///
     /// The only white space is a space after a comma or a colon, unless the schema's
     /// `x-guidance` has `whitespace_flexible`.
     JsonSchema(Value),
@@ -64,6 +67,18 @@ impl GrammarSpec {
             GrammarError::Schema { reason }
         })?;
         Ok(Self::JsonSchema(schema))
+    }
+
+    /// The same with further properties wherever `additionalProperties` is absent, as JSON Schema
+    /// reads it. Without effect on other forms.
+    ///
+    /// It sets `open_objects` in the schema's `x-guidance`.
+    #[must_use]
+    pub fn with_open_objects(mut self) -> Self {
+        if let Self::JsonSchema(schema) = &mut self {
+            crate::open_objects::open_objects(schema);
+        }
+        self
     }
 
     /// Whether its texts are JSON.

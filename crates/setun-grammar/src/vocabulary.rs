@@ -26,6 +26,18 @@ pub struct Vocabulary {
     tokens: usize,
     end: TokenMask,
     number_tokens: NumberTokens,
+    /// Tokens in the order of their bytes.
+    sorted: Vec<u32>,
+    kinds: Vec<TokenKind>,
+}
+
+/// What a token does in a string.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TokenKind {
+    /// It has a quotation mark or a backslash.
+    pub(crate) is_structural: bool,
+    /// It has a part of a character alone.
+    pub(crate) is_partial: bool,
 }
 
 impl Vocabulary {
@@ -47,6 +59,9 @@ impl Vocabulary {
         let end = end_mask(end_tokens, tokens)?;
         let words = words(table)?;
         let number_tokens = NumberTokens::new(&words);
+        let kinds = words.iter().map(|word| kind(word)).collect();
+        let mut sorted: Vec<u32> = (0..).take(words.len()).collect();
+        sorted.sort_unstable_by_key(|&token| words.get(token as usize));
         let size = u32::try_from(tokens).unwrap_or(u32::MAX);
         let first = end_tokens.first().copied().ok_or(GrammarError::NoEndToken)?;
         let tree = TokTrie::from(&TokRxInfo::new(size, first), &words);
@@ -57,7 +72,7 @@ impl Vocabulary {
             ParserFactory::new(&environment, InferenceCapabilities::default(), &slices)
                 .map_err(|error| GrammarError::Parser { taken: 0, reason: error.to_string() })?;
         factory.quiet();
-        Ok(Self { factory, tokens, end, number_tokens })
+        Ok(Self { factory, tokens, end, number_tokens, sorted, kinds })
     }
 
     /// Size of the vocabulary: one more than the highest id.
@@ -80,6 +95,35 @@ impl Vocabulary {
         &self.number_tokens
     }
 
+    /// All tokens in the order of their bytes.
+    pub(crate) fn sorted(&self) -> &[u32] {
+        &self.sorted
+    }
+
+    pub(crate) fn token_kind(&self, token: u32) -> TokenKind {
+        self.kinds.get(token as usize).copied().unwrap_or_default()
+    }
+
+    /// Into how many tokens a text can be cut from each of its bytes on; the most that there are
+    /// where it cannot be.
+    pub(crate) fn fewest_tokens(&self, bytes: &[u8]) -> Vec<u32> {
+        let tree = self.factory.tok_env().tok_trie();
+        let mut counts = vec![u32::MAX; bytes.len() + 1];
+        counts[bytes.len()] = 0;
+        for start in (0..bytes.len()).rev() {
+            let (mut node, mut least) = (tree.root(), u32::MAX);
+            for (end, &byte) in (start + 1..).zip(&bytes[start..]) {
+                let Some(next) = tree.child_at_byte(node, byte) else { break };
+                node = next;
+                if node.token_id().is_some() {
+                    least = least.min(counts[end].saturating_add(1));
+                }
+            }
+            counts[start] = least;
+        }
+        counts
+    }
+
     /// The bytes that a token adds to a text; of a special one those of its name.
     pub(crate) fn token_bytes(&self, token: u32) -> &[u8] {
         let bytes = self.factory.tok_env().tok_trie().token(token);
@@ -89,6 +133,13 @@ impl Vocabulary {
     /// The special token of a name.
     pub(crate) fn special_token(&self, name: &str) -> Option<u32> {
         self.factory.tok_env().tok_trie().get_special_token(name)
+    }
+}
+
+fn kind(word: &[u8]) -> TokenKind {
+    TokenKind {
+        is_structural: word.iter().any(|byte| b"\"\\".contains(byte)),
+        is_partial: std::str::from_utf8(word).is_err(),
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn read_field(
             Some(schema @ Value::Object(_)) => GrammarSpec::JsonSchema(schema),
             Some(other) => return Err(format.wrong_type("schema", "an object", &other)),
         }),
-        "json_schema" => Some(GrammarSpec::JsonSchema(schema(&mut format, required)?)),
+        "json_schema" => Some(schema(&mut format, required)?),
         "grammar" => Some(grammar(&mut format)?),
         "choice" => {
             let missing = ApiError::missing(&format.name("choices"), "a list of strings");
@@ -60,18 +60,21 @@ pub(crate) fn compile(
 }
 
 /// The schema, in an object with its name as the `OpenAI` API has it, or beside the type.
-fn schema(format: &mut Fields, required: &str) -> Result<Value, ApiError> {
+fn schema(format: &mut Fields, required: &str) -> Result<GrammarSpec, ApiError> {
     let name = format.name(required);
     let described = format.object("json_schema")?;
     let is_described = described.is_some();
     let mut fields = described.unwrap_or_else(|| std::mem::take(format));
     fields.text("name")?;
-    match fields.take("schema") {
-        Some(schema @ (Value::Object(_) | Value::Bool(true))) => Ok(schema),
-        Some(other) => Err(fields.wrong_type("schema", "an object", &other)),
-        None if is_described => Ok(json!({"type": "object"})),
-        None => Err(ApiError::missing(&name, "an object")),
-    }
+    let open_objects = fields.flag("open_objects")?.unwrap_or(false);
+    let schema = match fields.take("schema") {
+        Some(schema @ (Value::Object(_) | Value::Bool(true))) => schema,
+        Some(other) => return Err(fields.wrong_type("schema", "an object", &other)),
+        None if is_described => json!({"type": "object"}),
+        None => return Err(ApiError::missing(&name, "an object")),
+    };
+    let spec = GrammarSpec::JsonSchema(schema);
+    Ok(if open_objects { spec.with_open_objects() } else { spec })
 }
 
 fn grammar(format: &mut Fields) -> Result<GrammarSpec, ApiError> {
@@ -123,6 +126,10 @@ mod tests {
             (
                 json!({"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}),
                 Some(GrammarSpec::JsonSchema(schema.clone())),
+            ),
+            (
+                json!({"type": "json_schema", "schema": schema, "open_objects": true}),
+                Some(GrammarSpec::JsonSchema(schema.clone()).with_open_objects()),
             ),
             (
                 json!({"type": "grammar", "syntax": "regex", "definition": "a+"}),

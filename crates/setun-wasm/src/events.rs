@@ -23,6 +23,8 @@ pub(crate) enum Event {
     Text(Delta),
     Done {
         finish_reason: FinishReason,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        unfinished: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         stop: Option<String>,
         usage: Usage,
@@ -91,6 +93,7 @@ impl Event {
             setun::Event::Text(delta) => Self::Text(delta.into()),
             setun::Event::Done(Done {
                 finish_reason,
+                unfinished,
                 stop,
                 usage,
                 timings,
@@ -100,6 +103,7 @@ impl Event {
                 model,
             }) => Self::Done {
                 finish_reason,
+                unfinished,
                 stop,
                 usage: Usage {
                     prompt_tokens: usage.prompt_tokens,

@@ -33,6 +33,12 @@ extern "C" {
     #[wasm_bindgen(method, catch)]
     fn accept(this: &JsState, token: u32) -> Result<(), JsValue>;
 
+    #[wasm_bindgen(method, catch, js_name = setTokensLeft)]
+    fn set_tokens_left(this: &JsState, tokens: u32) -> Result<(), JsValue>;
+
+    #[wasm_bindgen(method, catch, js_name = mayEnd)]
+    fn may_end(this: &JsState) -> Result<bool, JsValue>;
+
     #[wasm_bindgen(method, catch)]
     fn free(this: &JsState) -> Result<(), JsValue>;
 }
@@ -89,6 +95,17 @@ impl ConstraintState for State {
     fn accept(&mut self, token: u32) -> Result<(), EngineError> {
         self.mask = None;
         self.js()?.accept(token).map_err(|thrown| failed(reason(&thrown)))
+    }
+
+    fn set_tokens_left(&mut self, tokens: usize) {
+        if let Ok(js) = &self.js {
+            self.mask = None;
+            let _ = js.set_tokens_left(u32::try_from(tokens).unwrap_or(u32::MAX)); // a mask fails, too
+        }
+    }
+
+    fn may_end(&mut self) -> Result<bool, EngineError> {
+        self.js()?.may_end().map_err(|thrown| failed(reason(&thrown)))
     }
 }
 

@@ -13,12 +13,15 @@ use crate::error::Error;
 /// Constraints, of which a text has one at most.
 const CONSTRAINTS: [&str; 6] = ["json_schema", "json_object", "regex", "choice", "lark", "gbnf"];
 
+/// Whether objects of `json_schema` may have properties that it does not list.
+const OPEN_OBJECTS: &str = "open_objects";
+
 /// Variables of the chat template.
 const TEMPLATE_VARIABLES: &str = "chat_template_kwargs";
 
 /// Reads options with the names that the command and the server have, and compiles the constraint
-/// among them: `json_schema`, `json_object`, `regex`, `choice`, `lark` or `gbnf`. Those of
-/// `left_out` are unknown.
+/// among them: `json_schema`, with `open_objects` or without, `json_object`, `regex`, `choice`,
+/// `lark` or `gbnf`. Those of `left_out` are unknown.
 ///
 /// ```no_run
 /// use setun::{Engine, Model, options_from_json};
@@ -40,12 +43,16 @@ pub fn options_from_json(
     left_out: &[&str],
 ) -> Result<GenerateOptions, Error> {
     let (mut options, mut constraint) = (GenerateOptions::new(), None);
+    let mut open_objects = false;
     for (name, value) in fields {
         if CONSTRAINTS.contains(&name.as_str()) {
             if let Some((other, _)) = constraint.replace((name.clone(), spec(&name, value)?)) {
                 let reason = format!("is given beside `{other}`, expected one of them");
                 return Err(Error::Option { name, reason });
             }
+        } else if name == OPEN_OBJECTS {
+            let found = || wrong(&name, format!("{value}, expected true or false"));
+            open_objects = value.as_bool().ok_or_else(found)?;
         } else if name == TEMPLATE_VARIABLES {
             let Value::Object(variables) = value else {
                 return Err(wrong(&name, format!("{value}, expected an object")));
@@ -57,6 +64,7 @@ pub fn options_from_json(
     }
     options.check()?;
     let Some((_, spec)) = constraint else { return Ok(options) };
+    let spec = if open_objects { spec.with_open_objects() } else { spec };
     Ok(options.constraint(engine.grammar(&spec)?))
 }
 
@@ -68,8 +76,11 @@ fn set(
 ) -> Result<(), Error> {
     let specs = || specs().filter(|spec| !left_out.contains(&spec.name));
     if !specs().any(|spec| spec.name == name) {
-        let names: BTreeSet<_> =
-            specs().map(|spec| spec.name).chain(CONSTRAINTS).chain([TEMPLATE_VARIABLES]).collect();
+        let names: BTreeSet<_> = specs()
+            .map(|spec| spec.name)
+            .chain(CONSTRAINTS)
+            .chain([OPEN_OBJECTS, TEMPLATE_VARIABLES])
+            .collect();
         let names = names.into_iter().collect::<Vec<_>>().join(", ");
         return Err(wrong(name, format!("unknown, expected one of {names}")));
     }

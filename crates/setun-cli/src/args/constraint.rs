@@ -10,11 +10,27 @@ use setun::{Engine, GrammarSpec, SharedConstraint, grammar::Interrupt};
 
 use crate::{error::CliError, input};
 
-/// Structured output; at most one constraint.
+/// Structured output.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Structured output")]
+pub(crate) struct ConstraintArgs {
+    #[command(flatten)]
+    form: FormArgs,
+
+    /// Allow properties that the schema does not list wherever `additionalProperties` is absent
+    #[arg(
+        long,
+        requires = "json_schema",
+        conflicts_with_all = ["json_object", "regex", "grammar", "choice"]
+    )]
+    open_objects: bool,
+}
+
+/// At most one constraint.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Structured output")]
 #[group(multiple = false)]
-pub(crate) struct ConstraintArgs {
+struct FormArgs {
     /// JSON value that is valid under this schema (JSON text, or a file)
     ///
     /// It is on one line unless the schema has `"x-guidance": {"whitespace_flexible": true}`.
@@ -50,9 +66,13 @@ impl ConstraintArgs {
             Some(time) => engine.compile_grammar(&spec, &Interrupt::new().within(time)),
             None => engine.grammar(&spec),
         };
-        Ok(self.spec()?.map(compile).transpose()?)
+        let spec = self.form.spec()?;
+        let spec = spec.map(|spec| if self.open_objects { spec.with_open_objects() } else { spec });
+        Ok(spec.map(compile).transpose()?)
     }
+}
 
+impl FormArgs {
     fn spec(&self) -> Result<Option<GrammarSpec>, CliError> {
         Ok(if let Some(schema) = &self.json_schema {
             Some(read_schema(schema)?)

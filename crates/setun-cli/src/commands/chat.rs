@@ -3,10 +3,11 @@
 use std::sync::Once;
 
 use setun::{
-    Engine, EngineError, Error, Event, FinishReason, GenerateOptions, Message, Prompt,
+    Done, Engine, EngineError, Error, Event, FinishReason, GenerateOptions, Message, Prompt,
     text::{TemplateVariables, ToolCall, ToolCallDelta},
 };
 
+use super::unfinished;
 use crate::{
     args::{GenerateArgs, MessageArgs, ToolArgs},
     error::CliError,
@@ -81,8 +82,8 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     args.tools.add_to(&mut options)?;
     let mut output = Output::new();
     if let Some(messages) = messages {
-        let Answer { is_aborted, .. } = answer(&engine, &messages, options, &mut output)?;
-        return if is_aborted { Err(interrupt::interrupted()) } else { Ok(()) };
+        let Answer { is_aborted, done, .. } = answer(&engine, &messages, options, &mut output)?;
+        return if is_aborted { Err(interrupt::interrupted()) } else { unfinished::check(&done) };
     }
     let mut history = History::new(args.system.as_deref());
     let mut lines = Lines::new();
@@ -120,8 +121,11 @@ fn converse(
     output: &mut Output,
 ) -> Result<bool, CliError> {
     loop {
-        let Answer { text, reasoning, calls, is_whole, .. } =
+        let Answer { text, reasoning, calls, is_whole, is_cut, done, .. } =
             answer(engine, &history.messages, options.clone(), output)?;
+        if let Some(reason) = done.as_ref().and_then(unfinished::reason).filter(|_| !is_cut) {
+            report(&format!("setun: the answer is unfinished: {reason}\n"));
+        }
         if !is_whole || calls.is_empty() {
             history.messages.push(Message::assistant(text).with_reasoning(reasoning));
             return Ok(true);
@@ -233,6 +237,8 @@ struct Answer {
     is_aborted: bool,
     /// Whether its calls were cut off.
     is_cut: bool,
+    /// How it ended.
+    done: Option<Done>,
 }
 
 /// Prints an answer as it comes, each call on a line, and returns it: what there is of it, after
@@ -265,8 +271,8 @@ fn answer(
                 answer.is_whole =
                     answer.calls.is_empty() || done.finish_reason == FinishReason::ToolCalls;
                 answer.is_aborted = done.finish_reason == FinishReason::Aborted;
-                let is_long = done.finish_reason == FinishReason::Length;
-                answer.is_cut = is_long && !answer.is_whole;
+                answer.is_cut = done.finish_reason == FinishReason::Length && !answer.is_whole;
+                answer.done = Some(done);
             }
             _ => {}
         }

@@ -20,6 +20,7 @@ mod score;
 mod serve;
 mod simulate;
 mod synth;
+mod unfinished;
 mod verify;
 
 use std::{env, process::ExitCode};

@@ -8,7 +8,7 @@ use futures::stream::{StreamExt, select_all};
 use serde::Serialize;
 use setun::{Done, EngineError, Event, FinishReason, GenerationStream};
 
-use super::profile::TimingArgs;
+use super::{profile::TimingArgs, unfinished};
 use crate::{
     args::{BeamArgs, GenerateArgs, TemplateArgs},
     error::CliError,
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if ends.iter().any(|done| done.finish_reason == FinishReason::Aborted) {
         return Err(interrupt::interrupted());
     }
-    Ok(())
+    unfinished::check(&ends)
 }
 
 /// Prints streams to their ends.

@@ -34,6 +34,7 @@ mod small_disk;
 #[cfg(unix)]
 mod special_files;
 mod strange_files;
+mod structured;
 mod support;
 mod synth;
 mod usage;

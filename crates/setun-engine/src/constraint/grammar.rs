@@ -32,4 +32,12 @@ impl ConstraintState for GrammarState {
     fn accept(&mut self, token: u32) -> Result<(), Error> {
         Ok(GrammarState::accept(self, token)?)
     }
+
+    fn set_tokens_left(&mut self, tokens: usize) {
+        GrammarState::set_tokens_left(self, tokens);
+    }
+
+    fn may_end(&mut self) -> Result<bool, Error> {
+        Ok(GrammarState::is_accepting(self)?)
+    }
 }

@@ -148,6 +148,21 @@ impl SequenceConstraint {
             Place::Away(_) | Place::LostDevice => Err(lost()),
         }
     }
+
+    /// Says how many tokens may still be generated.
+    pub(crate) fn set_tokens_left(&mut self, tokens: usize) {
+        if let Place::Here(state) = &mut self.place {
+            state.set_tokens_left(tokens);
+        }
+    }
+
+    /// Whether the text may end here. Where that is not known, it may not.
+    pub(crate) fn may_end(&mut self) -> bool {
+        match &mut self.place {
+            Place::Here(state) => state.may_end().unwrap_or(false),
+            Place::Away(_) | Place::LostDevice => false,
+        }
+    }
 }
 
 /// A mask with another token.

@@ -95,7 +95,10 @@ impl Sequence {
         if !is_known || !self.request.sampler.takes_only(token, &self.step()) {
             return None;
         }
-        let accepted = self.constraint.as_mut()?.accept(token);
+        let left = self.tokens_left().saturating_sub(1);
+        let constraint = self.constraint.as_mut()?;
+        let accepted = constraint.accept(token);
+        constraint.set_tokens_left(left);
         Some(accepted.and_then(|()| self.take(TextDelta { token, ..TextDelta::default() })))
     }
 
@@ -175,6 +178,9 @@ impl Sequence {
             }
             _ => {}
         }
+        if let Some(constraint) = constraint.as_mut().filter(|_| token.is_some()) {
+            constraint.set_tokens_left(self.tokens_left().saturating_sub(1));
+        }
         self.constraint = constraint;
         Ok(token)
     }
@@ -200,6 +206,7 @@ impl Sequence {
             Err(error) => return self.fail(&Arc::new(error)),
         };
         self.request.trace.ended(reason, generated);
+        let unfinished = self.constraint.as_mut().is_some_and(|constraint| !constraint.may_end());
         let first = self.first_token;
         let first_token_seconds =
             first.map_or(0.0, |first| (first - self.request.arrival_time).as_secs_f64());
@@ -210,6 +217,7 @@ impl Sequence {
             if timed > 1 && after_first > 0.0 { to_f64(timed - 1) / after_first } else { 0.0 };
         self.push_last(Ok(Event::Done(Done {
             finish_reason: reason,
+            unfinished,
             stop,
             usage: Usage {
                 prompt_tokens: self.request.prompt.len(),

@@ -102,8 +102,10 @@ impl Reader<'_> {
         while let Some(element) = self.element()? {
             let line = self.line;
             let (least, most) = self.times()?;
-            items.push(Item { element, least, most, line, number: self.items });
-            self.items += 1;
+            if most != Some(0) {
+                items.push(Item { element, least, most, line, number: self.items });
+                self.items += 1;
+            }
             self.skip(self.depth > 0);
         }
         Ok(items)
@@ -238,14 +240,13 @@ impl Reader<'_> {
     }
 
     fn counts(&mut self) -> Result<(u32, Option<u32>), GrammarError> {
-        self.rest.next();
+        self.after_blanks();
         let least = self.count()?;
-        let most = if self.rest.next_if_eq(&',').is_none() {
-            Some(least)
-        } else if self.rest.peek() == Some(&'}') {
-            None
+        let most = if self.rest.peek() == Some(&',') {
+            self.after_blanks();
+            if self.rest.peek() == Some(&'}') { None } else { Some(self.count()?) }
         } else {
-            Some(self.count()?)
+            Some(least)
         };
         if self.rest.next_if_eq(&'}').is_none() {
             return Err(self.fault("`}`"));
@@ -260,11 +261,18 @@ impl Reader<'_> {
         }
     }
 
+    /// Takes a character of counts, and the blanks behind it.
+    fn after_blanks(&mut self) {
+        self.rest.next();
+        self.skip(self.depth > 0);
+    }
+
     fn count(&mut self) -> Result<u32, GrammarError> {
         let mut digits = String::new();
         while let Some(digit) = self.rest.next_if(char::is_ascii_digit) {
             digits.push(digit);
         }
+        self.skip(self.depth > 0);
         let count = digits.parse().ok().filter(|&count| count <= MAX_TIMES);
         count.ok_or_else(|| match digits.as_str() {
             "" => self.fault("a count"),

@@ -123,6 +123,11 @@ pub(super) fn role(keyword: &str, value: &Value, map: &Map<String, Value>) -> Ro
     }
 }
 
+/// Whether a schema says by `unevaluatedProperties` that an object may have any others.
+pub(super) fn are_more_allowed(map: &Map<String, Value>) -> bool {
+    map.get("unevaluatedProperties").is_some_and(is_anything)
+}
+
 fn is_anything(schema: &Value) -> bool {
     schema == &Value::Bool(true) || schema.as_object().is_some_and(Map::is_empty)
 }

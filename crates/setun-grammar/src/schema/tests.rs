@@ -28,7 +28,10 @@ fn what_does_not_decide_is_left_out() {
         "propertyNames": { "type": "string", "description": "c" },
         "properties": { "title": { "default": 1, "type": "string", "minLength": 2.0 } },
     });
-    let expected = json!({ "properties": { "title": { "type": "string", "minLength": 2 } } });
+    let expected = json!({
+        "properties": { "title": { "type": "string", "minLength": 2 } },
+        "additionalProperties": false,
+    });
     assert_eq!(prepared(&schema), expected);
 }
 
@@ -90,7 +93,7 @@ fn what_is_not_applied_is_refused_by_name() {
         ),
         (
             json!({"x-guidance": {"whitespace_flexible": 1}}),
-            "keyword `x-guidance` at # of the schema: expected an object with the boolean `whitespace_flexible`, found {\"whitespace_flexible\":1}",
+            "keyword `x-guidance` at # of the schema: expected an object with the booleans `whitespace_flexible` and `open_objects`, found {\"whitespace_flexible\":1}",
         ),
         (json!(false), "the schema cannot be followed: `false` allows no value"),
         (
@@ -109,10 +112,14 @@ fn references_become_definitions() {
     });
     let expected = json!({
         "properties": { "a/b": { "$ref": "#/$defs/part0" }, "c%d": { "$ref": "#/$defs/part1" }, "e": { "$ref": "#/$defs/part2" } },
+        "additionalProperties": false,
         "$defs": {
             "part0": { "$ref": "#/$defs/part1" },
             "part1": { "$ref": "#/$defs/part0" },
-            "part2": { "properties": { "a/b": { "$ref": "#/$defs/part0" }, "c%d": { "$ref": "#/$defs/part1" }, "e": { "$ref": "#/$defs/part2" } } },
+            "part2": {
+                "properties": { "a/b": { "$ref": "#/$defs/part0" }, "c%d": { "$ref": "#/$defs/part1" }, "e": { "$ref": "#/$defs/part2" } },
+                "additionalProperties": false,
+            },
         },
     });
     assert_eq!(prepared(&schema), expected);

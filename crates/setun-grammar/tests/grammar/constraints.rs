@@ -76,6 +76,29 @@ fn white_space_is_what_the_schema_asks_for() {
     check(&GrammarSpec::JsonObject, &["{\"a\": 1, \"b\":2}"], &["{\"a\" :1}", "{ }", "{\n}"]);
 }
 
+/// Many readers take no other letters, and no year 0.
+#[test]
+fn times_have_upper_case_letters() {
+    let format = |name: &str| GrammarSpec::JsonSchema(json!({"type": "string", "format": name}));
+    check(
+        &format("date-time"),
+        &[
+            "\"2024-02-29T10:00:00Z\"",
+            "\"0001-01-01T23:59:60.5Z\"",
+            "\"2000-02-29T01:02:03+01:30\"",
+        ],
+        &["\"2024-02-29t10:00:00Z\"", "\"2024-02-29T10:00:00z\"", "\"0000-01-01T10:00:00Z\""],
+    );
+    check(&format("time"), &["\"10:00:00Z\"", "\"10:00:00-02:00\""], &["\"10:00:00z\""]);
+    check(
+        &format("date"),
+        &["\"0400-02-29\"", "\"0100-12-31\""],
+        &["\"0000-02-29\"", "\"0100-02-29\""],
+    );
+    check(&gbnf("root ::= \"a\"{ 2 , 3 }"), &["aa", "aaa"], &["a", "aaaa"]);
+    check(&gbnf("root ::= \"a\"{0} \"b\""), &["b"], &["ab", ""]);
+}
+
 /// A terminal that went as far as it could would take from what follows it.
 #[test]
 fn gbnf_with_recursion_has_the_same_texts() {

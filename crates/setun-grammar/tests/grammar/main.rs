@@ -1,6 +1,7 @@
 //! Grammars over vocabularies.
 
 mod constraints;
+mod endings;
 mod free_tools;
 mod hostile;
 mod mutations;

@@ -132,7 +132,7 @@ pub(crate) fn sample(
     clippy::cast_sign_loss,
     reason = "a part of a small number"
 )]
-fn any(mask: &TokenMask, seed: u64, index: u64) -> u32 {
+pub(crate) fn any(mask: &TokenMask, seed: u64, index: u64) -> u32 {
     let place = Draw { seed, sequence: 0, index }.uniform(0) * mask.count() as f64;
     mask.iter().nth(place as usize).expect("a mask is never empty")
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{
     compat,
     description::{
-        components::{STRICT, TOOL_NAME, formats, json_schema},
+        components::{OPEN_OBJECTS, STRICT, TOOL_NAME, formats, json_schema},
         operation::{Api, RouteShape},
         options::options,
         schema::{
@@ -60,7 +60,11 @@ fn route(id: &str, summary: &str, body: ObjectShape) -> RouteShape {
 }
 
 fn body(limits: &Limits) -> ObjectShape {
-    let schema = kind("json_schema").required("schema", json_schema(), "");
+    let schema = kind("json_schema").required("schema", json_schema(), "").optional(
+        "open_objects",
+        flag(),
+        OPEN_OBJECTS,
+    );
     let config = ObjectShape::new().optional("format", formats(schema), "The format of the text.");
     let message = list_within(named("AnthropicMessage"), 1, usize::MAX);
     let message = with_example(message, history());

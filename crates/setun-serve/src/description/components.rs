@@ -79,6 +79,10 @@ pub(crate) fn formats(json_schema: ObjectShape) -> AnySchema {
     any_of([words, object, json_schema.into(), grammar, choice.into()])
 }
 
+/// What `open_objects` of a JSON schema does.
+pub(crate) const OPEN_OBJECTS: &str =
+    "Allow properties that are not listed wherever `additionalProperties` is absent.";
+
 /// A JSON schema, which is an object, or true for any value.
 pub(crate) fn json_schema() -> AnySchema {
     any_of([object(), values([json!(true)])])

@@ -6,7 +6,7 @@ use super::logprobs::MAX_TOP_LOGPROBS;
 use crate::{
     compat,
     description::{
-        components::{formats, json_schema},
+        components::{OPEN_OBJECTS, formats, json_schema},
         operation::{Api, RouteShape},
         options::{max_tokens, options},
         schema::{
@@ -214,11 +214,10 @@ fn tool_choice() -> AnySchema {
 }
 
 fn response_format() -> AnySchema {
-    let inner = ObjectShape::new().optional("name", text(), "").optional(
-        "schema",
-        json_schema(),
-        "Default: any object.",
-    );
+    let inner = ObjectShape::new()
+        .optional("name", text(), "")
+        .optional("schema", json_schema(), "Default: any object.")
+        .optional("open_objects", flag(), OPEN_OBJECTS);
     let schema = ObjectShape::new().required("type", one_of(&["json_schema"]), "").required(
         "json_schema",
         inner.into(),

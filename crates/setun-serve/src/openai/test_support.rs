@@ -21,6 +21,7 @@ pub(crate) fn reasoning(text: &str) -> Event {
 pub(crate) fn done(finish_reason: FinishReason) -> Event {
     Event::Done(Done {
         finish_reason,
+        unfinished: false,
         stop: None,
         usage: Usage {
             prompt_tokens: 4,

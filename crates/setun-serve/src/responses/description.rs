@@ -7,7 +7,7 @@ use super::request::REFUSED;
 use crate::{
     compat,
     description::{
-        components::{STRICT, TOOL_NAME, formats, json_schema},
+        components::{OPEN_OBJECTS, STRICT, TOOL_NAME, formats, json_schema},
         operation::{Api, RouteShape},
         options::options,
         schema::{
@@ -167,7 +167,8 @@ fn format() -> AnySchema {
     let schema = ObjectShape::new()
         .required("type", one_of(&["json_schema"]), "")
         .optional("name", text(), "")
-        .required("schema", json_schema(), "");
+        .required("schema", json_schema(), "")
+        .optional("open_objects", flag(), OPEN_OBJECTS);
     formats(schema)
 }
 

@@ -1,0 +1,158 @@
+//! A chart of the rules that a text may follow, after Earley, with the tokens that complete it.
+
+use std::collections::{HashMap, HashSet};
+
+use super::NEVER;
+use super::rules::Rules;
+
+/// The most places of rules in one set.
+const MAX_ITEMS: usize = 4_000;
+
+/// The most places of rules in all sets.
+const MAX_ALL_ITEMS: usize = 200_000;
+
+/// A place in a rule that began at a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Item {
+    rule: usize,
+    place: usize,
+    origin: usize,
+}
+
+/// Where a text may be in its rules after some terminals.
+#[derive(Clone, Default)]
+pub(super) struct Set {
+    /// Symbols that may come next, in the order in which they were found.
+    next: Vec<usize>,
+    waiting: HashMap<usize, Vec<Item>>,
+    /// The fewest tokens after a symbol that comes next.
+    after: HashMap<usize, u32>,
+    /// The fewest tokens that complete the text.
+    pub(super) cost: u32,
+    items: usize,
+}
+
+impl Set {
+    pub(super) fn next(&self) -> &[usize] {
+        &self.next
+    }
+
+    /// The fewest tokens after a symbol that comes next.
+    pub(super) fn after(&self, symbol: usize) -> u32 {
+        self.after.get(&symbol).copied().unwrap_or(NEVER)
+    }
+}
+
+/// The sets of a text.
+#[derive(Clone, Default)]
+pub(super) struct Chart {
+    sets: Vec<Set>,
+    items: usize,
+}
+
+impl Chart {
+    /// Before the first terminal. `None` if there are too many places.
+    pub(super) fn new(rules: &Rules) -> Option<Self> {
+        let mut chart = Self::default();
+        let begin = |&rule: &usize| Item { rule, place: 0, origin: 0 };
+        let items = rules.symbols[rules.start].rules.iter().map(begin).collect();
+        chart.push(rules, items).then_some(chart)
+    }
+
+    pub(super) fn set(&self, index: usize) -> &Set {
+        &self.sets[index]
+    }
+
+    /// Takes back the sets behind this one.
+    pub(super) fn truncate(&mut self, last: usize) {
+        let first = (last + 1).min(self.sets.len());
+        let removed = self.sets.drain(first..).map(|set| set.items).sum::<usize>();
+        self.items -= removed;
+    }
+
+    /// Adds a set after one of these terminals; whether the rules allow it.
+    pub(super) fn advance(&mut self, rules: &Rules, terminals: &[usize]) -> bool {
+        let Some(last) = self.sets.last() else { return false };
+        let waiting = terminals.iter().filter_map(|terminal| last.waiting.get(terminal)).flatten();
+        let items = waiting.map(|item| Item { place: item.place + 1, ..*item }).collect();
+        self.push(rules, items)
+    }
+
+    /// Adds a set with these items and all that follow from them.
+    fn push(&mut self, rules: &Rules, mut items: Vec<Item>) -> bool {
+        let index = self.sets.len();
+        let mut set = Set { cost: NEVER, ..Set::default() };
+        let mut seen: HashSet<Item> = items.iter().copied().collect();
+        let mut done = 0;
+        while let Some(&item) = items.get(done) {
+            done += 1;
+            if items.len() > MAX_ITEMS {
+                return false;
+            }
+            let mut found: Vec<Item> = Vec::new();
+            let rule = &rules.list[item.rule];
+            match rule.parts.get(item.place) {
+                None if item.origin < index => {
+                    let above = self.sets[item.origin].waiting.get(&rule.symbol);
+                    let moved = |item: &Item| Item { place: item.place + 1, ..*item };
+                    found.extend(above.into_iter().flatten().map(moved));
+                }
+                // What is empty has been left out where it comes next.
+                None => {}
+                Some(&next) => {
+                    let symbol = &rules.symbols[next];
+                    let waiting = set.waiting.entry(next).or_default();
+                    if waiting.is_empty() {
+                        set.next.push(next);
+                        let begin = |&rule: &usize| Item { rule, place: 0, origin: index };
+                        found.extend(symbol.rules.iter().map(begin));
+                    }
+                    waiting.push(item);
+                    if symbol.is_nullable {
+                        found.push(Item { place: item.place + 1, ..item });
+                    }
+                }
+            }
+            items.extend(found.into_iter().filter(|&item| seen.insert(item)));
+        }
+        self.add_costs(rules, &items, &mut set);
+        (set.items, self.items) = (items.len(), self.items + items.len());
+        self.sets.push(set);
+        !items.is_empty() && self.items <= MAX_ALL_ITEMS
+    }
+
+    fn add_costs(&self, rules: &Rules, items: &[Item], set: &mut Set) {
+        let index = self.sets.len();
+        if index == 0 {
+            set.after.insert(rules.start, 0);
+        }
+        // The cost after a rule is that after its symbol, where that began.
+        let beyond = |item: &Item, after: &HashMap<usize, u32>| {
+            let symbol = rules.list[item.rule].symbol;
+            let known = if item.origin == index { after } else { &self.sets[item.origin].after };
+            known.get(&symbol).copied().unwrap_or(NEVER)
+        };
+        let mut is_changed = true;
+        while std::mem::take(&mut is_changed) {
+            for symbol in &set.next {
+                let waiting = set.waiting.get(symbol).into_iter().flatten();
+                let costs = waiting.map(|item| {
+                    let own = rules.list[item.rule].cost_from(item.place + 1);
+                    own.saturating_add(beyond(item, &set.after)).min(NEVER)
+                });
+                let least = costs.min().unwrap_or(NEVER);
+                let known = set.after.get(symbol).copied().unwrap_or(NEVER);
+                if least < known {
+                    set.after.insert(*symbol, least);
+                    is_changed = true;
+                }
+            }
+        }
+        let costs = items.iter().map(|item| {
+            let own = rules.list[item.rule].cost_from(item.place);
+            own.saturating_add(beyond(item, &set.after)).min(NEVER)
+        });
+        let empty = index == 0 && rules.symbols[rules.start].is_nullable;
+        set.cost = if empty { 0 } else { costs.min().unwrap_or(NEVER) };
+    }
+}
