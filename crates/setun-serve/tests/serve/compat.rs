@@ -196,6 +196,10 @@ async fn integers_may_have_a_fraction_of_zero() {
             post(&router, COMPLETIONS, &with(&prompt, &json!({field: value}))).await.error();
         assert_eq!(error["param"], field);
     }
+    let beyond: Value = serde_json::from_str("9007199254740994.0").expect("JSON");
+    let beyond = with(&prompt, &json!({"seed": beyond}));
+    let error = post(&router, COMPLETIONS, &beyond).await.error();
+    assert!(error["message"].as_str().expect("words").ends_with("found 9007199254740994.0"));
     let error = post(&router, COMPLETIONS, &json!({"prompt": [5.5]})).await.error();
     assert_eq!(error["param"], "prompt[0]");
 }

@@ -267,6 +267,15 @@ mod tests {
     }
 
     #[test]
+    fn numbers_that_are_no_integers_show_it() {
+        let shown = |number| OptionValue::Number(number).to_string();
+        let large = 9_007_199_254_740_994.0; // beyond what a number holds exactly
+        assert!(!OptionKind::Seed.accepts(&OptionValue::Number(large)));
+        assert_eq!(shown(large), "9007199254740994.0");
+        assert_eq!([1e300, 1.5, 42.0].map(shown), ["1e300", "1.5", "42"]);
+    }
+
+    #[test]
     fn integers_have_no_fraction() {
         assert!(!OptionKind::COUNT.accepts(&OptionValue::Number(1.5)));
         assert!(!OptionKind::COUNT.accepts(&OptionValue::Integer(-1)));

@@ -136,6 +136,8 @@ impl fmt::Display for OptionValue {
             Self::Flag(flag) => flag.fmt(formatter),
             Self::Integer(number) => number.fmt(formatter),
             Self::Number(number) => match self.number() {
+                // One that is no integer here for its size shows that it has a fraction.
+                _ if number.abs() > MAX_EXACT => write!(formatter, "{number:?}"),
                 Some(single) if f64::from(single) == *number => single.fmt(formatter),
                 _ => number.fmt(formatter),
             },
