@@ -43,6 +43,7 @@ functions! {
     Engine::embed(any(), [""], any(), any());
     Engine::session(any());
     Engine::restore(any(), any::<Vec<u8>>());
+    Engine::model_shape(any());
     Engine::device_report(any());
     Engine::self_test(any());
     Engine::metrics(any());
