@@ -53,6 +53,7 @@ const GROUPS: [(&str, &[&str]); 15] = [
             "activation_group",
             "weight_image",
             "i2s_interleave",
+            "pre",
             "profile",
             "trace",
             "force",

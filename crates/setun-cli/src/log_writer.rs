@@ -44,6 +44,7 @@ enum Entry {
 
 /// Has a thread write the log from now on; the count of lines that are dropped. Where there is no
 /// thread, lines are written where they come from, as before.
+#[cfg_attr(not(feature = "serve"), expect(dead_code, reason = "a server alone starts it"))]
 pub(crate) fn start() -> Arc<AtomicU64> {
     let dropped = Arc::default();
     let Ok(stderr) = EscapedStderr::of_its_own() else { return dropped };

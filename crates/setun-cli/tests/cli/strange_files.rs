@@ -70,7 +70,7 @@ fn a_byte_order_mark_changes_nothing() {
     let (_keep, folder) = copy_without(STORIES, &[]);
     let expected = run(&folder, &[PROMPT]).text();
     let messages = folder.join("schema.json");
-    fs::write(&messages, r#"{"enum": ["yes"]}"#).expect("a file");
+    fs::write(&messages, r#"{"enum": [1]}"#).expect("a file");
     let schema = ["--json-schema", &text(&messages)[..], PROMPT];
     let constrained = run(&folder, &schema).text();
     for entry in fs::read_dir(&folder).expect("the folder") {

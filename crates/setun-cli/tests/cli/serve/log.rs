@@ -100,7 +100,7 @@ fn a_pipe_that_nobody_reads_stops_no_request_and_no_signal() {
 /// The log of other commands is no failure, either.
 #[test]
 fn a_text_is_told_whatever_becomes_of_its_log() {
-    let run = ["run", "--max-tokens", "4", PROMPT];
+    let run = ["run", "--temperature", "0", "--max-tokens", "4", PROMPT];
     let expected = command(&run).output().expect("the command is built");
     assert!(expected.status.success());
     let full = File::options().write(true).open("/dev/full").expect("a device");
