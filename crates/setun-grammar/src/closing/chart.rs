@@ -1,7 +1,5 @@
 //! A chart of the rules that a text may follow, after Earley, with the tokens that complete it.
 
-use std::collections::{HashMap, HashSet};
-
 use super::NEVER;
 use super::rules::Rules;
 
@@ -12,7 +10,7 @@ const MAX_ITEMS: usize = 4_000;
 const MAX_ALL_ITEMS: usize = 200_000;
 
 /// A place in a rule that began at a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Item {
     rule: usize,
     place: usize,
@@ -24,9 +22,10 @@ struct Item {
 pub(super) struct Set {
     /// Symbols that may come next, in the order in which they were found.
     next: Vec<usize>,
-    waiting: HashMap<usize, Vec<Item>>,
-    /// The fewest tokens after a symbol that comes next.
-    after: HashMap<usize, u32>,
+    /// What waits for symbols that come next, by symbol.
+    waiting: Vec<(usize, Vec<Item>)>,
+    /// The fewest tokens after symbols that come next, by symbol.
+    after: Vec<(usize, u32)>,
     /// The fewest tokens that complete the text.
     pub(super) cost: u32,
     items: usize,
@@ -39,7 +38,30 @@ impl Set {
 
     /// The fewest tokens after a symbol that comes next.
     pub(super) fn after(&self, symbol: usize) -> u32 {
-        self.after.get(&symbol).copied().unwrap_or(NEVER)
+        let place = self.after.binary_search_by_key(&symbol, |&(known, _)| known);
+        place.map_or(NEVER, |place| self.after[place].1)
+    }
+
+    fn set_after(&mut self, symbol: usize, tokens: u32) {
+        match self.after.binary_search_by_key(&symbol, |&(known, _)| known) {
+            Ok(place) => self.after[place].1 = tokens,
+            Err(place) => self.after.insert(place, (symbol, tokens)),
+        }
+    }
+
+    /// The places of rules that wait for a symbol.
+    fn waiting(&self, symbol: usize) -> &[Item] {
+        let place = self.waiting.binary_search_by_key(&symbol, |&(known, _)| known);
+        place.map_or(&[], |place| &self.waiting[place].1)
+    }
+
+    fn add_waiting(&mut self, symbol: usize) -> &mut Vec<Item> {
+        let place = self.waiting.binary_search_by_key(&symbol, |&(known, _)| known);
+        let place = place.unwrap_or_else(|place| {
+            self.waiting.insert(place, (symbol, Vec::new()));
+            place
+        });
+        &mut self.waiting[place].1
     }
 }
 
@@ -73,7 +95,7 @@ impl Chart {
     /// Adds a set after one of these terminals; whether the rules allow it.
     pub(super) fn advance(&mut self, rules: &Rules, terminals: &[usize]) -> bool {
         let Some(last) = self.sets.last() else { return false };
-        let waiting = terminals.iter().filter_map(|terminal| last.waiting.get(terminal)).flatten();
+        let waiting = terminals.iter().flat_map(|&terminal| last.waiting(terminal));
         let items = waiting.map(|item| Item { place: item.place + 1, ..*item }).collect();
         self.push(rules, items)
     }
@@ -82,7 +104,8 @@ impl Chart {
     fn push(&mut self, rules: &Rules, mut items: Vec<Item>) -> bool {
         let index = self.sets.len();
         let mut set = Set { cost: NEVER, ..Set::default() };
-        let mut seen: HashSet<Item> = items.iter().copied().collect();
+        let mut seen = items.clone();
+        seen.sort_unstable();
         let mut done = 0;
         while let Some(&item) = items.get(done) {
             done += 1;
@@ -93,27 +116,33 @@ impl Chart {
             let rule = &rules.list[item.rule];
             match rule.parts.get(item.place) {
                 None if item.origin < index => {
-                    let above = self.sets[item.origin].waiting.get(&rule.symbol);
+                    let above = self.sets[item.origin].waiting(rule.symbol);
                     let moved = |item: &Item| Item { place: item.place + 1, ..*item };
-                    found.extend(above.into_iter().flatten().map(moved));
+                    found.extend(above.iter().map(moved));
                 }
                 // What is empty has been left out where it comes next.
                 None => {}
                 Some(&next) => {
                     let symbol = &rules.symbols[next];
-                    let waiting = set.waiting.entry(next).or_default();
-                    if waiting.is_empty() {
+                    let waiting = set.add_waiting(next);
+                    let is_first = waiting.is_empty();
+                    waiting.push(item);
+                    if is_first {
                         set.next.push(next);
                         let begin = |&rule: &usize| Item { rule, place: 0, origin: index };
                         found.extend(symbol.rules.iter().map(begin));
                     }
-                    waiting.push(item);
                     if symbol.is_nullable {
                         found.push(Item { place: item.place + 1, ..item });
                     }
                 }
             }
-            items.extend(found.into_iter().filter(|&item| seen.insert(item)));
+            for item in found {
+                if let Err(place) = seen.binary_search(&item) {
+                    seen.insert(place, item);
+                    items.push(item);
+                }
+            }
         }
         self.add_costs(rules, &items, &mut set);
         (set.items, self.items) = (items.len(), self.items + items.len());
@@ -124,33 +153,32 @@ impl Chart {
     fn add_costs(&self, rules: &Rules, items: &[Item], set: &mut Set) {
         let index = self.sets.len();
         if index == 0 {
-            set.after.insert(rules.start, 0);
+            set.set_after(rules.start, 0);
         }
         // The cost after a rule is that after its symbol, where that began.
-        let beyond = |item: &Item, after: &HashMap<usize, u32>| {
+        let beyond = |item: &Item, set: &Set| {
             let symbol = rules.list[item.rule].symbol;
-            let known = if item.origin == index { after } else { &self.sets[item.origin].after };
-            known.get(&symbol).copied().unwrap_or(NEVER)
+            let origin = if item.origin == index { set } else { &self.sets[item.origin] };
+            origin.after(symbol)
         };
         let mut is_changed = true;
         while std::mem::take(&mut is_changed) {
-            for symbol in &set.next {
-                let waiting = set.waiting.get(symbol).into_iter().flatten();
-                let costs = waiting.map(|item| {
+            for place in 0..set.next.len() {
+                let symbol = set.next[place];
+                let costs = set.waiting(symbol).iter().map(|item| {
                     let own = rules.list[item.rule].cost_from(item.place + 1);
-                    own.saturating_add(beyond(item, &set.after)).min(NEVER)
+                    own.saturating_add(beyond(item, set)).min(NEVER)
                 });
                 let least = costs.min().unwrap_or(NEVER);
-                let known = set.after.get(symbol).copied().unwrap_or(NEVER);
-                if least < known {
-                    set.after.insert(*symbol, least);
+                if least < set.after(symbol) {
+                    set.set_after(symbol, least);
                     is_changed = true;
                 }
             }
         }
         let costs = items.iter().map(|item| {
             let own = rules.list[item.rule].cost_from(item.place);
-            own.saturating_add(beyond(item, &set.after)).min(NEVER)
+            own.saturating_add(beyond(item, set)).min(NEVER)
         });
         let empty = index == 0 && rules.symbols[rules.start].is_nullable;
         set.cost = if empty { 0 } else { costs.min().unwrap_or(NEVER) };

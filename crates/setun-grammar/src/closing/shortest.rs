@@ -1,6 +1,6 @@
 //! Shortest texts of terminals from any state of their automata.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use llguidance::derivre::{NextByte, StateID};
 use llguidance::earley::lexerspec::LexemeIdx;
@@ -21,7 +21,8 @@ pub(super) struct Shortest {
     automaton: RegexVec,
     /// Of all bytes that the automata do not tell apart, one.
     bytes: Vec<u8>,
-    known: HashMap<StateID, u32>,
+    /// The fewest tokens from a state on, by its number.
+    known: Vec<Option<u32>>,
 }
 
 impl Shortest {
@@ -34,7 +35,7 @@ impl Shortest {
                 class < seen.len() && !std::mem::replace(&mut seen[class], true)
             })
             .collect();
-        Self { automaton, bytes, known: HashMap::new() }
+        Self { automaton, bytes, known: Vec::new() }
     }
 
     /// The state of a terminal before its first byte.
@@ -69,7 +70,7 @@ impl Shortest {
 
     /// The fewest tokens that end a text from a state on, spelt in the fewest bytes.
     pub(super) fn tokens(&mut self, state: StateID, vocabulary: &Vocabulary) -> u32 {
-        if let Some(&known) = self.known.get(&state) {
+        if let Some(&Some(known)) = self.known.get(state.as_usize()) {
             return known;
         }
         let tokens = match self.path(state) {
@@ -78,14 +79,14 @@ impl Shortest {
                 let counts = vocabulary.fewest_tokens(&bytes);
                 for (&(state, _), &count) in path.iter().zip(&counts) {
                     // Another path to the same end may take fewer tokens.
-                    let known = self.known.entry(state).or_insert(NEVER);
-                    *known = count.min(*known);
+                    let known = entry(&mut self.known, state);
+                    *known = Some(count.min(known.unwrap_or(NEVER)));
                 }
                 counts.first().map_or(0, |&count| count.min(NEVER))
             }
             None => NEVER,
         };
-        self.known.insert(state, tokens);
+        *entry(&mut self.known, state) = Some(tokens);
         tokens
     }
 
@@ -96,20 +97,20 @@ impl Shortest {
 
     /// The states and bytes of the shortest text from a state on.
     fn path(&mut self, start: StateID) -> Option<Vec<(StateID, u8)>> {
-        let mut before: HashMap<StateID, (StateID, u8)> = HashMap::new();
+        let (mut before, mut found): (Vec<Option<(StateID, u8)>>, _) = (Vec::new(), 0);
         let mut queue = VecDeque::from([start]);
         while let Some(state) = queue.pop_front() {
             if self.is_accepting(state) {
                 let (mut path, mut place) = (Vec::new(), state);
                 while place != start {
-                    let &(previous, byte) = before.get(&place)?;
+                    let (previous, byte) = before.get(place.as_usize()).copied().flatten()?;
                     path.push((previous, byte));
                     place = previous;
                 }
                 path.reverse();
                 return Some(path);
             }
-            if before.len() > MAX_STATES || self.has_failed() {
+            if found > MAX_STATES || self.has_failed() {
                 return None;
             }
             let forced = match self.automaton.next_byte(state) {
@@ -120,12 +121,23 @@ impl Shortest {
             for index in 0..count {
                 let byte = forced.unwrap_or_else(|| self.bytes[index]);
                 let Some(next) = self.after(state, byte) else { continue };
-                if next != start && !before.contains_key(&next) {
-                    before.insert(next, (state, byte));
+                let way = entry(&mut before, next);
+                if next != start && way.is_none() {
+                    *way = Some((state, byte));
+                    found += 1;
                     queue.push_back(next);
                 }
             }
         }
         None
     }
+}
+
+/// What is known of a state.
+fn entry<T: Clone>(known: &mut Vec<Option<T>>, state: StateID) -> &mut Option<T> {
+    let index = state.as_usize();
+    if known.len() <= index {
+        known.resize(index + 1, None);
+    }
+    &mut known[index]
 }

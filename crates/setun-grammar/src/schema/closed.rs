@@ -6,8 +6,6 @@
 
 mod listed;
 
-use std::collections::HashMap;
-
 use serde_json::{Map, Value, json};
 
 use super::NESTED;
@@ -36,8 +34,8 @@ pub(super) fn close(
     let mut closing = Closing {
         definitions,
         limits,
-        listed: HashMap::new(),
-        variants: HashMap::new(),
+        listed: Vec::new(),
+        variants: Vec::new(),
         waiting: Vec::new(),
         work: 0,
     };
@@ -58,9 +56,9 @@ struct Closing<'a> {
     definitions: &'a Map<String, Value>,
     limits: &'a GrammarLimits,
     /// What definitions list; of one that is looked at, nothing yet.
-    listed: HashMap<&'a str, Listed>,
+    listed: Vec<(&'a str, Listed)>,
     /// Names of the definitions that are made, by their target and what stands beside it.
-    variants: HashMap<(String, Option<String>), String>,
+    variants: Vec<((&'a str, Option<String>), String)>,
     waiting: Vec<Variant>,
     work: usize,
 }
@@ -220,15 +218,16 @@ impl<'a> Closing<'a> {
         let target = reference.trim_start_matches(DEFINITIONS);
         let no_object = self.listed_target(target, depth)?.is_nothing();
         let beside = if no_object { beside.or_else(|| Some(Listed::default())) } else { beside };
-        let key = (target.to_owned(), beside.as_ref().map(Listed::key));
-        if let Some(name) = self.variants.get(&key) {
-            return Ok(format!("{DEFINITIONS}{name}").into());
-        }
+        let key = (target, beside.as_ref().map(Listed::key));
+        let place = match self.variants.binary_search_by(|(known, _)| known.cmp(&key)) {
+            Ok(place) => return Ok(format!("{DEFINITIONS}{}", self.variants[place].1).into()),
+            Err(place) => place,
+        };
         let is_plain = beside.as_ref().is_some_and(Listed::is_nothing);
         let count = self.variants.len();
         let name = if is_plain { target.to_owned() } else { format!("{target}beside{count}") };
         let result = format!("{DEFINITIONS}{name}").into();
-        self.variants.insert(key, name.clone());
+        self.variants.insert(place, (key, name.clone()));
         self.waiting.push(Variant { name, target: target.to_owned(), beside });
         Ok(result)
     }
@@ -289,13 +288,18 @@ impl<'a> Closing<'a> {
     }
 
     fn listed_target(&mut self, target: &'a str, depth: usize) -> Result<Listed, Exceeded> {
-        if let Some(known) = self.listed.get(target) {
-            return Ok(known.clone());
-        }
+        let place =
+            |listed: &[(&str, Listed)]| listed.binary_search_by_key(&target, |known| known.0);
+        let first = match place(&self.listed) {
+            Ok(known) => return Ok(self.listed[known].1.clone()),
+            Err(first) => first,
+        };
         let Some(schema) = self.definitions.get(target) else { return Ok(Listed::default()) };
-        self.listed.insert(target, Listed::default());
+        self.listed.insert(first, (target, Listed::default()));
         let found = self.listed(schema, depth + 1)?;
-        self.listed.insert(target, found.clone());
+        if let Ok(known) = place(&self.listed) {
+            self.listed[known].1 = found.clone();
+        }
         Ok(found)
     }
 

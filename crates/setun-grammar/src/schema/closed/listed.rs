@@ -47,8 +47,15 @@ impl Listed {
 
     /// A text that tells it from others.
     pub(super) fn key(&self) -> String {
-        let Self { names, patterns, has_list, is_open, least, .. } = self;
-        format!("{names:?}{patterns:?}{has_list}{is_open}{least}")
+        let mut key = format!("{}{}{}", self.has_list, self.is_open, self.least);
+        for names in [&self.names, &self.patterns] {
+            key.push(';');
+            for name in names.keys() {
+                // Behind its length no name looks like two.
+                key.extend([&name.len().to_string(), ":", name]);
+            }
+        }
+        key
     }
 }
 
