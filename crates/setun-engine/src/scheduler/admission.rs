@@ -13,13 +13,19 @@ use crate::{request_slots::tenant_share, sequence::Sequence, telemetry::WaitReas
 /// Waiting sequences that are passed over, as they cannot run now.
 #[derive(Default)]
 struct Passed {
-    arrivals: Vec<u64>,
+    /// Their places in the queue: samples of one request have the same arrival.
+    places: Vec<usize>,
     tenants: Vec<Option<u64>>,
 }
 
 impl Passed {
-    fn has(&self, sequence: &Sequence) -> bool {
-        self.arrivals.contains(&sequence.arrival) || self.tenants.contains(&sequence.tenant())
+    fn has(&self, place: usize, sequence: &Sequence) -> bool {
+        self.places.contains(&place) || self.tenants.contains(&sequence.tenant())
+    }
+
+    /// A sequence before some of them has left the queue.
+    fn has_left(&mut self, left: usize) {
+        self.places.iter_mut().filter(|place| **place > left).for_each(|place| *place -= 1);
     }
 }
 
@@ -69,6 +75,7 @@ impl Scheduler {
         {
             let Some(reason) = self.wait_reason(sequence, now) else {
                 let sequence = self.queue.remove(next);
+                passed.has_left(next);
                 self.start(sequence);
                 continue;
             };
@@ -86,7 +93,7 @@ impl Scheduler {
             } else {
                 match reason {
                     WaitReason::TenantShare => passed.tenants.push(sequence.tenant()),
-                    _ => passed.arrivals.push(sequence.arrival),
+                    _ => passed.places.push(next),
                 }
                 self.report_waits(next, &passed, reason);
             }
@@ -96,21 +103,18 @@ impl Scheduler {
     /// The place of the next sequence that may start.
     fn next(&self, passed: &Passed) -> Option<usize> {
         let places = |tenant| places(&self.running, tenant);
-        self.queue.next(|sequence| passed.has(sequence), places)
+        self.queue.next(|place, sequence| passed.has(place, sequence), places)
     }
 
     /// The sequence at this place waits. So do the others of its tenant that has its share; all others
     /// that are not passed over wait for it where there is no room.
     fn report_waits(&mut self, place: usize, passed: &Passed, reason: WaitReason) {
-        let Some((arrival, tenant)) = self.queue.get(place).map(|it| (it.arrival, it.tenant()))
-        else {
-            return;
-        };
-        for sequence in self.queue.iter_mut() {
+        let Some(tenant) = self.queue.get(place).map(Sequence::tenant) else { return };
+        for (other, sequence) in self.queue.iter_mut().enumerate() {
             match reason {
-                _ if sequence.arrival == arrival => sequence.wait(reason),
+                _ if other == place => sequence.wait(reason),
                 WaitReason::TenantShare if sequence.tenant() == tenant => sequence.wait(reason),
-                WaitReason::BatchFull | WaitReason::CacheFull if !passed.has(sequence) => {
+                WaitReason::BatchFull | WaitReason::CacheFull if !passed.has(other, sequence) => {
                     sequence.wait(WaitReason::QueueOrder);
                 }
                 _ => {}

@@ -46,7 +46,7 @@ impl WaitQueue {
     /// their order, and the tenant goes first that has the fewest `places` with those before it.
     pub(super) fn next(
         &self,
-        is_passed: impl Fn(&Sequence) -> bool,
+        is_passed: impl Fn(usize, &Sequence) -> bool,
         places: impl Fn(Option<u64>) -> usize,
     ) -> Option<usize> {
         let mut tenants: Vec<(Option<u64>, usize)> = vec![];
@@ -60,7 +60,7 @@ impl WaitQueue {
             });
             let rank = (tenants[known].1, sequence.arrival, index);
             tenants[known].1 += sequence.count();
-            if first.is_none_or(|first| rank < first) && !is_passed(sequence) {
+            if first.is_none_or(|first| rank < first) && !is_passed(index, sequence) {
                 first = Some(rank);
             }
         }
@@ -188,7 +188,7 @@ mod tests {
             let places = |tenant: Option<u64>| {
                 running[usize::try_from(tenant.unwrap_or_default()).expect("it is small")]
             };
-            while let Some(next) = queue.next(|one| passed.contains(&one.arrival), places) {
+            while let Some(next) = queue.next(|_, one| passed.contains(&one.arrival), places) {
                 passed.push(queue.sequences[next].arrival);
             }
             passed
