@@ -136,7 +136,7 @@ impl<'a> RowWriter<'a> {
             Self::Lines { .. } | Self::Csv(_) => {}
             Self::Json(mut writer) => {
                 writer.finish().map_err(failed)?;
-                writer.into_inner().finish().map_err(|error| failed(error.into()))?;
+                writer.into_inner().finish().map_err(failed)?;
             }
             Self::Parquet(writer) => drop(writer.close().map_err(failed)?),
         }
