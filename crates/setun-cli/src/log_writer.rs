@@ -1,4 +1,4 @@
-//! The log of a server: a thread of its own writes the lines, and nothing else waits for their reader.
+//! Writer of a server's log: one thread writes the lines, and no other thread waits for it.
 //!
 //! A disk that is full, a pipe that is closed and one that nobody reads stop no request and no
 //! signal. Lines that find no room, or cannot be written, are dropped and counted.
@@ -20,7 +20,7 @@ use crate::terminal::EscapedStderr;
 /// Most bytes of lines that wait.
 const MAX_WAITING: usize = 1 << 20;
 
-/// What a line takes beside its text.
+/// Bytes that a line takes beside its text.
 const LINE: usize = 64;
 
 /// Longest time that the end of the process waits for lines.

@@ -54,7 +54,7 @@ impl EscapedStderr {
 }
 
 impl EscapedStderr<File> {
-    /// The same file under another descriptor: whoever waits for its reader holds up nobody.
+    /// The same file under a descriptor of its own, without the lock that threads share.
     pub(crate) fn of_its_own() -> io::Result<Self> {
         let stderr = io::stderr();
         #[cfg(unix)]

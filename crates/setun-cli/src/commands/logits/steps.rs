@@ -1,4 +1,4 @@
-//! A text on its way through a model, beside random ones.
+//! Steps that compute the logits of a text, with random texts in the same batches.
 
 use setun::forward::{Batch, Model, Outputs, PagedCache, RequestedOutput, SequenceId};
 
