@@ -135,9 +135,9 @@ impl GenerationRequest {
         model: &ServedModel,
         limiter: &Limiter,
     ) -> Result<Vec<GenerationStream>, ApiError> {
-        let Self { prompts, samples, options, is_prompt_only, format, ignores_eos, .. } = self;
+        let Self { prompts, samples, mut options, is_prompt_only, format, ignores_eos, .. } = self;
         let Self { prompt_field, schema_fields, .. } = self;
-        let mut options = limiter.within(options)?;
+        options.max_tokens = options.max_tokens.or(limiter.most_tokens());
         if ignores_eos {
             if format.is_some() || !options.tools.is_empty() {
                 let reason = "a format, and calls of tools, end by it";

@@ -148,20 +148,9 @@ impl Limiter {
         }
     }
 
-    /// The options of a generation within the limits.
-    pub(crate) fn within(&self, mut options: GenerateOptions) -> Result<GenerateOptions, ApiError> {
-        let Some(most) = self.limits.output_tokens else { return Ok(options) };
-        match options.max_tokens {
-            Some(found) if found > most => {
-                let reason = format!("expected {most} or less, found {found}");
-                Err(ApiError::invalid("max_tokens", reason))
-            }
-            Some(_) => Ok(options),
-            None => {
-                options.max_tokens = Some(most);
-                Ok(options)
-            }
-        }
+    /// How many tokens a text may have, if that is limited.
+    pub(crate) fn most_tokens(&self) -> Option<usize> {
+        self.limits.output_tokens
     }
 
     /// Refuses a prompt with more tokens than one may have.
