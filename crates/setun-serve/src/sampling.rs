@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 use setun::{
-    EngineError, GenerateOptions, SharedConstraint,
+    EngineError, GenerateOptions,
     text::{NumberRange, OptionError, OptionKind, OptionSpec, OptionValue},
 };
 
@@ -116,17 +116,6 @@ fn read_options(
         options = options.chat_template_kwargs(variables.into_map());
     }
     Ok(options)
-}
-
-/// Adds a constraint.
-pub(crate) fn constrained(
-    options: GenerateOptions,
-    constraint: Option<SharedConstraint>,
-) -> GenerateOptions {
-    match constraint {
-        Some(constraint) => options.constraint(constraint),
-        None => options,
-    }
 }
 
 /// The options that requests have by their names in the table.

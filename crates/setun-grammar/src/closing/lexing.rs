@@ -113,9 +113,9 @@ impl Place {
         };
         let terminals: Vec<usize> =
             self.active.drain(..).filter_map(|pair| accepting(&pair)).collect();
-        follow.chart.truncate(self.set);
+        let advanced = follow.chart.advance(follow.rules, self.set, terminals);
         self.kind = Kind::Between;
         self.set += 1;
-        follow.chart.advance(follow.rules, &terminals).then_some(())
+        advanced.then_some(())
     }
 }

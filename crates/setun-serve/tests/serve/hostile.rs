@@ -361,3 +361,33 @@ async fn a_key_unloads_what_it_alone_uses() {
     }
     registry.close();
 }
+
+/// In every API, whatever the field is.
+#[tokio::test]
+async fn bodies_of_many_small_values_are_not_parsed() {
+    let router = shared_router();
+    for piece in ["[0],", "{\"a\":1},", "[[[[]]]],"] {
+        let many = format!("[{}0]", piece.repeat((7 << 20) / piece.len()));
+        for path in [
+            "/v1/chat/completions",
+            "/v1/completions",
+            "/v1/responses",
+            "/v1/messages",
+            "/v1/embeddings",
+            "/tokenize",
+            "/score",
+            "/api/chat",
+            "/api/embed",
+        ] {
+            let body = Body::from(format!("{{\"messages\": {many}}}"));
+            let request = Request::post(path).body(body).expect("a request");
+            let answer = send(&router, request).await;
+            assert_eq!(answer.status, 413, "{path} {piece}");
+            assert!(answer.text.contains("the values of the body take some"), "{}", answer.text);
+        }
+    }
+    // As many tokens as a body has room for are read.
+    let tokens = json!({"tokens": vec![12345; 1_200_000]}).to_string();
+    let request = Request::post("/detokenize").body(Body::from(tokens)).expect("a request");
+    assert_refused(&send(&router, request).await, 400, "context_length_exceeded");
+}

@@ -122,7 +122,8 @@ pub(super) struct ServeSettings {
     #[serde(deserialize_with = "read_seconds")]
     pub(super) body_timeout: Option<Duration>,
 
-    /// Seconds after which a client is given up that reads nothing of its answer [default: 60]
+    /// Seconds of waiting after which a client is given up that does not read its answer; every 500 bytes that
+    /// it reads give one back [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     #[serde(deserialize_with = "read_seconds")]
     pub(super) write_timeout: Option<Duration>,

@@ -46,6 +46,22 @@ fn keys_come_from_a_file_and_a_variable_and_a_signal_reads_the_file_again() {
     server.end();
 }
 
+#[test]
+fn a_host_that_others_reach_is_warned_of_without_keys() {
+    for (host, key, is_warned) in
+        [("0.0.0.0", None, true), ("0.0.0.0", Some("a"), false), ("127.0.0.1", None, false)]
+    {
+        let home = tempfile::tempdir().expect("a folder");
+        let mut command = in_store(&home, &["serve", "--port", "0", "--host", host]);
+        key.map(|key| command.env("SETUN_API_KEYS", key));
+        let server = Server::spawned(home, command, SERVED);
+        let words = format!("warning: whoever reaches {} may use this server: ", server.address);
+        assert_eq!(server.said.contains(&words), is_warned, "{host} {key:?}: {}", server.said);
+        assert_eq!(server.said.contains("SETUN_API_KEYS"), is_warned, "{}", server.said);
+        server.end();
+    }
+}
+
 /// A field that nobody knows is named; what a client writes is not told.
 #[test]
 fn the_log_has_a_json_object_a_line_and_no_texts() {
