@@ -264,7 +264,7 @@ impl RunArgs {
         let options = self.options.as_deref().unwrap_or("{}");
         let mut options: Map<String, Value> =
             serde_json::from_str(options).map_err(|error| wrong("--options", error))?;
-        let schema = input::json_file(Path::new(schema))?;
+        let schema = input::file(Path::new(schema))?;
         let schema = serde_json::from_str(&schema).map_err(|error| wrong("--schema", error))?;
         options.insert("json_schema".to_owned(), schema);
         Ok(Some(Value::Object(options).to_string()))

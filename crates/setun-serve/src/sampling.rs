@@ -260,7 +260,10 @@ mod tests {
             (json!({"repeat_penalty": [1, null]}), "repeat_penalty: expected a finite number"),
             (json!({"typical": 1, "typical_p": 1}), "typical: given as typical_p, too"),
             (json!({"stop": [1]}), "stop: expected a list of non-empty strings, found [1]"),
-            (json!({"stop": vec!["a"; 257]}), "stop: expected at most 256, found a list of 257"),
+            (
+                json!({"stop": vec!["a"; 257]}),
+                "stop: expected at most 256 items, found a list of 257",
+            ),
             (json!({"stop_sequences": ["a".repeat(1 << 20)]}), "stop_sequences: expected at most"),
             (json!({"dry_sequence_breakers": vec!["a"; 257]}), "dry_sequence_breakers: expected"),
             (json!({"bad_words": vec!["a"; 1025]}), "bad_words: expected at most 1024, found"),

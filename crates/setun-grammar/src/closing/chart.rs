@@ -20,12 +20,12 @@ struct Item {
     origin: usize,
 }
 
-/// Where a text may be in its rules after some terminals.
+/// Places in the rules that a text may have reached after some terminals.
 #[derive(Clone, Default)]
 pub(super) struct Set {
     /// Symbols that may come next, in the order in which they were found.
     next: Vec<usize>,
-    /// What waits for symbols that come next, by symbol.
+    /// Items that wait for symbols that come next, by symbol.
     waiting: Vec<(usize, Vec<Item>)>,
     /// The fewest tokens after symbols that come next, by symbol.
     after: Vec<(usize, u32)>,

@@ -19,7 +19,7 @@ const FIRST: &[u8] = b"\"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRS
 #[derive(Clone)]
 pub(super) struct Shortest {
     automaton: RegexVec,
-    /// Of all bytes that the automata do not tell apart, one.
+    /// One byte of each class that the automata do not tell apart.
     bytes: Vec<u8>,
     /// The fewest tokens from a state on, by its number.
     known: Vec<Option<u32>>,
@@ -142,7 +142,7 @@ impl Shortest {
     }
 }
 
-/// What is known of a state.
+/// The entry of a state, made if it is not there.
 fn entry<T: Clone>(known: &mut Vec<Option<T>>, state: StateID) -> &mut Option<T> {
     let index = state.as_usize();
     if known.len() <= index {

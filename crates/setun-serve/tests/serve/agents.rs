@@ -30,7 +30,7 @@ fn request(path: &str, parameters: &Value, strict: bool) -> Value {
     }
 }
 
-/// What has the model call a tool.
+/// The fields with which the model has to call a tool.
 fn required(path: &str) -> Value {
     if path == MESSAGES {
         json!({"tool_choice": {"type": "any", "disable_parallel_tool_use": true}})

@@ -234,7 +234,7 @@ fn a_client_that_does_not_read_is_given_up_and_never_holds_health() {
     assert!(server.end());
 }
 
-/// As Python's clients do: the whole body is sent before the answer is read.
+/// Python's clients send the whole body before they read the answer.
 #[test]
 fn an_answer_is_read_by_clients_that_send_the_whole_body_first() {
     let server = Server::start(shared());
@@ -293,7 +293,7 @@ async fn readiness_tells_no_names_without_a_key_and_no_paths() {
     registry.close();
 }
 
-/// Whatever is long in a request, its refusal is short.
+/// Refusals of long fields are short.
 #[tokio::test]
 async fn errors_repeat_no_more_than_some_words_of_a_client() {
     let router = shared_router();
@@ -330,7 +330,7 @@ async fn errors_repeat_no_more_than_some_words_of_a_client() {
     assert!(get(&router, &format!("/v1/models{path}")).await.text.len() < 1000);
 }
 
-/// What one key says of a model that others use, too, changes nothing.
+/// A key unloads no model that other keys use.
 #[tokio::test]
 async fn a_key_unloads_what_it_alone_uses() {
     let opener = |_: &LoadProgress| Ok::<_, OpenError>(engine(|_| {}));

@@ -133,10 +133,10 @@ pub(super) struct ServeSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum MetricNames {
-    /// That of setun, `setun_`
+    /// Names of setun, `setun_`
     #[value(help = "setun_")]
     Setun,
-    /// That of vLLM, `vllm:`, for metrics that it has too
+    /// Names of vLLM, `vllm:`, for metrics that it has too
     #[value(help = "vllm: for metrics that vLLM has too, for its dashboards")]
     Vllm,
 }
