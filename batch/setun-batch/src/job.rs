@@ -51,8 +51,8 @@ pub(crate) struct RunArgs {
 
     /// The input has requests of `OpenAI`'s batch API, a JSON object a line, and the results are answers
     ///
-    /// A request is for `/v1/chat/completions`, `/v1/completions` or `/v1/embeddings`; its `model` is not
-    /// read. Its key is the `custom_id`.
+    /// A request is for `/v1/chat/completions`, `/v1/completions`, `/v1/embeddings` or `/v1/responses`; its
+    /// `model` is not read. Its key is the `custom_id`.
     #[arg(long, conflicts_with_all = ["prompt", "messages", "key", "options", "schema"])]
     requests: bool,
 
