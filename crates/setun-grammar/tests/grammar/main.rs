@@ -8,5 +8,6 @@ mod mutations;
 mod refusals;
 mod schema_suite;
 mod support;
+mod tool_endings;
 mod tools;
 mod walks;
