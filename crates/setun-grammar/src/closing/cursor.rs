@@ -67,12 +67,11 @@ impl Cursor {
     /// Before the first token.
     pub(crate) fn new(closing: &Arc<Closing>) -> Option<Self> {
         let (mut parts, mut places) = (vec![], vec![]);
-        match closing.frame() {
-            Some(frame) => places.push(At::Frame(frame.start)),
-            None => {
-                parts.push(Part::new(closing, 0)?);
-                places.push(At::Part(0, Place::default()));
-            }
+        if let Some(frame) = closing.frame() {
+            places.push(At::Frame(frame.start));
+        } else {
+            parts.push(Part::new(closing, 0)?);
+            places.push(At::Part(0, Place::default()));
         }
         Some(Self { closing: Arc::clone(closing), parts, places })
     }
