@@ -162,7 +162,7 @@ impl Arguments<'_> {
         Ok(self.note(reason))
     }
 
-    /// Has the parser take `oneOf` as `anyOf`. False for a strict tool.
+    /// Makes the parser take `oneOf` as `anyOf`. False for a strict tool.
     pub(crate) fn take_one_of_as_any_of(&mut self) -> bool {
         schema::take_one_of_as_any_of(&mut self.schema);
         !self.tool.strict
