@@ -26,6 +26,7 @@ mod answer_parts;
 mod anthropic;
 mod api_keys;
 mod app;
+mod batches;
 mod blocking;
 mod bucket_counts;
 mod cache_salt;
@@ -79,6 +80,7 @@ mod ui;
 mod warnings;
 
 pub use api_keys::{ApiKeys, ApiKeysError};
+pub use batches::{FileLimits, FileStore, FilesError};
 pub use lifecycle::Lifecycle;
 pub use limits::Limits;
 pub use options::ServeOptions;
