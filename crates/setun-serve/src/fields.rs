@@ -17,6 +17,7 @@ use crate::{
 pub(crate) struct Fields {
     path: String,
     map: Map<String, Value>,
+    warnings: Vec<String>,
 }
 
 impl Fields {
@@ -26,7 +27,7 @@ impl Fields {
         let value =
             serde_json::from_slice(body).map_err(|error| ApiError::bad_json(&error.to_string()))?;
         match value {
-            Value::Object(map) => Ok(Self { path: String::new(), map }),
+            Value::Object(map) => Ok(Self { map, ..Self::default() }),
             _ => Err(ApiError::bad_json("it is another value")),
         }
     }
@@ -102,7 +103,9 @@ impl Fields {
     pub(crate) fn object(&mut self, field: &str) -> Result<Option<Self>, ApiError> {
         match self.take(field) {
             None => Ok(None),
-            Some(Value::Object(map)) => Ok(Some(Self { path: self.name(field) + ".", map })),
+            Some(Value::Object(map)) => {
+                Ok(Some(Self { path: self.name(field) + ".", map, warnings: vec![] }))
+            }
             Some(other) => Err(self.wrong_type(field, "an object", &other)),
         }
     }
@@ -116,7 +119,9 @@ impl Fields {
     /// The objects of a list of this name.
     pub(crate) fn of_list(name: &str, list: Vec<Value>) -> Result<Vec<Self>, ApiError> {
         let object = |(index, value)| match value {
-            Value::Object(map) => Ok(Self { path: format!("{name}[{index}]."), map }),
+            Value::Object(map) => {
+                Ok(Self { path: format!("{name}[{index}]."), map, warnings: vec![] })
+            }
             other => Err(ApiError::wrong_type(&format!("{name}[{index}]"), "an object", &other)),
         };
         list.into_iter().enumerate().map(object).collect()
@@ -136,9 +141,15 @@ impl Fields {
         self.map
     }
 
+    /// Notes what the answer does not hold to, for [`Self::finish`].
+    pub(crate) fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
     /// Refuses fields that nobody has taken and that would change an answer, and warns of those that
     /// are unknown.
     pub(crate) fn finish(self, warnings: &Warnings) -> Result<(), ApiError> {
+        warnings.add(&self.warnings);
         for (field, value) in &self.map {
             let ignored = |why: &str| warnings.add(&[format!("`{field}` is {why} and is ignored")]);
             match request_fields::treatment(field) {
