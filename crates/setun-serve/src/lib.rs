@@ -75,6 +75,7 @@ mod text_tokens;
 mod token_words;
 mod tokenize;
 mod tokenizing;
+mod tool_choice;
 mod trace_context;
 mod ui;
 mod warnings;
