@@ -85,7 +85,9 @@ fn leave_late_masks(running: &mut [Running]) {
     }
     let others = running.iter().filter(|running| running.demands).count() - late.len();
     if others > 0 {
-        late.into_iter().for_each(|index| running[index].demands = false);
+        for index in late {
+            running[index].demands = false;
+        }
     }
 }
 
