@@ -3,12 +3,12 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use setun::text::OptionValue;
+use tokio::sync::OwnedSemaphorePermit;
 use tracing::debug;
 
 use crate::{
     error::ApiError,
     excerpt::excerpt,
-    parsing::ParsedPlaces,
     request_fields::{self, Treatment},
     warnings::Warnings,
 };
@@ -19,7 +19,7 @@ pub(crate) struct Fields {
     path: String,
     map: Map<String, Value>,
     /// Of all values of a body, in the outermost object.
-    places: Option<ParsedPlaces>,
+    _places: Option<OwnedSemaphorePermit>,
     warnings: Vec<String>,
 }
 
@@ -36,12 +36,12 @@ impl Fields {
     }
 
     fn inner(path: String, map: Map<String, Value>) -> Self {
-        Self { path, map, places: None, warnings: vec![] }
+        Self { path, map, _places: None, warnings: vec![] }
     }
 
     /// The same with the places that its values have.
-    pub(crate) fn with_places(self, places: ParsedPlaces) -> Self {
-        Self { places: Some(places), ..self }
+    pub(crate) fn with_places(self, places: Option<OwnedSemaphorePermit>) -> Self {
+        Self { _places: places, ..self }
     }
 
     /// The name of a field with that of the object that it is in.

@@ -41,12 +41,6 @@ pub(crate) struct Parsing {
     large: Arc<Semaphore>,
 }
 
-/// Places of a body, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct ParsedPlaces {
-    _places: Option<OwnedSemaphorePermit>,
-}
-
 impl Default for Parsing {
     fn default() -> Self {
         let places = |places| Arc::new(Semaphore::new(places as usize));
@@ -70,11 +64,11 @@ impl Parsing {
         fields.map(|fields| fields.with_places(places))
     }
 
-    async fn places(&self, bytes: usize) -> ParsedPlaces {
+    async fn places(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let places = if bytes <= SMALL { &self.small } else { &self.large };
         let count = u32::try_from(bytes.div_ceil(PLACE)).unwrap_or(LARGE_PLACES);
         // It is never closed.
-        ParsedPlaces { _places: Arc::clone(places).acquire_many_owned(count).await.ok() }
+        Arc::clone(places).acquire_many_owned(count).await.ok()
     }
 }
 

@@ -46,7 +46,7 @@ fn main() {
 fn tokenizer(path: &str) -> Box<dyn Tokenizer> {
     let file = std::fs::read(path).expect("it can be read");
     match std::str::from_utf8(&file) {
-        Ok(text) if path.ends_with(".model") => Box::new(Tiktoken::new(text)),
+        Ok(text) if !text.starts_with('{') => Box::new(Tiktoken::new(text)),
         _ => Box::new(HfTokenizer::from_bytes(&file).expect("a tokenizer.json")),
     }
 }

@@ -1,4 +1,4 @@
-//! What stands around the arguments of calls, and the tokens that it takes.
+//! The texts around the arguments of calls, and the tokens that they take.
 
 use setun_text::ToolFormat;
 
@@ -22,7 +22,7 @@ pub(super) enum FramePlace {
 /// What a byte leads to.
 pub(super) enum Step {
     To(FramePlace),
-    /// A document that begins with the byte, after so many calls.
+    /// A document that begins with the byte, after this number of calls.
     Document {
         calls: usize,
         document: usize,
@@ -96,7 +96,7 @@ impl Frame {
         }
     }
 
-    /// The place behind the arguments of the last of so many calls.
+    /// The place behind the arguments of the last of these calls.
     pub(super) fn behind(calls: usize) -> FramePlace {
         FramePlace::Tail { calls, bytes: 0 }
     }

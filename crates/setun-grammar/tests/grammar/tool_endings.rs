@@ -154,7 +154,9 @@ fn a_call_begins_where_it_can_end() {
         let mut constraint = Constraint::new(&grammar);
         let begin = ids("So:\n<tool_call>");
         constraint.set_tokens_left(begin.len() + 3 * call);
-        begin.iter().for_each(|&token| constraint.accept(token).expect("any text"));
+        for &token in &begin {
+            constraint.accept(token).expect("any text");
+        }
         let mut written = vec![];
         for index in 0..3 * call as u64 {
             let mask = constraint.mask().expect("a mask").clone();

@@ -45,6 +45,7 @@ pub(super) enum Block<'a> {
 
 /// Why an answer ended; nothing before it has.
 #[derive(Default, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the names of the API")]
 pub(super) struct Stop<'a> {
     stop_reason: Option<&'static str>,
     stop_sequence: Option<&'a str>,
