@@ -24,7 +24,7 @@ function read() {
 
 /**
  * Sends each request whole and streamed. `send` resolves to `{ text, calls: [[name, json]], isCut }`, or rejects with an
- * error that has a status and words with the field.
+ * error with its status and the field.
  */
 export async function checkRequests(send, schemaField) {
   const requests = read();
@@ -44,7 +44,8 @@ async function checkOne(request, seed, send, schemaField) {
     for (const isStreamed of [false, true]) answers.push(await send(request, seed, isStreamed));
   } catch (error) {
     assert.ok(request.refused !== undefined && error.status === 400, `${request.name}: ${error}`);
-    assert.ok(error.message.includes(schemaField) && error.message.includes(request.refused), error.message);
+    assert.equal(error.param, schemaField, error.message);
+    assert.ok(error.message.includes(request.refused), error.message);
     return;
   }
   const [whole, streamed] = answers;
