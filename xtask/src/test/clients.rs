@@ -40,6 +40,11 @@ const SCRIPTS: [&str; 5] = [
 const NODE_SCRIPTS: [&str; 2] = ["node/openai.mjs", "node/ai-sdk.mjs"];
 const NODE_FOLDER: &str = "crates/setun-serve/tests/clients/node";
 
+/// Libraries of agents, their script, and what keeps them: they have other versions of the clients.
+const AGENTS: &str = "crates/setun-serve/tests/clients/requirements-agents.txt";
+const AGENTS_SCRIPT: &str = "agent_libraries.py";
+const AGENTS_FOLDER: &str = "clients/agents";
+
 /// Tasks of lm-evaluation-harness with scores of transformers, and what runs them.
 const EVALUATION: &str = "tests/fixtures/evaluation";
 const HARNESS: [&str; 2] = ["lm-eval[api]==0.4.13", "transformers==5.24.0"];
@@ -80,6 +85,9 @@ pub(super) fn test(check: &mut Check) -> Result<()> {
             check.count(server.given_to(python(&packages).arg(script(name))))?;
         }
         test_node(check, &server)?;
+        if folder.is_some() && check.options.is_full() {
+            test_agents(check, &server)?;
+        }
     }
     // Texts of a model with recorded logits, by lm-evaluation-harness, with the cache that they were made with. The
     // script starts the servers of other models.
@@ -100,6 +108,14 @@ pub(super) fn test(check: &mut Check) -> Result<()> {
     description.current_dir(target().join("clients")); // it keeps examples
     description.arg(script("description.py")).args([&server.url, &server.model]);
     check.count(description.args(["--cases", &cases]))
+}
+
+/// Libraries of agents, each of which ends turns.
+fn test_agents(check: &mut Check, server: &Server) -> Result<()> {
+    let Some(packages) = wheels::fetched(AGENTS_FOLDER, AGENTS)? else {
+        return check.skip(1, "the libraries of agents cannot be had from PyPI");
+    };
+    check.count(server.given_to(python(&packages).arg(script(AGENTS_SCRIPT))))
 }
 
 /// The documented command of lm-evaluation-harness, whole, against scores of transformers.

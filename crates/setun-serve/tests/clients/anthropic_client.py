@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from anthropic import Anthropic, BadRequestError, NotFoundError
 
 from common import Context, Tool, conversation, draw, drawn_calls, drawn_chats, drawn_thoughts, main, of_chats
+import public_requests
+from public_requests import Answer, Refused, Request
 
 
 def client(context: Context) -> Anthropic:
@@ -119,5 +122,82 @@ def refusals(context: Context) -> None:
         assert "messages[0].content[0].type" in error.message, error
 
 
+@of_chats
+def requests_of_others(context: Context) -> None:
+    strict = client(context)
+
+    def send(request: Request, seed: int, is_streamed: bool) -> Answer:
+        arguments = {"model": context.model, **message_arguments(request, seed)}
+        try:
+            if not is_streamed:
+                return answer_of(strict.messages.create(**arguments))
+            # The accumulated message has the inputs that the client has read from their pieces.
+            with strict.messages.stream(**arguments) as stream:
+                return answer_of(stream.get_final_message())
+        except BadRequestError as error:
+            raise Refused(error.status_code, error.message) from error
+
+    public_requests.check(context, send, "parameters of the tool `charge`")
+
+
+def message_arguments(request: Request, seed: int) -> dict[str, Any]:
+    body = {"temperature": 1, "seed": seed, **(request.options or {})}
+    system = [block for message in request.messages if is_system(message) for block in blocks_of(message)]
+    body |= {"system": system} if system else {}
+    if request.tools:
+        tools = [{"input_schema" if name == "parameters" else name: tool[name] for name in tool} for tool in request.tools]
+        body["tools"] = [*request.others("anthropic"), *tools]
+    if request.choice:
+        choice = message_choice(request.choice)
+        parallel = {} if request.parallel is None else {"disable_parallel_tool_use": not request.parallel}
+        body["tool_choice"] = choice if choice["type"] == "none" else choice | parallel
+    if request.format:
+        schema = {"type": "object"} if request.format == "json" else request.format["schema"]
+        body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
+    turns: list[dict[str, Any]] = []
+    for message in request.messages:
+        if is_system(message):
+            continue
+        role = "assistant" if message["role"] == "assistant" else "user"
+        # Results are blocks of the user's message.
+        if not turns or turns[-1]["role"] != role:
+            turns.append({"role": role, "content": []})
+        turns[-1]["content"] += blocks_of(message)
+    limit = int(request.limit)  # the client computes with it
+    return {"messages": turns, "max_tokens": limit, "extra_body": body | request.more("anthropic")}
+
+
+def is_system(message: dict[str, Any]) -> bool:
+    return message["role"] in ("system", "developer")
+
+
+def blocks_of(message: dict[str, Any]) -> list[dict[str, Any]]:
+    content = message.get("content")
+    texts = content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []
+    if message["role"] == "tool":
+        return [{"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content}]
+    uses = []
+    for call in message.get("tool_calls") or []:
+        use = {"type": "tool_use", "id": call["id"], "name": call["name"]}
+        if "arguments" in call:
+            arguments = call["arguments"]
+            use["input"] = json.loads(arguments) if arguments and arguments.strip() else arguments
+        uses.append(use)
+    return [*texts, *uses]
+
+
+def message_choice(choice: Any) -> dict[str, Any]:
+    if isinstance(choice, str):
+        return {"type": "any" if choice == "required" else choice}
+    # There is no choice among some here.
+    return {"type": "tool", "name": choice.get("name") or choice["among"][0]}
+
+
+def answer_of(message: Any) -> Answer:
+    text = "".join(block.text for block in message.content if block.type == "text")
+    calls = [(block.name, json.dumps(block.input)) for block in message.content if block.type == "tool_use"]
+    return Answer(text, calls, message.stop_reason == "max_tokens")
+
+
 if __name__ == "__main__":
-    main([messages, thoughts, stop_sequences, tools, refusals])
+    main([messages, thoughts, stop_sequences, tools, refusals, requests_of_others])

@@ -19,6 +19,8 @@ from common import (
     of_chats,
     run,
 )
+import public_requests
+from public_requests import Answer, Refused, Request
 
 
 def texts(context: Context) -> None:
@@ -172,5 +174,60 @@ def formats(context: Context) -> None:
         schema.model_validate_json(text or "")
 
 
+@of_chats
+def requests_of_others(context: Context) -> None:
+    client = Client(context.base_url)
+
+    def send(request: Request, seed: int, is_streamed: bool) -> Answer:
+        body = {"model": context.model, **chat_body(request, seed), "stream": is_streamed}
+        try:
+            # The client has no arguments for the choice of a tool and for nulls.
+            given = client._request(ChatResponse, "POST", "/api/chat", json=body, stream=is_streamed)
+            return answer_of(list(given) if is_streamed else [given])
+        except ResponseError as error:
+            raise Refused(error.status_code, error.error) from error
+
+    public_requests.check(context, send, "parameters of the tool `charge`")
+
+
+def chat_body(request: Request, seed: int) -> dict[str, Any]:
+    options = {"temperature": 1, "seed": seed, **(request.options or {}), "num_predict": request.limit}
+    body: dict[str, Any] = {"messages": [chat_message(message) for message in request.messages], "options": options}
+    if request.tools:
+        body["tools"] = [{"type": "function", "function": tool} for tool in request.tools]
+    if request.parallel is not None:
+        body["parallel_tool_calls"] = request.parallel
+    if request.choice:
+        names = None if isinstance(request.choice, str) else request.choice.get("among", [request.choice.get("name")])
+        body["tool_choice"] = {"type": "function", "function": {"name": names[0]}} if names else request.choice
+    if request.format:
+        body["format"] = "json" if request.format == "json" else request.format["schema"]
+    return body | request.more("ollama")
+
+
+def chat_message(message: dict[str, Any]) -> dict[str, Any]:
+    """A message as Ollama has it: arguments are objects, contents text, and results have the tool's name."""
+    content = message.get("content")
+    if isinstance(content, list):
+        message = {**message, "content": "\n".join(part["text"] for part in content)}
+    if message["role"] == "tool":
+        return {**message, "tool_name": "now"}
+    if not message.get("tool_calls"):
+        return message
+    calls = []
+    for call in message["tool_calls"]:
+        function = {name: call[name] for name in ("name", "arguments") if name in call}
+        if function.get("arguments", "").strip() if isinstance(function.get("arguments"), str) else False:
+            function["arguments"] = json.loads(function["arguments"])
+        calls.append({"function": function})
+    return {**message, "tool_calls": calls}
+
+
+def answer_of(parts: list[ChatResponse]) -> Answer:
+    calls = [call.function for part in parts for call in part.message.tool_calls or []]
+    read = [(function.name, json.dumps(dict(function.arguments))) for function in calls]
+    return Answer("".join(part.message.content or "" for part in parts), read, parts[-1].done_reason == "length")
+
+
 if __name__ == "__main__":
-    main([texts, chats, thoughts, embeddings, models, refusals, tools, formats])
+    main([texts, chats, thoughts, embeddings, models, refusals, tools, formats, requests_of_others])

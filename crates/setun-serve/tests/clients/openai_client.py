@@ -21,6 +21,8 @@ from common import (
     of_chats,
     run,
 )
+import public_requests
+from public_requests import Answer, Refused, Request
 
 # How a batch ends, and seconds after which it never does.
 ENDS = ("completed", "failed", "cancelled", "expired")
@@ -206,5 +208,73 @@ def formats(context: Context) -> None:
         assert json.loads(parsed.choices[0].message.content or "")
 
 
+@of_chats
+def requests_of_others(context: Context) -> None:
+    strict = client(context)
+
+    def send(request: Request, seed: int, is_streamed: bool) -> Answer:
+        arguments = {"model": context.model, **chat_arguments(request, seed)}
+        try:
+            return answer_of(strict.chat.completions.create(**arguments, stream=is_streamed), is_streamed)
+        except BadRequestError as error:
+            raise Refused(error.status_code, f"{error.param} {error.message}") from error
+
+    public_requests.check(context, send, "tools[0].function.parameters")
+
+
+def chat_arguments(request: Request, seed: int) -> dict[str, Any]:
+    body = {"temperature": 1, "seed": seed, **(request.options or {})}
+    body |= {"messages": [chat_message(message) for message in request.messages], "max_tokens": request.limit}
+    if request.tools:
+        body["tools"] = [{"type": "function", "function": tool} for tool in request.tools]
+    if request.parallel is not None:
+        body["parallel_tool_calls"] = request.parallel
+    if request.choice:
+        body["tool_choice"] = chat_choice(request.choice)
+    if request.format:
+        schema = {"type": "json_schema", "json_schema": request.format}
+        body["response_format"] = {"type": "json_object"} if request.format == "json" else schema
+    # Fields that the client does not know, and those whose types it would change.
+    return {"extra_body": body | request.more("openai"), "messages": body["messages"]}
+
+
+def chat_message(message: dict[str, Any]) -> dict[str, Any]:
+    if not message.get("tool_calls"):
+        return message
+    calls = [
+        {
+            "id": call["id"],
+            "type": "function",
+            "function": {name: call[name] for name in ("name", "arguments") if name in call},
+        }
+        for call in message["tool_calls"]
+    ]
+    return {**message, "tool_calls": calls}
+
+
+def chat_choice(choice: Any) -> Any:
+    if isinstance(choice, str):
+        return choice
+    named = [{"type": "function", "function": {"name": name}} for name in choice.get("among", [choice.get("name")])]
+    return {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": named}} if "among" in choice else named[0]
+
+
+def answer_of(given: Any, is_streamed: bool) -> Answer:
+    if not is_streamed:
+        (choice,) = given.choices
+        calls = [(call.function.name, call.function.arguments) for call in choice.message.tool_calls or []]
+        return Answer(choice.message.content or "", calls, choice.finish_reason == "length")
+    answer, pieces = Answer(""), {}
+    for chunk in given:
+        (choice,) = chunk.choices
+        answer.text += choice.delta.content or ""
+        for call in choice.delta.tool_calls or []:
+            name, arguments = pieces.get(call.index, ("", ""))
+            pieces[call.index] = (name + (call.function.name or ""), arguments + (call.function.arguments or ""))
+        answer.is_cut = choice.finish_reason == "length"
+    answer.calls = list(pieces.values())
+    return answer
+
+
 if __name__ == "__main__":
-    main([completions, chats, thoughts, embeddings, models, refusals, batches, tools, formats])
+    main([completions, chats, thoughts, embeddings, models, refusals, batches, tools, formats, requests_of_others])

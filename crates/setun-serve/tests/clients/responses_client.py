@@ -18,6 +18,8 @@ from common import (
     main,
     of_chats,
 )
+import public_requests
+from public_requests import Answer, Refused, Request
 
 
 def client(context: Context) -> OpenAI:
@@ -146,5 +148,68 @@ def refusals(context: Context) -> None:
             assert error.param == field, error
 
 
+@of_chats
+def requests_of_others(context: Context) -> None:
+    strict = client(context)
+
+    def send(request: Request, seed: int, is_streamed: bool) -> Answer:
+        arguments = {"model": context.model, **response_arguments(request, seed)}
+        try:
+            given = strict.responses.create(**arguments, stream=is_streamed)
+            if not is_streamed:
+                return answer_of(given)
+            *events, last = given
+        except BadRequestError as error:
+            raise Refused(error.status_code, f"{error.param} {error.message}") from error
+        answer = answer_of(last.response)
+        pieces = [event.delta for event in events if event.type == "response.output_text.delta"]
+        assert "".join(pieces) == answer.text, (pieces, answer)
+        done = [event.arguments for event in events if event.type == "response.function_call_arguments.done"]
+        assert done == [arguments for _, arguments in answer.calls], (done, answer)
+        return answer
+
+    public_requests.check(context, send, "tools[0].parameters")
+
+
+def response_arguments(request: Request, seed: int) -> dict[str, Any]:
+    body = {"temperature": 1, "seed": seed, **(request.options or {}), "max_output_tokens": request.limit}
+    items = [item for message in request.messages for item in items_of(message)]
+    if request.tools:
+        body["tools"] = [*request.others("responses"), *({"type": "function", **tool} for tool in request.tools)]
+    if request.parallel is not None:
+        body["parallel_tool_calls"] = request.parallel
+    if request.choice:
+        body["tool_choice"] = response_choice(request.choice)
+    if request.format:
+        schema = {"type": "json_schema", **request.format} if isinstance(request.format, dict) else {}
+        body["text"] = {"format": schema or {"type": "json_object"}}
+    return {"input": items, "extra_body": body | request.more("responses")}
+
+
+def items_of(message: dict[str, Any]) -> list[dict[str, Any]]:
+    """A message as items: calls and results are no part of a message here."""
+    role, content = message["role"], message.get("content")
+    kind = "output_text" if role == "assistant" else "input_text"
+    parts = [{**part, "type": kind} for part in content] if isinstance(content, list) else content
+    if role == "tool":
+        return [{"type": "function_call_output", "call_id": message["tool_call_id"], "output": parts}]
+    said = [{"type": "message", "role": role, "content": parts}] if content else []
+    calls = message.get("tool_calls") or []
+    renamed = [{"call_id" if name == "id" else name: value for name, value in call.items()} for call in calls]
+    return [*said, *({"type": "function_call", **call} for call in renamed)]
+
+
+def response_choice(choice: Any) -> Any:
+    if isinstance(choice, str):
+        return choice
+    named = [{"type": "function", "name": name} for name in choice.get("among", [choice.get("name")])]
+    return {"type": "allowed_tools", "mode": "required", "tools": named} if "among" in choice else named[0]
+
+
+def answer_of(response: Any) -> Answer:
+    calls = [(item.name, item.arguments) for item in response.output if item.type == "function_call"]
+    return Answer(response.output_text, calls, response.status == "incomplete")
+
+
 if __name__ == "__main__":
-    main([responses, thoughts, logprobs, tools, formats, refusals])
+    main([responses, thoughts, logprobs, tools, formats, refusals, requests_of_others])

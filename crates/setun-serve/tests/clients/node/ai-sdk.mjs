@@ -15,6 +15,9 @@ const provider = createOpenAICompatible({
   supportsStructuredOutputs: true,
 });
 
+/** The model's token that ends a text. */
+const END_OF_TEXT = 2;
+
 /** Options by the SDK's names; it sends its provider's own as they are. */
 function settings({
   max_tokens,
@@ -144,6 +147,39 @@ async function tools() {
   }
 }
 
+/** A turn is a call, its result and a text, which a bias ends. */
+async function turns() {
+  for (const isStreamed of [false, true]) {
+    const executed = [];
+    const [{ name, parameters }] = drawTools();
+    const called = tool({
+      inputSchema: parameters,
+      execute: (input) => String(executed.push(parameters.parse(input))),
+    });
+    const options = {
+      seed: below(2 ** 31),
+      temperature: 1,
+      max_tokens: 1000,
+      min_tokens: 6,
+      logit_bias: { [END_OF_TEXT]: 100 },
+      parallel_tool_calls: false,
+    };
+    const asked = {
+      model: provider(model),
+      prompt: "Rain?",
+      tools: { [name]: called },
+      prepareStep: ({ stepNumber }) => ({ toolChoice: stepNumber === 0 ? "required" : "auto" }),
+      stopWhen: isStepCount(4),
+      ...settings(options),
+    };
+    const steps = await (isStreamed ? streamText(asked) : await generateText(asked)).steps;
+    const reasons = steps.map(({ finishReason }) => finishReason);
+    assert.deepEqual(reasons, ["tool-calls", "stop"], JSON.stringify([options.seed, steps]));
+    assert.equal(executed.length, 1);
+    assert.notEqual(steps[1].text, "");
+  }
+}
+
 async function formats() {
   for (const _ of requests) {
     const [schema, seed] = [drawObject(), below(2 ** 31)];
@@ -157,4 +193,4 @@ async function formats() {
   }
 }
 
-await main([completions, embeddings, refusals], [chats, tools, formats]);
+await main([completions, embeddings, refusals], [chats, tools, turns, formats]);

@@ -5,7 +5,8 @@
  */
 
 import { execFileSync } from "node:child_process";
-import { basename } from "node:path";
+import { readFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { parseArgs } from "node:util";
 import { z } from "zod";
 import { drawRequests, randomNumbers } from "../../../../../npm/test-support/draw-requests.js";
@@ -86,6 +87,13 @@ export function drawObject() {
 /** One tool or two: names and arguments. */
 export const drawTools = () =>
   ["weather", "look_up"].slice(below(2)).map((name) => ({ name, parameters: drawObject() }));
+
+/** A bias for the tokens that end strings, lists and objects, which a model of random weights seldom writes. */
+export function endsSoon() {
+  const tokenizer = JSON.parse(readFileSync(join(given.folder, "tokenizer.json"), "utf8"));
+  const ends = ['"', '▁"', "]"].map((text) => tokenizer.model.vocab[text]);
+  return Object.fromEntries(ends.filter((token) => token !== undefined).map((token) => [token, 5]));
+}
 
 /** Runs tests one after the other, those of chats for a model with a template, and counts them. */
 export async function main(tests, ofChats) {

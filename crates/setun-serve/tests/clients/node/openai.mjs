@@ -5,6 +5,7 @@ import OpenAI, { BadRequestError, NotFoundError, toFile } from "openai";
 import { zodFunction, zodResponseFormat } from "openai/helpers/zod";
 import { baseUrl, below, calls, drawObject, drawTools, main, model } from "./common.mjs";
 import { chat, conversation, requests, run } from "./common.mjs";
+import { checkRequests } from "./requests.mjs";
 
 const client = new OpenAI({ baseURL: `${baseUrl}/v1`, apiKey: "none", maxRetries: 0 });
 
@@ -163,4 +164,104 @@ async function formats() {
   }
 }
 
-await main([completions, embeddings, models, refusals, batches], [chats, responses, tools, formats]);
+/** A message as chats have it. */
+function chatMessage(message) {
+  const calls = message.tool_calls?.map(({ id, ...called }) => ({ id, type: "function", function: called }));
+  return calls === undefined ? message : { ...message, tool_calls: calls };
+}
+
+const isNamed = (choice) => typeof choice === "object";
+
+/** A choice of tools, of which `shape` makes one from a name. */
+function toolChoice(choice, shape, among) {
+  if (!isNamed(choice)) return choice;
+  const named = (choice.among ?? [choice.name]).map((name) => shape(name));
+  return choice.among === undefined ? named[0] : among({ mode: "required", tools: named });
+}
+
+async function chatsOfOthers() {
+  const shape = (name) => ({ type: "function", function: { name } });
+  await checkRequests(async (request, seed, stream) => {
+    const body = {
+      model,
+      stream,
+      seed,
+      ...request.options,
+      max_tokens: request.max_tokens,
+      messages: request.messages.map(chatMessage),
+      tools: request.tools?.map((called) => ({ type: "function", function: called })),
+      parallel_tool_calls: request.parallel,
+      tool_choice: toolChoice(request.choice, shape, (allowed) => ({
+        type: "allowed_tools",
+        allowed_tools: allowed,
+      })),
+      response_format:
+        request.format === undefined || request.format === "json"
+          ? request.format && { type: "json_object" }
+          : { type: "json_schema", json_schema: request.format },
+    };
+    const given = await client.chat.completions.create(body);
+    const answer = { text: "", calls: [], isCut: false };
+    for (const { choices } of stream ? await all(given) : [given]) {
+      const [{ finish_reason: reason, message, delta = message }] = choices;
+      answer.text += delta.content ?? "";
+      for (const [place, { index = place, function: called }] of (delta.tool_calls ?? []).entries()) {
+        const [name, json] = answer.calls[index] ?? ["", ""];
+        answer.calls[index] = [name + (called.name ?? ""), json + (called.arguments ?? "")];
+      }
+      answer.isCut = reason === "length";
+    }
+    return answer;
+  }, "tools[0].function.parameters");
+}
+
+/** A message as items: calls and results are no part of a message here. */
+function items({ role, content, tool_calls: calls, tool_call_id: call_id }) {
+  const type = role === "assistant" ? "output_text" : "input_text";
+  const parts = Array.isArray(content) ? content.map((part) => ({ ...part, type })) : content;
+  if (role === "tool") return [{ type: "function_call_output", call_id, output: parts }];
+  const said = parts ? [{ type: "message", role, content: parts }] : [];
+  const called = (calls ?? []).map(({ id, ...call }) => ({ type: "function_call", call_id: id, ...call }));
+  return [...said, ...called];
+}
+
+async function responsesOfOthers() {
+  const shape = (name) => ({ type: "function", name });
+  await checkRequests(async (request, seed, stream) => {
+    const body = {
+      model,
+      seed,
+      ...request.options,
+      ...request.more?.responses,
+      max_output_tokens: request.max_tokens,
+      input: request.messages.flatMap(items),
+      tools: request.tools && [
+        ...(request.others?.responses ?? []),
+        ...request.tools.map((called) => ({ type: "function", ...called })),
+      ],
+      parallel_tool_calls: request.parallel,
+      tool_choice: toolChoice(request.choice, shape, (allowed) => ({ type: "allowed_tools", ...allowed })),
+      text: request.format && {
+        format:
+          request.format === "json" ? { type: "json_object" } : { type: "json_schema", ...request.format },
+      },
+    };
+    const streamed = () => client.responses.stream(body).finalResponse();
+    const given = stream ? await streamed() : await client.responses.create(body);
+    const calls = given.output.filter(({ type }) => type === "function_call");
+    return {
+      text: given.output_text,
+      calls: calls.map((call) => [call.name, call.arguments]),
+      isCut: given.status === "incomplete",
+    };
+  }, "tools[0].parameters");
+}
+
+await main([completions, embeddings, models, refusals, batches], [
+  chats,
+  responses,
+  tools,
+  formats,
+  chatsOfOthers,
+  responsesOfOthers,
+]);
