@@ -9,6 +9,7 @@ use datafusion::arrow::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use setun::text::{escape_line_breaks, without_mark};
 
 use crate::functions::id_of;
 
@@ -31,7 +32,7 @@ struct Request {
 /// The requests of a file, whose keys are none of those of other files; the error says which line is wrong.
 pub(super) fn read(text: &[u8], keys: &mut HashSet<String>) -> Result<RecordBatch, String> {
     let mut rows = vec![];
-    for (number, line) in (1..).zip(text.split(|&byte| byte == b'\n')) {
+    for (number, line) in (1..).zip(without_mark(text).split(|&byte| byte == b'\n')) {
         if line.trim_ascii().is_empty() {
             continue;
         }
@@ -87,11 +88,15 @@ pub(super) fn lines(rows: &RecordBatch, answers: &StructArray) -> Vec<u8> {
         lines += &line.to_string();
         lines.push('\n');
     }
-    lines.into_bytes()
+    let mut lines = lines.into_bytes();
+    escape_line_breaks(&mut lines, 0);
+    lines
 }
 
 #[cfg(test)]
 mod tests {
+    use datafusion::arrow::datatypes::{DataType, Field};
+
     use super::*;
 
     fn read(text: &[u8]) -> Result<RecordBatch, String> {
@@ -109,6 +114,21 @@ mod tests {
         let bodies = rows.column_by_name(BODY).expect("bodies").as_string_view();
         assert_eq!(bodies.value(0), r#"{"prompt":"Once"}"#);
         assert_eq!(read(b"\n \n").expect("no request").num_rows(), 0);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_passed_over_and_lines_have_no_breaks_but_their_own() {
+        let text = "\u{feff}{\"custom_id\": \"a\u{2028}b\", \"url\": \"/v1/embeddings\", \"body\": {\"input\": \"x\"}}";
+        let rows = read(text.as_bytes()).expect("a request");
+        let bodies = StringViewArray::from(vec![Some("{\"x\":\"c\u{85}d\u{2029}\"}")]);
+        let answers = StructArray::from(vec![(
+            Arc::new(Field::new("body", DataType::Utf8View, true)),
+            Arc::new(bodies) as ArrayRef,
+        )]);
+        let lines = String::from_utf8(lines(&rows, &answers)).expect("UTF-8");
+        assert!(lines.contains("a\\u2028b") && lines.contains("c\\u0085d\\u2029"), "{lines}");
+        let value: Value = serde_json::from_str(&lines).expect("one line");
+        assert_eq!(value["response"]["body"]["x"], "c\u{85}d\u{2029}");
     }
 
     #[test]

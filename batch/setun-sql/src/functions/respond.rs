@@ -7,6 +7,7 @@ use datafusion::arrow::{
     datatypes::{DataType, Field, Fields},
 };
 use serde_json::{Value, json};
+use setun::text::OptionValue;
 use sha2::{Digest, Sha256};
 use tokio::time::sleep;
 
@@ -87,8 +88,10 @@ fn texts_of(body: &str) -> usize {
         Some(list) if !list.iter().all(Value::is_number) => list.len(),
         _ => 1,
     };
-    let choices = ["n", "best_of"].map(|name| body[name].as_u64().unwrap_or(1));
-    let choices = usize::try_from(choices.into_iter().max().unwrap_or(1)).unwrap_or(usize::MAX);
+    let number =
+        |name: &str| serde_json::from_value::<OptionValue>(body[name].clone()).ok()?.integer();
+    let choices = ["n", "best_of"].into_iter().filter_map(number).max().unwrap_or(1).max(1);
+    let choices = usize::try_from(choices).unwrap_or(usize::MAX);
     (list("prompt") * list("input")).saturating_mul(choices).max(1)
 }
 
@@ -101,7 +104,8 @@ fn prepared(body: &str, seed: u64, time: Option<u64>) -> Result<(String, Option<
     let model = fields.shift_remove("model");
     fields.shift_remove("stream");
     fields.shift_remove("stream_options");
-    let given = fields.get("seed").is_some_and(|seed| !seed.is_null() && *seed != json!(-1));
+    let given =
+        fields.get("seed").is_some_and(|seed| !seed.is_null() && seed.as_f64() != Some(-1.0));
     if !given {
         fields.insert("seed".to_owned(), seed.into());
     }
@@ -182,7 +186,7 @@ mod tests {
         let (request, model) = prepared(body, 7, Some(9)).expect("a request");
         assert_eq!(request, r#"{"prompt":"Once","seed":7}"#);
         assert_eq!(model, Some(json!("other")));
-        for (seed, expected) in [("3", 3), ("null", 7), ("-1", 7)] {
+        for (seed, expected) in [("3", 3), ("null", 7), ("-1", 7), ("-1.0", 7)] {
             let body = format!(r#"{{"seed": {seed}}}"#);
             let expected = format!(r#"{{"seed":{expected}}}"#);
             assert_eq!(prepared(&body, 7, None).expect("a request").0, expected);
@@ -212,6 +216,7 @@ mod tests {
             (r#"{"prompt": [1, 2, 3]}"#, 1),
             (r#"{"input": ["a", "b", "c"]}"#, 3),
             (r#"{"messages": [], "n": 2}"#, 2),
+            (r#"{"messages": [], "n": 2.0}"#, 2),
             (r#"{"prompt": [], "n": 0}"#, 1),
             ("{", 1),
         ] {
