@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import random
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -276,6 +277,47 @@ def test_options_of_the_engine(llm: LLM) -> None:
         assert small.backend.startswith("cpu ")
         assert small.vocab_size == llm.vocab_size
         assert repr(small).startswith("LLM(None, threads=")
+
+
+def test_assumptions_about_files_are_told(llm: LLM, caplog: pytest.LogCaptureFixture) -> None:
+    assert llm.warnings == []
+    file = Path(__file__).parents[2] / "tests/fixtures/gguf/i2_s.gguf"
+    with LLM(file, threads=1) as model:
+        assert [warning for warning in model.warnings if "tokenizer.ggml.pre" in warning]
+        assert [record.getMessage() for record in caplog.records] == model.warnings
+        expected = model.generate("ab", max_tokens=2, seed=1)
+    with LLM(file, threads=1, pretokenizer="llama-bpe") as model:
+        assert not [warning for warning in model.warnings if "tokenizer.ggml.pre" in warning]
+        assert len(model.generate("ab", max_tokens=2, seed=1)) == len(expected)
+    with pytest.raises(SetunError, match="llama-bpe"):
+        LLM(file, pretokenizer="llama")
+
+
+def test_files_and_options_of_other_programs(llm: LLM, tmp_path: Path) -> None:
+    """Line ends and byte order marks in files, integers with fractions, formats of integers."""
+    for name, ends, mark in [("lf", "\n", ""), ("crlf", "\r\n", "\ufeff")]:
+        shutil.copytree(CHAT_MODEL, tmp_path / name)
+        for file in (tmp_path / name).glob("*.json"):
+            file.write_text(mark + file.read_text(encoding="utf-8"), encoding="utf-8")
+        (tmp_path / name / "chat_template.jinja").write_bytes(
+            "{% for m in messages %}\n<{{ m.role }}>\n{{ m.content }}\n{% endfor %}\n".replace("\n", ends).encode()
+        )
+    call = {"type": "function", "function": {"name": "now", "arguments": ""}}
+    history = [
+        {"role": "user", "content": "a\r\nb"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "content": "12:00"},
+    ]
+    texts = []
+    for name in ["lf", "crlf"]:
+        with LLM(tmp_path / name, threads=1) as model:
+            texts.append(model.chat([history], max_tokens=4, seed=1)[0].text)
+    assert texts[0] == texts[1]
+    whole, fraction = llm.generate("a", max_tokens=3, seed=7), llm.generate("a", max_tokens=3.0, seed=7.0)
+    assert whole[0].text == fraction[0].text
+    schema = {"type": "integer", "format": "uint8", "minimum": 0}
+    number = llm.generate("a", max_tokens=40, seed=7, json_schema=schema)[0].text
+    assert 0 <= json.loads(number) <= 255
 
 
 def test_a_model_is_pulled_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,6 +158,12 @@ impl NativeEngine {
         Ok(self.engine()?.model_name().to_owned())
     }
 
+    /// Repairs and assumptions made while the model was read.
+    #[getter]
+    fn warnings(&self) -> PyResult<Vec<String>> {
+        Ok(self.engine()?.warnings().to_vec())
+    }
+
     #[getter]
     fn backend(&self) -> PyResult<String> {
         let engine = self.engine()?;

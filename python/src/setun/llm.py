@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -21,6 +22,8 @@ Errors = Literal["raise", "return"]
 
 Row = TypeVar("Row")
 
+LOG = logging.getLogger("setun")
+
 
 class LLM:
     """A model in this process. Threads may share it; a fork may not use it.
@@ -37,6 +40,8 @@ class LLM:
     def __init__(self, model: str | os.PathLike[str] | None = None, **options: Any) -> None:
         self._arguments = (None if model is None else os.fspath(model), options)
         self._native = NativeEngine(self._arguments[0], to_json(options))
+        for warning in self._native.warnings:
+            LOG.warning("%s", warning)
 
     def generate(
         self,
@@ -145,6 +150,11 @@ class LLM:
     @property
     def model_name(self) -> str:
         return self._native.model_name
+
+    @property
+    def warnings(self) -> list[str]:
+        """Repairs and assumptions made while the model was read, such as keys or tensors without use."""
+        return self._native.warnings
 
     @property
     def backend(self) -> str:

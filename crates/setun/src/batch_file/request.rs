@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use setun_text::OptionValue;
 
 /// What may be asked for.
 pub const URLS: [&str; 4] =
@@ -124,7 +125,8 @@ impl PreparedRequest {
             body.shift_remove("stream");
         }
         body.shift_remove("stream_options");
-        let has_seed = body.get("seed").is_some_and(|seed| !seed.is_null() && *seed != json!(-1));
+        let has_seed =
+            body.get("seed").is_some_and(|seed| !seed.is_null() && seed.as_f64() != Some(-1.0));
         if !has_seed {
             body.insert("seed".to_owned(), seed.into());
         }
@@ -162,8 +164,9 @@ pub fn texts_of(url: &str, body: &Map<String, Value>) -> usize {
         _ => 1,
     };
     let texts = if url == EMBEDDINGS { list("input") } else { list("prompt") };
-    let choices = ["n", "best_of"].map(|name| body.get(name).and_then(Value::as_u64).unwrap_or(1));
-    let choices = usize::try_from(choices.into_iter().max().unwrap_or(1)).unwrap_or(usize::MAX);
+    let number = |name| OptionValue::deserialize(body.get(name)?).ok()?.integer();
+    let choices = ["n", "best_of"].into_iter().filter_map(number).max().unwrap_or(1);
+    let choices = usize::try_from(choices).unwrap_or(usize::MAX);
     texts.saturating_mul(choices).max(1)
 }
 
@@ -211,7 +214,7 @@ mod tests {
         let request = prepared("/v1/completions", body, Some(9));
         assert_eq!(Value::Object(request.body).to_string(), r#"{"prompt":"Once","seed":7}"#);
         assert_eq!(request.model, Some(json!("other")));
-        for (seed, expected) in [("3", 3), ("null", 7), ("-1", 7)] {
+        for (seed, expected) in [("3", 3), ("null", 7), ("-1", 7), ("-1.0", 7)] {
             let request = prepared("/v1/completions", &format!(r#"{{"seed": {seed}}}"#), None);
             assert_eq!(Value::Object(request.body), json!({"seed": expected}));
         }
@@ -255,6 +258,7 @@ mod tests {
             ("/v1/embeddings", r#"{"input": ["a", "b", "c"]}"#, 3),
             ("/v1/responses", r#"{"input": [{}, {}, {}]}"#, 1),
             ("/v1/chat/completions", r#"{"messages": [], "n": 2}"#, 2),
+            ("/v1/chat/completions", r#"{"messages": [], "n": 2.0}"#, 2),
             ("/v1/completions", r#"{"prompt": [], "n": 0}"#, 1),
         ] {
             assert_eq!(texts_of(url, &object(body)), texts, "{body}");
