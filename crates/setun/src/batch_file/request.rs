@@ -165,7 +165,7 @@ pub fn texts_of(url: &str, body: &Map<String, Value>) -> usize {
     };
     let texts = if url == EMBEDDINGS { list("input") } else { list("prompt") };
     let number = |name| OptionValue::deserialize(body.get(name)?).ok()?.integer();
-    let choices = ["n", "best_of"].into_iter().filter_map(number).max().unwrap_or(1);
+    let choices = ["n", "best_of"].into_iter().filter_map(number).max().unwrap_or(1).max(1);
     let choices = usize::try_from(choices).unwrap_or(usize::MAX);
     texts.saturating_mul(choices).max(1)
 }
