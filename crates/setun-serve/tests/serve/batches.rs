@@ -119,10 +119,10 @@ impl Kept {
                 yield_now().await;
             }
         });
-        match found.await {
-            Ok(batch) => batch,
-            Err(_) => panic!("it does not come: {}", self.get(&path).await.text),
-        }
+        let Ok(batch) = found.await else {
+            panic!("it does not come: {}", self.get(&path).await.text)
+        };
+        batch
     }
 
     /// A batch once it has ended.
