@@ -99,7 +99,7 @@ pub(super) struct ServeSettings {
     #[serde(deserialize_with = "read_seconds")]
     pub(super) queue_timeout: Option<Duration>,
 
-    /// Folder in which files and batches of OpenAI's API are kept, across restarts [default: none, and
+    /// Folder in which files and batches of clients are kept, across restarts [default: none, and
     /// their routes are off]
     #[arg(long, value_name = "DIR")]
     pub(super) files: Option<PathBuf>,
