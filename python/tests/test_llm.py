@@ -228,6 +228,21 @@ def test_a_wait_that_is_too_long_is_an_error_of_its_row() -> None:
     assert "queue_timeout" in str(rows[1].error)
 
 
+def test_a_text_that_its_form_has_go_on_is_unfinished(llm: LLM) -> None:
+    schema = {"type": "string", "minLength": 50}
+    for options, unfinished in [
+        ({"json_schema": schema, "max_tokens": 5}, True),
+        ({"regex": "[a-z]{30}", "max_tokens": 3}, True),
+        ({"json_schema": {"type": "boolean"}, "max_tokens": 20}, False),
+        ({"max_tokens": 3}, False),
+    ]:
+        (row,) = llm.generate(["The cat"], seed=1, **options)
+        assert row.unfinished is unfinished, (options, row.text, row.finish_reason)
+        assert row.finish_reason == "length" or not unfinished
+    (failed,) = llm.generate([None], errors="return")  # type: ignore[list-item]
+    assert failed.unfinished is False
+
+
 def test_columns_are_a_table(llm: LLM) -> None:
     rows = llm.generate(["The cat", None], errors="return", max_tokens=4)  # type: ignore[list-item]
     columns = setun.columns(rows)

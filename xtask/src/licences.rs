@@ -64,7 +64,7 @@ pub(crate) fn batch_command(features: &[String]) -> Result<Build> {
     Ok(Build { manifest: BATCH, features, ..Build::new("setun-batch", &host()?) })
 }
 
-/// Those of `crates` that are not of the workspace itself.
+/// Crates of the graph that are not of the workspace itself.
 fn parts(manifest: &str, crates: &Graph) -> Result<Vec<Part>> {
     let metadata = metadata(manifest)?;
     let is_linked = |package: &&Value| {

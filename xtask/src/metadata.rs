@@ -63,7 +63,7 @@ pub(crate) fn is_published(package: &Value) -> bool {
 /// dependencies may depend.
 #[derive(Clone, Debug)]
 pub(crate) struct Build {
-    /// Of its workspace.
+    /// Manifest of its workspace.
     pub(crate) manifest: &'static str,
     pub(crate) package: String,
     pub(crate) target: String,

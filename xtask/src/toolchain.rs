@@ -32,7 +32,7 @@ pub(crate) const SMALLER: [&str; 2] = ["-Zlocation-detail=none", "-Zfmt-debug=sh
 /// source.
 const SMALLER_LIBRARY: &str = "build-std-features=optimize_for_size";
 
-/// What modules that pages download are compiled without: engines that search a text in less time than others, with
+/// Features that modules for pages are compiled without: engines that search a text in less time than others, with
 /// the same matches. `fancy-regex` asks for them, and regex-automata takes another engine where one is not there.
 pub(crate) const FEWER_FEATURES: [Without; 1] =
     [("regex-automata", &["dfa-build", "dfa-search", "dfa-onepass", "nfa-backtrack"])];
@@ -221,7 +221,7 @@ pub(crate) fn sysroot() -> Result<PathBuf> {
     Ok(Path::new(printed.trim()).to_path_buf())
 }
 
-/// As `cargo clippy -- -D warnings` passes it on.
+/// Clippy's arguments in the form in which `cargo clippy -- -D warnings` passes them on.
 const CLIPPY_ARGS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
 
 /// Has clippy compile the packages of a workspace, with every warning an error: nothing else is compiled again to be

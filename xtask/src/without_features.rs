@@ -11,10 +11,10 @@ use anyhow::Result;
 /// Set where this program plays rustc.
 const PLAYS: &str = "XTASK_PLAYS_RUSTC";
 
-/// How a flag of rustc names a feature that is left out; the rest is as in cargo's own.
+/// The flag of rustc for a feature that is left out; the rest of it is as in cargo's own.
 const WITHOUT: &str = "--cfg=without=";
 
-/// How cargo's flags name a feature, behind `--cfg`.
+/// The beginning of a feature in cargo's flags, behind `--cfg`.
 const FEATURE: &str = "feature=";
 
 /// A crate, and what it is compiled without.

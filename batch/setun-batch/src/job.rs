@@ -51,8 +51,8 @@ pub(crate) struct RunArgs {
 
     /// The input has requests of `OpenAI`'s batch API, a JSON object a line, and the results are answers
     ///
-    /// A request is for `/v1/chat/completions`, `/v1/completions` or `/v1/embeddings`; its `model` is not
-    /// read. Its key is the `custom_id`.
+    /// A request is for `/v1/chat/completions`, `/v1/completions`, `/v1/embeddings` or `/v1/responses`; its
+    /// `model` is not read. Its key is the `custom_id`.
     #[arg(long, conflicts_with_all = ["prompt", "messages", "key", "options", "schema"])]
     requests: bool,
 
@@ -264,7 +264,7 @@ impl RunArgs {
         let options = self.options.as_deref().unwrap_or("{}");
         let mut options: Map<String, Value> =
             serde_json::from_str(options).map_err(|error| wrong("--options", error))?;
-        let schema = input::json_file(Path::new(schema))?;
+        let schema = input::file(Path::new(schema))?;
         let schema = serde_json::from_str(&schema).map_err(|error| wrong("--schema", error))?;
         options.insert("json_schema".to_owned(), schema);
         Ok(Some(Value::Object(options).to_string()))

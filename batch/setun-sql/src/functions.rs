@@ -26,8 +26,6 @@ use datafusion::{
     },
 };
 
-pub(crate) use respond::id_of;
-
 use crate::{
     arguments::Texts,
     error::Error,

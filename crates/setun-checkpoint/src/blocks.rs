@@ -109,7 +109,7 @@ pub fn encode(
     }
 }
 
-/// How a block of a type that [`encode`] writes is made.
+/// The encoding of a type's blocks, for types that [`encode`] writes.
 pub(crate) fn block_format(dtype: Dtype) -> Option<&'static BlockFormat> {
     match dtype {
         Dtype::Tq1_0 => Some(&tq1_0::TQ1_0),

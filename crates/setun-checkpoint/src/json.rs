@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::error::CheckpointError;
 
-/// What some editors write before a text.
+/// The byte order mark that some editors write before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads a whole file.

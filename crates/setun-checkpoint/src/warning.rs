@@ -17,7 +17,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// How many names a warning shows.
+/// Most names in a warning.
 const SHOWN: usize = 5;
 
 /// Names in a warning: the first of them, and how many there are besides.

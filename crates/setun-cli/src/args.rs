@@ -180,6 +180,12 @@ pub(crate) struct ActivationArgs {
     activation_group: Option<ActivationGroup>,
 }
 
+impl ActivationArgs {
+    pub(crate) fn is_given(self) -> bool {
+        self.activation_group.is_some()
+    }
+}
+
 impl<const CHAT: bool> GenerateArgs<CHAT> {
     /// Loads the model and starts an engine for this number of concurrent texts.
     pub(crate) fn engine(&self, texts: usize) -> Result<Engine, CliError> {
@@ -210,7 +216,7 @@ impl DeviceArgs {
         Ok(device)
     }
 
-    /// How a model is loaded onto it without an engine, which takes no image.
+    /// Options of loading a model onto the device without an engine, and so without an image.
     pub(crate) fn options(&self, memory: &MemoryArgs) -> Result<DeviceOptions, CliError> {
         let mut config = EngineConfig::default();
         self.apply(memory, &mut config)?;

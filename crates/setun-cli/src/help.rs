@@ -25,8 +25,8 @@ const COMMON: [&str; 19] = [
     "verbose",
 ];
 
-/// Groups in the order of use. Options without a group of their own are named; those that are not
-/// come at the end of a group, in the order of their definition.
+/// Titles of the groups of options in the order of use, and the options that come first in each, by
+/// name. Other options of a group follow in the order of their definition.
 const GROUPS: [(&str, &[&str]); 15] = [
     (
         "Model and device",

@@ -8,6 +8,7 @@ use std::{
 use setun::{
     EngineError, Model,
     forward::{Batch, Model as Forward, Outputs, PagedCache, RequestedOutput},
+    text::without_mark,
 };
 
 use crate::{error::CliError, output::report};
@@ -50,15 +51,6 @@ pub fn file(path: &Path) -> Result<String, CliError> {
     utf8(&format!("`{}`", path.display()), bytes)
 }
 
-/// A file of JSON, without the byte order mark that some editors write before it.
-pub fn json_file(path: &Path) -> Result<String, CliError> {
-    let text = file(path)?;
-    Ok(match text.strip_prefix('\u{feff}') {
-        Some(rest) => rest.to_owned(),
-        None => text,
-    })
-}
-
 /// Tokens of a text, special ones as the tokenizer's post-processor says.
 pub(crate) fn tokens(model: &Model, text: &str) -> Result<Vec<u32>, CliError> {
     let tokenizer = model.tokenizer()?.ok_or_else(|| EngineError::Missing {
@@ -92,7 +84,9 @@ pub(crate) fn for_each_chunk(
     Ok(())
 }
 
-fn utf8(what: &str, bytes: Vec<u8>) -> Result<String, CliError> {
+/// A text without the byte order mark that some editors and shells write before it.
+fn utf8(what: &str, mut bytes: Vec<u8>) -> Result<String, CliError> {
+    bytes.drain(..bytes.len() - without_mark(&bytes).len());
     String::from_utf8(bytes).map_err(|error| CliError::Encoding {
         what: what.to_owned(),
         offset: error.utf8_error().valid_up_to(),

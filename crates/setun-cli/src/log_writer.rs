@@ -1,7 +1,7 @@
 //! Writer of a server's log: one thread writes the lines, and no other thread waits for it.
 //!
-//! A disk that is full, a pipe that is closed and one that nobody reads stop no request and no
-//! signal. Lines that find no room, or cannot be written, are dropped and counted.
+//! Requests and signals go on when the disk is full, the pipe is closed, or nobody reads it.
+//! Lines that find no room, or cannot be written, are dropped and counted.
 
 use std::{
     io::{self, Write},

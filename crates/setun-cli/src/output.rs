@@ -25,7 +25,7 @@ pub struct Output {
     in_reasoning: bool, // reasoning is the last that was written
 }
 
-/// What begins and ends dim text on a terminal.
+/// Escape sequences that begin and end dim text on a terminal.
 const DIM: [&str; 2] = ["\x1b[2m", "\x1b[0m"];
 
 impl Output {
@@ -111,7 +111,7 @@ pub fn report(text: &str) {
     report_bytes(text.as_bytes());
 }
 
-/// As [`report`].
+/// Reports bytes, as [`report`] does a text.
 pub(crate) fn report_bytes(text: &[u8]) {
     if !log_writer::push(text) {
         let _ = EscapedStderr::shared().write_all(text);

@@ -18,7 +18,7 @@ use crate::{output::report, terminal::escaped};
 /// How often the bar is redrawn, so that its clock advances.
 const TICK: Duration = Duration::from_millis(200);
 
-/// How long a pull may be silent before it has begun: the name of a host may take long to be resolved.
+/// Time after which a pull that has not begun says so: a host's name may take long to be resolved.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// A bar on a terminal; elsewhere only what a user has to know.

@@ -51,13 +51,13 @@ impl Clock {
 
 #[cfg(not(target_family = "wasm"))]
 impl Clock {
-    /// One that stands still until it is [advanced](Self::advance).
+    /// A clock that stands still until it is [advanced](Self::advance).
     #[must_use]
     pub fn held() -> Self {
         Self { held: Some(std::sync::Arc::default()) }
     }
 
-    /// One that moves by this time whenever it is read.
+    /// A clock that moves by this time whenever it is read.
     #[must_use]
     pub fn ticking(tick: Duration) -> Self {
         Self { held: Some(std::sync::Arc::new(held::Held::ticking(tick))) }

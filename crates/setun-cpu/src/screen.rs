@@ -146,7 +146,7 @@ impl Screen {
         finite.then_some(screen)
     }
 
-    /// That of a table of floats.
+    /// The screen of a table of floats.
     fn of_codes(
         rows: usize,
         columns: usize,

@@ -15,7 +15,7 @@ pub trait Constraint: MaybeShared {
     /// The state before the first generated token.
     fn begin(&self) -> Box<dyn ConstraintState>;
 
-    /// What texts are not held to, in sentences.
+    /// The parts of the constraint that are left free, in sentences.
     fn warnings(&self) -> Vec<String> {
         vec![]
     }
@@ -26,15 +26,15 @@ pub trait Constraint: MaybeShared {
         false
     }
 
-    /// What it was compiled from, if it was a grammar. Tools need it beside a constraint.
+    /// The grammar that it was compiled from, if any. With tools it is compiled again, together with their calls.
     #[cfg(feature = "grammar")]
     fn grammar(&self) -> Option<&setun_grammar::GrammarSpec> {
         None
     }
 }
 
-/// Where in its form a text is. Its answers follow from the form, the tokens taken and those that
-/// are left alone.
+/// The place of a text in its form. It depends on the form, the tokens taken and the number of
+/// tokens left, and on nothing else.
 pub trait ConstraintState: MaybeSend {
     /// Makes the next answer of [`mask`](Self::mask) ready. It is called beside the forward pass:
     /// natively on another thread, in a browser while a GPU runs it.
@@ -45,14 +45,14 @@ pub trait ConstraintState: MaybeSend {
     ///
     /// # Errors
     ///
-    /// If no token may come, or whatever else ends the generation.
+    /// If no token may come, or another error ends the generation.
     fn mask(&mut self) -> Result<&TokenMask, Error>;
 
     /// Takes a token that the mask allows.
     ///
     /// # Errors
     ///
-    /// Whatever ends the generation.
+    /// An error, which ends the generation.
     fn accept(&mut self, token: u32) -> Result<(), Error>;
 
     /// Says how many tokens may still be generated, one that ends the text included. A form may
@@ -63,7 +63,7 @@ pub trait ConstraintState: MaybeSend {
     ///
     /// # Errors
     ///
-    /// Whatever ends the generation.
+    /// An error, which ends the generation.
     fn may_end(&mut self) -> Result<bool, Error> {
         Ok(true)
     }
@@ -83,7 +83,7 @@ impl SharedConstraint {
         self.0.begin()
     }
 
-    /// What texts are not held to, in sentences.
+    /// The parts of the constraint that are left free, in sentences.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         self.0.warnings()

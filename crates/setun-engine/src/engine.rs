@@ -112,6 +112,7 @@ pub(crate) struct Shared {
     devices: DeviceReport,
     self_tester: Option<Box<dyn SelfTester>>, // none of a custom model
     report: EngineInfo,
+    warnings: Vec<String>,
     clock: Clock,
     #[cfg(feature = "grammar")]
     pub(crate) vocabulary: std::sync::OnceLock<Arc<setun_grammar::Vocabulary>>,
@@ -237,6 +238,12 @@ impl Engine {
     #[must_use]
     pub fn device_report(&self) -> &DeviceReport {
         &self.shared.devices
+    }
+
+    /// Repairs and assumptions made while the model was read, in sentences.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.shared.warnings
     }
 
     /// Compares what the device computes with the definitions, on a small model of the kind of

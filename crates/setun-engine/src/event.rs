@@ -34,7 +34,7 @@ impl Event {
 pub struct TextDelta {
     /// Text to append.
     pub text: String,
-    /// What to append to the reasoning, if the token belongs to it or to its markers. It is no part
+    /// Text to append to the reasoning, if the token belongs to it or to its markers. It is no part
     /// of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
@@ -147,7 +147,7 @@ pub struct Usage {
     pub completion_tokens: usize,
     /// Tokens of the prompt that were found in the cache and not computed.
     pub cached_tokens: usize,
-    /// Those of the generated tokens that are reasoning, without its markers.
+    /// Number of generated tokens that are reasoning, without its markers.
     pub reasoning_tokens: usize,
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct FakeModel {
     pub(crate) fails_at: Option<usize>,
     /// As it loses its device then.
     pub(crate) is_device_lost: bool,
-    /// How a step moves the clock, and as much more with each row as is said second.
+    /// The clock that steps move: by the first time for a step, and by the second for each of its rows.
     pub(crate) takes: Option<(Clock, [Duration; 2])>,
     /// Rows of each step.
     pub(crate) steps: Arc<Mutex<Vec<usize>>>,
@@ -257,7 +257,7 @@ pub(crate) struct ClosureModel {
     step: Box<StepClosure>,
     /// Most steps that it makes by itself, and how.
     pub(crate) multi_step: Option<(usize, Box<ArgmaxClosure>)>,
-    /// What its head gives alone, if it ranks logits.
+    /// Ranked logits that its head gives alone.
     pub(crate) head: Option<Box<HeadClosure>>,
     /// Whether its steps are timed where that is requested.
     pub(crate) has_times: bool,

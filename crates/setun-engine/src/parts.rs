@@ -37,6 +37,8 @@ pub struct EngineParts {
     pub clock: Clock,
     /// Seconds that loading took.
     pub load_seconds: f64,
+    /// Repairs and assumptions made while the model was read.
+    pub warnings: Vec<String>,
     /// The devices that were looked at before those of the replicas.
     pub report: DeviceReport,
     /// Compares the devices with the definitions; none where there are no definitions.

@@ -30,7 +30,7 @@ pub(crate) struct RankingModel {
     pub(crate) heads: Arc<AtomicUsize>,
     /// Rows after which the head loses its device.
     fails_at: Option<usize>,
-    /// Of each sequence the next position, where none may come again.
+    /// The next position of each sequence, if no position may come again.
     next: Option<HashMap<SequenceId, usize>>,
 }
 

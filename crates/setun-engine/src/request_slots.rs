@@ -2,7 +2,7 @@
 
 use crate::sync::{Arc, AtomicUsize, Ordering};
 
-/// What one of several tenants may have of this many places: the rest is for the others.
+/// Most places that one of several tenants may take, of this many. The rest is for the others.
 pub(crate) fn tenant_share(places: usize) -> usize {
     (places - places / 4).max(1)
 }

@@ -44,7 +44,7 @@ pub struct Completion {
     pub prompt: Vec<TextDelta>,
     /// The whole text.
     pub text: String,
-    /// What the model thought before; empty where it did not.
+    /// The model's reasoning before the text; empty if there is none.
     pub reasoning: String,
     /// The tokens behind it.
     pub tokens: Vec<u32>,
@@ -52,7 +52,7 @@ pub struct Completion {
     pub deltas: Vec<TextDelta>,
     /// Its calls of tools. Where the text was cut, the last one may be, too.
     pub tool_calls: Vec<ToolCall>,
-    /// What the text was not held to, such as a part of a tool's schema; in sentences.
+    /// Parts of the constraint that were left free, such as one of a tool's schema; in sentences.
     pub warnings: Vec<String>,
     /// Why it ended.
     pub finish_reason: FinishReason,
@@ -73,7 +73,7 @@ impl GenerationStream {
         self
     }
 
-    /// What the text is not held to, such as a part of a tool's schema that is left free; in
+    /// Parts of the constraint that are left free, such as one of a tool's schema; in
     /// sentences.
     #[must_use]
     pub fn warnings(&self) -> &[String] {

@@ -2,7 +2,7 @@
 
 use setun_text::{ReasoningReader, ReasoningStep};
 
-/// How far a generation has thought.
+/// The reasoning of a generation so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Thinking {
     reader: ReasoningReader,

@@ -53,7 +53,7 @@ impl Grammar {
         self.0.vocabulary().tokens()
     }
 
-    /// What calls of tools are not held to, in sentences.
+    /// The parts of tools' schemas that are left free, in sentences.
     #[wasm_bindgen(getter)]
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {

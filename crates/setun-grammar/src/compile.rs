@@ -26,7 +26,7 @@ const MAX_SYMBOLS: usize = 65_000;
 pub(crate) struct Compiled {
     pub(crate) parser: TokenParser,
     pub(crate) notes: Vec<ToolNote>,
-    /// How its texts end, where they are JSON.
+    /// The way to the end of its texts, if they are JSON.
     pub(crate) closing: Option<Arc<Closing>>,
 }
 
@@ -266,7 +266,7 @@ fn regex_refusal(reason: String) -> GrammarError {
     GrammarError::Regex { reason: without_grammar(reason) }
 }
 
-/// What the compiler says of an expression, without the text of the grammar around it, which the
+/// The compiler's words about an expression, without the text of the grammar around it, which the
 /// user did not write.
 fn without_grammar(reason: String) -> String {
     let said = reason.rsplit_once("error: ").or_else(|| reason.rsplit_once("): "));

@@ -24,7 +24,7 @@ pub struct Constraint {
     mask: Option<TokenMask>,
     /// Of a JSON text where it was before each token and is now.
     scans: Vec<Scan>,
-    /// Of a JSON text how it ends, as long as it can be followed.
+    /// The place in a JSON text, as long as it can be followed.
     cursor: Option<Cursor>,
     /// Tokens that may still be taken, end tokens included; `None` for any number.
     left: Option<usize>,

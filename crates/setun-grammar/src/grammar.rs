@@ -27,7 +27,7 @@ struct Compiled {
     vocabulary: Arc<Vocabulary>,
     /// Where its texts are JSON, whose numbers are kept in range.
     scan: Option<Scan>,
-    /// Where its texts are JSON, how they end.
+    /// The way to the end of its texts, if they are JSON.
     closing: Option<Arc<Closing>>,
 }
 
@@ -88,7 +88,7 @@ impl Grammar {
         &self.compiled.spec
     }
 
-    /// What calls of tools are not held to.
+    /// The parts of tools' schemas that are left free.
     #[must_use]
     pub fn notes(&self) -> &[ToolNote] {
         &self.compiled.notes
@@ -113,7 +113,7 @@ impl Grammar {
         self.compiled.scan
     }
 
-    /// How its texts end, where that is known.
+    /// The way to the end of its texts, if they are JSON.
     pub(crate) fn closing(&self) -> Option<&Arc<Closing>> {
         self.compiled.closing.as_ref()
     }

@@ -118,7 +118,7 @@ struct Walk<'a> {
     references: References<'a>,
     multiples: Multiples,
     limits: &'a GrammarLimits,
-    /// What is left out, where a keyword that cannot be applied is no error.
+    /// The parts that are left free, where a keyword that cannot be applied is no error.
     free: Option<FreeParts>,
 }
 

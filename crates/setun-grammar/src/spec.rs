@@ -43,14 +43,14 @@ pub enum GrammarSpec {
 pub struct ToolGrammar {
     /// The tools, at least one.
     pub tools: Vec<Tool>,
-    /// How calls are written.
+    /// The format of calls.
     pub format: ToolFormat,
     /// Whether a call has to come. [`ToolChoice::Auto`] lets any text come before the first call, or
     /// without one.
     pub choice: ToolChoice,
     /// Whether several calls may come.
     pub parallel: bool,
-    /// What an answer without calls is. With it no text comes before a call.
+    /// The grammar of an answer without calls. With it no text comes before a call.
     pub text: Option<Box<GrammarSpec>>,
 }
 

@@ -11,7 +11,7 @@ pub struct ToolNote {
     pub tool: usize,
     /// Its name.
     pub name: String,
-    /// What is not applied.
+    /// The keyword that is not applied.
     pub reason: GrammarError,
 }
 

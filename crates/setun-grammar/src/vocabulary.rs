@@ -31,7 +31,7 @@ pub struct Vocabulary {
     kinds: Vec<TokenKind>,
 }
 
-/// What a token does in a string.
+/// Effect of a token within a string.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TokenKind {
     /// It has a quotation mark or a backslash.

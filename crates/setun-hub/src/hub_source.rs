@@ -9,6 +9,7 @@ use crate::{
     error::Error,
     file_selection::choose,
     http::{Http, network},
+    json,
     model_name::ModelId,
     options::PullOptions,
     pull_plan::{Plan, PlannedFile, hub_file, is_commit},
@@ -78,7 +79,7 @@ pub(crate) fn plan(
         expected: "a repository with this name and revision",
         found: format!("no repository, or no revision `{revision}` of it"),
     })?;
-    let answer: RepositoryInfo = serde_json::from_slice(&bytes)
+    let answer: RepositoryInfo = json::read(&bytes)
         .map_err(|error| network(&list, format!("the hub's list cannot be read: {error}")))?;
     if !is_commit(&answer.sha) {
         return Err(network(&list, format!("the hub named the commit `{}`", answer.sha)));

@@ -25,6 +25,7 @@ mod file_selection;
 mod http;
 mod hub_source;
 mod journal;
+mod json;
 mod layout;
 mod lock;
 mod lookup;

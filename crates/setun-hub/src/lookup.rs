@@ -107,7 +107,7 @@ impl ModelStore {
         Error::NotFound { name: name.into(), root: self.settings.root.clone(), hint, can_pull }
     }
 
-    /// What to do about a name that can be pulled.
+    /// Advice for a name that can be pulled.
     fn pull_hint(&self, name: &str) -> String {
         let pull = format!("`setun models pull {name}` pulls it");
         match self.suggest(name).filter(|known| known != name) {
@@ -116,7 +116,7 @@ impl ModelStore {
         }
     }
 
-    /// What to do about one word, and whether it can be pulled.
+    /// Advice for a name of one word, and whether it can be pulled.
     fn alias_hint(&self, name: &str, alias: &str) -> (String, bool) {
         let none = "no alias and no model of the catalog has this name";
         let aliases = match self.layout.look_for_aliases() {

@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// Of half an hour on the clock, which takes no time here.
+    /// A wait of half an hour on the clock, which takes no time here.
     #[test]
     fn a_wait_is_as_long_as_it_is_told() {
         let clock = Clock::held();

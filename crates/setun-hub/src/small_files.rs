@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use crate::{
     atomic_files::{remove_any, write_atomically},
     error::Error,
+    json,
 };
 
 /// The version that is written, and the latest that is read.
@@ -80,10 +81,10 @@ pub(crate) fn parse_format<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unusa
         format: u32,
     }
     let damaged = |error: serde_json::Error| Unusable::Damaged(error.to_string());
-    let Version { format } = serde_json::from_slice(bytes).map_err(damaged)?;
+    let Version { format } = json::read(bytes).map_err(damaged)?;
     let reason = format!("it has format {format}, expected {FORMAT}");
     match format {
-        FORMAT => serde_json::from_slice(bytes).map_err(damaged),
+        FORMAT => json::read(bytes).map_err(damaged),
         0 => Err(Unusable::Damaged(reason)),
         _ => Err(Unusable::Later(reason)),
     }

@@ -8,6 +8,7 @@ use crate::{
     error::Error,
     file_selection::{BESIDE, EXPECTED, INDEX, WEIGHTS},
     http::{Http, network},
+    json,
     manifest::{FileEntry, MANIFEST, Manifest},
     model_name::{ModelId, is_lone_file, is_safe_file},
     options::PullOptions,
@@ -111,8 +112,7 @@ impl UrlSource<'_> {
         else {
             return Ok(None);
         };
-        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes); // a byte order mark
-        let index: Index = serde_json::from_slice(bytes)
+        let index: Index = json::read(&bytes)
             .map_err(|error| network(&address, format!("the index cannot be read: {error}")))?;
         let shards: BTreeSet<_> = index.weight_map.into_values().collect();
         if let Some(bad) = shards.iter().find(|name| !is_safe_file(name)) {

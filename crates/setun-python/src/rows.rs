@@ -32,7 +32,7 @@ pub(crate) enum Outcome<T> {
 }
 
 /// A text: itself, tokens, their log-probabilities, why it ended, tokens of the prompt, of the text
-/// and from the cache, seed.
+/// and from the cache, seed, and whether its constraint has it go on.
 #[derive(IntoPyObject)]
 pub(crate) struct Completion(
     String,
@@ -43,6 +43,7 @@ pub(crate) struct Completion(
     usize,
     usize,
     u64,
+    bool,
 );
 
 /// Log-probabilities of a text, and its tokens.
@@ -216,7 +217,8 @@ impl From<setun::Completion> for Completion {
         let (reason, usage) = (done.finish_reason.as_str(), done.usage);
         let (prompt, completion) = (usage.prompt_tokens, usage.completion_tokens);
         let (tokens, logprobs) = (Array(tokens), logprobs.map(Array));
-        Self(text, tokens, logprobs, reason, prompt, completion, usage.cached_tokens, done.seed)
+        let (cached, seed, unfinished) = (usage.cached_tokens, done.seed, done.unfinished);
+        Self(text, tokens, logprobs, reason, prompt, completion, cached, seed, unfinished)
     }
 }
 

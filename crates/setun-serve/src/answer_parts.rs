@@ -41,7 +41,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Those of a whole answer.
+    /// The parts of a whole answer.
     pub(crate) fn of(completion: &Completion) -> Self {
         let mut parts = Self::default();
         for delta in &completion.deltas {

@@ -82,7 +82,7 @@ impl AppState {
         if let Some(encoding) = encoding {
             body = beside(move || encoding.decode(&body, limit)).await?;
         }
-        Ok((Fields::read(&body)?, guard))
+        Ok((self.limiter.parsing.read(body).await?, guard))
     }
 
     /// The model that a request names, by default the first one. It is loaded if it is not.

@@ -19,7 +19,7 @@ use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
-    time::{Sleep, sleep},
+    time::{Instant, Sleep, sleep},
 };
 
 /// Longest time in which the rest of a body is dropped.
@@ -31,6 +31,9 @@ const MAX_DROPPED: usize = 256 << 20;
 /// Bytes that are dropped at once.
 const PIECE: usize = 16 << 10;
 
+/// Bytes a second that a client takes, on average, of an answer that waits for it.
+const MIN_RATE: u32 = 500;
+
 /// Whether a body has not been read to its end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unread(Arc<AtomicBool>);
@@ -40,11 +43,18 @@ pub(crate) struct Unread(Arc<AtomicBool>);
 pub(crate) struct ClientStream {
     socket: TcpStream,
     unread: Unread,
-    /// Time without a byte after which a client that does not read is given up.
-    write_timeout: Duration,
-    /// Since when a write waits.
-    stalled: Option<Pin<Box<Sleep>>>,
+    patience: Patience,
+    /// The end of the patience with a client that a write waits for, since a time.
+    stalled: Option<(Pin<Box<Sleep>>, Instant)>,
     end: Option<End>,
+}
+
+/// How long writes still wait. Each wait takes from it, and each byte that a client has taken gives
+/// something back, so that one that takes a byte now and then is given up, too.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    most: Duration,
+    left: Duration,
 }
 
 /// The end of a connection: nothing more is written.
@@ -62,14 +72,16 @@ pub(crate) struct NotedBody {
 
 impl ClientStream {
     pub(crate) fn new(socket: TcpStream, unread: Unread, write_timeout: Duration) -> Self {
-        Self { socket, unread, write_timeout, stalled: None, end: None }
+        let patience = Patience { most: write_timeout, left: write_timeout };
+        Self { socket, unread, patience, stalled: None, end: None }
     }
 
     /// Whether a client that a write waits for has had its time.
     fn stall(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let time = self.write_timeout;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(time)));
-        stalled.as_mut().poll(context).map(|()| Err(ErrorKind::TimedOut.into()))
+        let time = self.patience.left;
+        let begin = || (Box::pin(sleep(time)), Instant::now());
+        let (end, _) = self.stalled.get_or_insert_with(begin);
+        end.as_mut().poll(context).map(|()| Err(ErrorKind::TimedOut.into()))
     }
 
     fn wrote(
@@ -80,8 +92,24 @@ impl ClientStream {
         if written.is_pending() {
             return self.stall(context);
         }
-        self.stalled = None;
+        if let Some((_, since)) = self.stalled.take() {
+            self.patience.waited(since.elapsed());
+        }
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.patience.wrote(bytes);
+        }
         written
+    }
+}
+
+impl Patience {
+    fn waited(&mut self, time: Duration) {
+        self.left = self.left.saturating_sub(time);
+    }
+
+    fn wrote(&mut self, bytes: usize) {
+        let earned = Duration::from_secs(bytes as u64) / MIN_RATE;
+        self.left = self.left.saturating_add(earned).min(self.most);
     }
 }
 
@@ -176,5 +204,34 @@ impl Body for NotedBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIME: Duration = Duration::from_mins(1);
+
+    /// Seconds until a client is given up that takes pieces of this size, one in this many seconds.
+    fn seconds(piece: usize, pause: u64) -> Option<u64> {
+        let mut patience = Patience { most: TIME, left: TIME };
+        (1..10_000).map(|count| count * pause).find(|_| {
+            let pause = Duration::from_secs(pause);
+            let is_over = patience.left <= pause;
+            patience.waited(pause);
+            patience.wrote(piece);
+            is_over
+        })
+    }
+
+    #[test]
+    fn a_client_may_pause_and_must_not_drip() {
+        assert_eq!(seconds(0, 60), Some(60), "nothing is taken");
+        assert_eq!(seconds(1, 5), Some(65), "a byte now and then");
+        assert_eq!(seconds(250, 1), Some(119), "half the least rate");
+        assert_eq!(seconds(500, 1), None);
+        assert_eq!(seconds(30_000, 59), None, "long pauses and much between them");
+        assert_eq!(seconds(1 << 20, 61), Some(61), "no pause is longer, whatever was taken");
     }
 }

@@ -25,13 +25,13 @@ pub(crate) const CONSTRAINTS: [&str; 7] = [
     "json_schema",
 ];
 
-/// What is said of `add_generation_prompt`.
+/// Description of `add_generation_prompt`.
 const PROMPT: &str = "Whether an answer is begun. Beside `continue_final_message` it is false.";
 
 /// A JSON schema, in words.
 const SCHEMA: &str = "a JSON schema, or its text";
 
-/// What a request says in these fields.
+/// The values of these fields in a request.
 #[derive(Debug, Default)]
 pub(crate) struct Compat {
     /// The format and the field that has it.

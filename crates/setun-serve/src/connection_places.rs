@@ -17,7 +17,7 @@ const SPARE_TIME: Duration = Duration::from_secs(2);
 /// The places of a server.
 #[derive(Debug)]
 pub(crate) struct Places {
-    /// None where connections have no limit.
+    /// Places of all connections; none if they have no limit.
     usual: Option<Arc<Semaphore>>,
     spare: Arc<Semaphore>,
 }

@@ -14,7 +14,7 @@ const MAX_WINDOW: usize = 8 << 20;
 /// Bytes that a decoder of brotli reads at a time.
 const BUFFER: usize = 4096;
 
-/// How a body is compressed.
+/// The compression of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ContentEncoding {
     Gzip,
@@ -23,7 +23,7 @@ pub(crate) enum ContentEncoding {
 }
 
 impl ContentEncoding {
-    /// That of a request; none where the body is as it is.
+    /// The encoding that a request names; none if the body is not compressed.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
         let mut found = None;
         for value in headers.get_all(CONTENT_ENCODING) {

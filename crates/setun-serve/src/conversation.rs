@@ -9,7 +9,7 @@ use setun::Message;
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     system: Vec<String>,
-    /// What the assistant thought before its next message.
+    /// The assistant's reasoning before its next message.
     reasoning: String,
     messages: Vec<Message>,
     /// Names of functions by the ids of their calls.
@@ -27,7 +27,7 @@ impl Conversation {
         self.messages.push(Message::new(role, text).with_reasoning(reasoning));
     }
 
-    /// What the assistant thought before what it says or calls next.
+    /// Adds to the assistant's reasoning before its next message.
     pub(crate) fn add_reasoning(&mut self, text: &str) {
         self.reasoning.push_str(text);
     }

@@ -14,7 +14,11 @@ use serde::Serialize;
 use serde_json::Value;
 use setun::{EngineError, ErrorCode, text::TextError};
 
-use crate::excerpt::{bounded, excerpt};
+use crate::{
+    excerpt::{bounded, excerpt},
+    suggest::nearest,
+};
+
 /// Time after which a request that was refused for lack of room may be sent again.
 const RETRY_MILLISECONDS: u64 = 1000;
 
@@ -96,6 +100,14 @@ impl ApiError {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message)
     }
 
+    /// A body of many small values.
+    pub(crate) fn too_many_values(found: usize, most: usize) -> Self {
+        let message = format!(
+            "the values of the body take some {found} bytes of memory, expected at most {most}"
+        );
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message)
+    }
+
     /// A body that is compressed in a way that is not read.
     pub(crate) fn unsupported_encoding(found: &str) -> Self {
         let found: String = found.chars().take(60).collect();
@@ -115,9 +127,11 @@ impl ApiError {
     }
 
     pub(crate) fn unknown_model(found: &str, known: &[String]) -> Self {
+        let meant = nearest(found, known);
         let found = excerpt(format_args!("{found:?}"));
+        let meant = meant.map(|meant| format!("; did you mean {meant:?}?")).unwrap_or_default();
         // The server's own names are not cut.
-        let message = format!("model: expected {}, found {found}", known.join(" or "));
+        let message = format!("model: expected {}, found {found}{meant}", known.join(" or "));
         let param = Some("model".to_owned());
         Self { message, param, ..Self::new(StatusCode::NOT_FOUND, "model_not_found", "") }
     }

@@ -8,6 +8,7 @@ use tracing::debug;
 use crate::{
     error::ApiError,
     excerpt::excerpt,
+    parsing::ParsedPlaces,
     request_fields::{self, Treatment},
     warnings::Warnings,
 };
@@ -17,6 +18,8 @@ use crate::{
 pub(crate) struct Fields {
     path: String,
     map: Map<String, Value>,
+    /// Of all values of a body, in the outermost object.
+    places: Option<ParsedPlaces>,
 }
 
 impl Fields {
@@ -26,9 +29,18 @@ impl Fields {
         let value =
             serde_json::from_slice(body).map_err(|error| ApiError::bad_json(&error.to_string()))?;
         match value {
-            Value::Object(map) => Ok(Self { path: String::new(), map }),
+            Value::Object(map) => Ok(Self { map, ..Self::default() }),
             _ => Err(ApiError::bad_json("it is another value")),
         }
+    }
+
+    fn inner(path: String, map: Map<String, Value>) -> Self {
+        Self { path, map, places: None }
+    }
+
+    /// The same with the places that its values have.
+    pub(crate) fn with_places(self, places: ParsedPlaces) -> Self {
+        Self { places: Some(places), ..self }
     }
 
     /// The name of a field with that of the object that it is in.
@@ -102,7 +114,7 @@ impl Fields {
     pub(crate) fn object(&mut self, field: &str) -> Result<Option<Self>, ApiError> {
         match self.take(field) {
             None => Ok(None),
-            Some(Value::Object(map)) => Ok(Some(Self { path: self.name(field) + ".", map })),
+            Some(Value::Object(map)) => Ok(Some(Self::inner(self.name(field) + ".", map))),
             Some(other) => Err(self.wrong_type(field, "an object", &other)),
         }
     }
@@ -116,7 +128,7 @@ impl Fields {
     /// The objects of a list of this name.
     pub(crate) fn of_list(name: &str, list: Vec<Value>) -> Result<Vec<Self>, ApiError> {
         let object = |(index, value)| match value {
-            Value::Object(map) => Ok(Self { path: format!("{name}[{index}]."), map }),
+            Value::Object(map) => Ok(Self::inner(format!("{name}[{index}]."), map)),
             other => Err(ApiError::wrong_type(&format!("{name}[{index}]"), "an object", &other)),
         };
         list.into_iter().enumerate().map(object).collect()

@@ -83,7 +83,7 @@ impl GenerationRequest {
         guard: RequestGuard,
     ) -> Result<Running, ApiError> {
         let begun = Instant::now();
-        let mut request = self;
+        let (mut request, mut guard) = (self, guard);
         request.options.cache_salt = guard.cache_salt(request.options.cache_salt);
         let changes_logits = sampling::changes_logits(&request.options);
         let taken = guard.take_texts(&model.engine, request.prompts.len(), request.samples);
@@ -93,6 +93,15 @@ impl GenerationRequest {
         model.used_by(guard.key());
         if let Some(span) = &guard.span {
             span.record_request(&model.name, &request.options, samples);
+        }
+        // Before the turn: others would wait for it.
+        if request.format.is_some() || !request.options.tools.is_empty() {
+            let model = task_model.clone();
+            (request, guard) = beside(move || {
+                let compiled = request.compile(&model).map_err(|error| guard.failed(error))?;
+                Ok((compiled, guard))
+            })
+            .await?;
         }
         let bytes: Vec<_> = request.prompts.iter().map(prompt_bytes).collect();
         let turn = guard.limiter.tokenizing.turn_of(&model.engine, bytes, request.prompt_field);
@@ -130,19 +139,37 @@ impl GenerationRequest {
         .await
     }
 
+    /// The same with its format and its tools compiled.
+    fn compile(mut self, model: &ServedModel) -> Result<Self, ApiError> {
+        if self.ignores_eos {
+            let reason = "a format, and calls of tools, end by it";
+            return Err(ApiError::unsupported("ignore_eos", reason));
+        }
+        let (prompt_field, engine) = (self.prompt_field, &model.engine);
+        let Some(prompt) = self.prompts.first().filter(|_| !self.is_prompt_only) else {
+            return Ok(self);
+        };
+        if let Some(Format { field, spec }) = self.format.take() {
+            let compiled = response_format::compile(engine, &spec, self.options.timeout);
+            let refused = |error: EngineError| ApiError::of_request(&error, prompt_field);
+            let refused = |error| refused(error).renamed(response_format::FIELD, &field);
+            let constraint = compiled.map_err(refused)?;
+            self.options.constraint = Some(constraint);
+        }
+        let compiled = engine.compile_tools(prompt, &self.options);
+        compiled.map_err(|error| of_tools(&error, prompt_field, &self.schema_fields))?;
+        Ok(self)
+    }
+
     fn streams(
         self,
         model: &ServedModel,
         limiter: &Limiter,
     ) -> Result<Vec<GenerationStream>, ApiError> {
-        let Self { prompts, samples, options, is_prompt_only, format, ignores_eos, .. } = self;
+        let Self { prompts, samples, mut options, is_prompt_only, ignores_eos, .. } = self;
         let Self { prompt_field, schema_fields, .. } = self;
-        let mut options = limiter.within(options)?;
+        options.max_tokens = options.max_tokens.or(limiter.most_tokens());
         if ignores_eos {
-            if format.is_some() || !options.tools.is_empty() {
-                let reason = "a format, and calls of tools, end by it";
-                return Err(ApiError::unsupported("ignore_eos", reason));
-            }
             options.banned_tokens.extend_from_slice(model.engine.end_tokens());
         }
         let check = |prompt| limiter.check_prompt(&model.engine, prompt, &options, prompt_field);
@@ -156,12 +183,6 @@ impl GenerationRequest {
             let start = |prompt: &Prompt| model.engine.prefill(prompt.clone(), options.clone());
             return prompts.map(start).collect::<Result<_, _>>().map_err(refused);
         }
-        let compile = |Format { field, spec }| {
-            let compiled = response_format::compile(&model.engine, &spec, options.timeout);
-            compiled.map_err(|error| refused(error).renamed(response_format::FIELD, &field))
-        };
-        let constraint = format.map(compile).transpose()?;
-        let options = sampling::constrained(options, constraint);
         let refused = |error: EngineError| of_tools(&error, prompt_field, &schema_fields);
         let start = |prompt| model.engine.generate_many(prompt, options.clone(), samples);
         let streams: Result<Vec<_>, _> = prompts.into_iter().map(start).collect();

@@ -44,7 +44,7 @@ pub(crate) struct RequestGuard {
     key: Option<KeyGuard>,
     /// Its span, where spans are exported.
     pub(crate) span: Option<RequestSpan>,
-    /// Those of its answer.
+    /// Warnings of its answer.
     pub(crate) warnings: Warnings,
 }
 

@@ -11,7 +11,9 @@ use std::{
 
 use setun::{Clock, Engine, EngineError, GenerateOptions, Prompt};
 
-use crate::{api_keys::KeyHash, cache_salt, error::ApiError, tokenizing::Tokenizing};
+use crate::{
+    api_keys::KeyHash, cache_salt, error::ApiError, parsing::Parsing, tokenizing::Tokenizing,
+};
 
 /// Time in which the headers of a request must come, by default.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -47,7 +49,8 @@ pub struct Limits {
     /// Time without a byte after which a body is given up; also the time that it may take beyond 500
     /// bytes a second. Default: 60 s.
     pub body_timeout: Duration,
-    /// Time after which a client is given up that takes no byte of its answer. Default: 60 s.
+    /// Time after which a client is given up that takes no byte of its answer; also the time that it
+    /// may let an answer wait beyond 500 bytes a second. Default: 60 s.
     pub write_timeout: Duration,
 }
 
@@ -77,6 +80,7 @@ pub(crate) struct Limiter {
     clock: Clock,
     keys: Mutex<HashMap<Option<KeyHash>, KeyUse>>,
     streams: AtomicUsize,
+    pub(crate) parsing: Parsing,
     pub(crate) tokenizing: Tokenizing,
 }
 
@@ -148,20 +152,9 @@ impl Limiter {
         }
     }
 
-    /// The options of a generation within the limits.
-    pub(crate) fn within(&self, mut options: GenerateOptions) -> Result<GenerateOptions, ApiError> {
-        let Some(most) = self.limits.output_tokens else { return Ok(options) };
-        match options.max_tokens {
-            Some(found) if found > most => {
-                let reason = format!("expected {most} or less, found {found}");
-                Err(ApiError::invalid("max_tokens", reason))
-            }
-            Some(_) => Ok(options),
-            None => {
-                options.max_tokens = Some(most);
-                Ok(options)
-            }
-        }
+    /// How many tokens a text may have, if that is limited.
+    pub(crate) fn most_tokens(&self) -> Option<usize> {
+        self.limits.output_tokens
     }
 
     /// Refuses a prompt with more tokens than one may have.

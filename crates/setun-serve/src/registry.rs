@@ -168,6 +168,12 @@ impl ModelRegistry {
         pinned.map(|slot| slot.spec.name.clone()).collect()
     }
 
+    /// Names of all models, loaded or not.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.lock().named().map(|slot| slot.spec.name.clone()).collect()
+    }
+
     /// Number of models, loaded or not.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -206,8 +212,8 @@ impl ModelRegistry {
         loading.await.map_err(ended)?
     }
 
-    /// How long a model stays from now on without requests, until it is unloaded; its name. A key says
-    /// nothing of a model that others use.
+    /// Sets how long a model stays without requests until it is unloaded, and gives its name. A key
+    /// changes nothing for a model that other keys use.
     pub(crate) fn keep(
         &self,
         name: Option<String>,

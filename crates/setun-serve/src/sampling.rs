@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 use setun::{
-    EngineError, GenerateOptions, SharedConstraint,
+    EngineError, GenerateOptions,
     text::{NumberRange, OptionError, OptionKind, OptionSpec, OptionValue},
 };
 
@@ -49,9 +49,13 @@ const OF_TEMPLATES: [&str; 5] = [
     "reasoning_effort",
 ];
 
-/// Takes every option of a generation from the fields of a request.
-pub(crate) fn read(fields: &mut Fields) -> Result<GenerateOptions, ApiError> {
-    read_options(fields, specs(), GenerateOptions::new())
+/// Takes every option of a generation from the fields of a request, which may ask for at most so
+/// many tokens.
+pub(crate) fn read(
+    fields: &mut Fields,
+    most_tokens: Option<usize>,
+) -> Result<GenerateOptions, ApiError> {
+    read_options(fields, specs(), GenerateOptions::new(), most_tokens)
 }
 
 /// Takes options of how a conversation becomes tokens, beside messages and tools.
@@ -59,7 +63,7 @@ pub(crate) fn read_template(
     fields: &mut Fields,
     options: GenerateOptions,
 ) -> Result<GenerateOptions, ApiError> {
-    read_options(fields, template_specs(), options)
+    read_options(fields, template_specs(), options, None)
 }
 
 /// Takes how much a model is to think, where a request has it as `effort`.
@@ -86,6 +90,7 @@ fn read_options(
     fields: &mut Fields,
     specs: impl Iterator<Item = &'static OptionSpec>,
     mut options: GenerateOptions,
+    most_tokens: Option<usize>,
 ) -> Result<GenerateOptions, ApiError> {
     for spec in specs {
         let mut given: Option<String> = None;
@@ -103,6 +108,7 @@ fn read_options(
             if let Some(value) = value_of(spec, &name, value)? {
                 options.set(spec.name, &value).map_err(|error| refused(&name, &error))?;
                 options.check_list(spec.name).map_err(|error| too_long(&name, &error))?;
+                check_tokens(&options, &name, most_tokens)?;
             }
         }
     }
@@ -110,17 +116,6 @@ fn read_options(
         options = options.chat_template_kwargs(variables.into_map());
     }
     Ok(options)
-}
-
-/// Adds a constraint.
-pub(crate) fn constrained(
-    options: GenerateOptions,
-    constraint: Option<SharedConstraint>,
-) -> GenerateOptions {
-    match constraint {
-        Some(constraint) => options.constraint(constraint),
-        None => options,
-    }
 }
 
 /// The options that requests have by their names in the table.
@@ -189,6 +184,20 @@ fn check_range(spec: &OptionSpec, name: &str, value: &Value) -> Result<(), ApiEr
     }
 }
 
+/// Refuses more tokens than a text may have. Each name is checked, as only the last one holds.
+fn check_tokens(
+    options: &GenerateOptions,
+    name: &str,
+    most: Option<usize>,
+) -> Result<(), ApiError> {
+    match (options.max_tokens, most) {
+        (Some(found), Some(most)) if found > most => {
+            Err(ApiError::invalid(name, format!("expected {most} or less, found {found}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The ends of a range as they are written in decimals: 0.1, not the nearest number of 32 bits.
 pub(crate) fn bounds(range: NumberRange) -> [f64; 2] {
     [range.min, range.max].map(|end| end.to_string().parse().unwrap_or_else(|_| f64::from(end)))
@@ -221,7 +230,7 @@ mod tests {
     use super::*;
 
     fn options(body: &Value) -> Result<GenerateOptions, ApiError> {
-        read(&mut Fields::read(body.to_string().as_bytes())?)
+        read(&mut Fields::read(body.to_string().as_bytes())?, None)
     }
 
     #[test]
@@ -251,7 +260,10 @@ mod tests {
             (json!({"repeat_penalty": [1, null]}), "repeat_penalty: expected a finite number"),
             (json!({"typical": 1, "typical_p": 1}), "typical: given as typical_p, too"),
             (json!({"stop": [1]}), "stop: expected a list of non-empty strings, found [1]"),
-            (json!({"stop": vec!["a"; 257]}), "stop: expected at most 256, found a list of 257"),
+            (
+                json!({"stop": vec!["a"; 257]}),
+                "stop: expected at most 256 items, found a list of 257",
+            ),
             (json!({"stop_sequences": ["a".repeat(1 << 20)]}), "stop_sequences: expected at most"),
             (json!({"dry_sequence_breakers": vec!["a"; 257]}), "dry_sequence_breakers: expected"),
             (json!({"bad_words": vec!["a"; 1025]}), "bad_words: expected at most 1024, found"),

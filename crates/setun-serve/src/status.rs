@@ -17,7 +17,7 @@ use crate::{
 /// Type of the text format of Prometheus.
 const METRICS_TYPE: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4");
 
-/// What is said of a load that failed. Its own words have paths, and are in the log.
+/// The answer for a load that failed. The error itself has paths, and is in the log.
 const FAILURE: &str = "the last load failed: the log says why";
 
 #[derive(Serialize)]
@@ -27,7 +27,7 @@ struct Report {
     models: Option<Models>,
 }
 
-/// What is told to those alone who have a key, where one is needed.
+/// Models of the answer, which needs a key if the server has keys.
 #[derive(Serialize)]
 struct Models {
     /// The models that are loaded.

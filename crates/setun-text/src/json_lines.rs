@@ -51,11 +51,11 @@ impl<W: Write> JsonLines<W> {
         Self { target, held: vec![] }
     }
 
-    /// The other writer, after the end of the JSON.
+    /// Writes what is held back, and gives the target.
     ///
     /// # Errors
     ///
-    /// As the other's.
+    /// If the target cannot be written.
     pub fn finish(mut self) -> io::Result<W> {
         self.target.write_all(&self.held)?;
         Ok(self.target)

@@ -89,6 +89,7 @@ pub use tool_calls::{ToolCall, ToolCallDelta, ToolCallReader, ToolFormat, ToolSt
 pub use tool_messages::PreparedTools;
 
 /// A text without the byte order mark that some editors write before it.
-fn without_mark(bytes: &[u8]) -> &[u8] {
+#[must_use]
+pub fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }

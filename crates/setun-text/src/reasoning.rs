@@ -15,7 +15,7 @@ pub struct ReasoningReader {
     tokens: [Option<u32>; 2],
 }
 
-/// Where the next piece of text belongs.
+/// The part of an answer to which the next piece of text belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     /// Before the opening marker, if one comes.
@@ -26,12 +26,12 @@ enum Part {
     Answer,
 }
 
-/// What one piece of text led to.
+/// Reasoning and answer in one piece of text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReasoningStep {
-    /// What it adds to the reasoning; none if the piece has no part in it. A marker adds nothing.
+    /// Text of the reasoning; none if the piece has no part in it. A marker adds nothing.
     pub reasoning: Option<String>,
-    /// What it adds to the answer.
+    /// Text of the answer.
     pub text: String,
 }
 
@@ -93,7 +93,7 @@ impl ReasoningReader {
         step
     }
 
-    /// What is held back at the end of an answer.
+    /// Ends an answer; the step has the text that was held back.
     pub fn finish(&mut self) -> ReasoningStep {
         let held = std::mem::take(&mut self.held);
         match self.part {

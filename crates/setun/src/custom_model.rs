@@ -92,6 +92,7 @@ impl CustomModel {
             monitor: None,
             clock: Clock::system(),
             load_seconds: 0.0,
+            warnings: vec![],
             report: DeviceReport::default(),
             self_tester: None,
             replicas: vec![replica],

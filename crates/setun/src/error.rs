@@ -70,7 +70,7 @@ pub enum Error {
         found: String,
     },
 
-    /// No model on this machine has this name.
+    /// A name that no model on this machine has.
     #[error("no model `{name}`: {searched}; {hint}")]
     UnknownModel {
         /// The name.

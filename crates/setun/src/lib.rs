@@ -29,6 +29,8 @@
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
+#[cfg(feature = "grammar")]
+pub mod batch_file;
 mod builder;
 mod config;
 mod convert;

@@ -8,6 +8,7 @@ mod own_image;
 use std::sync::Arc;
 
 use futures::future::{FutureExt, LocalBoxFuture};
+use setun_checkpoint::Warning;
 use setun_clock::Clock;
 use setun_engine::{
     DeviceReport, EngineParts, Error as EngineError, GenerateOptions, HeadType, ReloadModel,
@@ -42,6 +43,7 @@ pub struct ModelInput {
     source: Option<ModelSource>,
     /// Seconds that reading took, of a model in memory.
     load_seconds: f64,
+    warnings: Vec<Warning>,
 }
 
 enum InputWeights {
@@ -54,16 +56,20 @@ enum InputWeights {
 impl From<Model> for ModelInput {
     fn from(model: Model) -> Self {
         let load_seconds = model.load_seconds();
-        let Model { header, weights, source, .. } = model;
+        let Model { header, weights, source, warnings, .. } = model;
         let data = weights.data.into_iter().map(Some).collect();
-        Self { header, weights: InputWeights::Memory { data, next: 0 }, source, load_seconds }
+        let weights = InputWeights::Memory { data, next: 0 };
+        Self { header, weights, source, load_seconds, warnings }
     }
 }
 
 impl From<ModelReader> for ModelInput {
-    fn from(ModelReader { header, weights }: ModelReader) -> Self {
+    fn from(reader: ModelReader) -> Self {
+        let warnings = reader.warnings().to_vec();
+        let ModelReader { header, weights } = reader;
         let source = Some(weights.source.clone());
-        Self { header, weights: InputWeights::Reader(Box::new(weights)), source, load_seconds: 0.0 }
+        let weights = InputWeights::Reader(Box::new(weights));
+        Self { header, weights, source, load_seconds: 0.0, warnings }
     }
 }
 
@@ -226,6 +232,7 @@ async fn load_parts(
         monitor: None,
         clock: Clock::system(),
         load_seconds,
+        warnings: model.warnings.iter().map(ToString::to_string).collect(),
         report,
         self_tester: Some(Box::new(Tester::new(header, options.clone()))),
         replicas,

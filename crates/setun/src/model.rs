@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use setun_checkpoint::{ModelConfig, Options, Source};
+use setun_checkpoint::{ModelConfig, Options, Source, Warning};
 use setun_model::Weights;
 use setun_text::{ChatTemplate, SamplerOptions, Tokenizer};
 use web_time::Instant;
@@ -21,6 +21,7 @@ pub struct Model {
     /// Where it was read from, if it can be read from there again.
     pub(crate) source: Option<ModelSource>,
     pub(crate) load_time: Duration,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 impl Model {
@@ -52,8 +53,7 @@ impl Model {
             let bytes = files.get(want.file.as_str()).map(|bytes| slice(bytes, want.range));
             loader.give(bytes)?;
         }
-        let header = loader.header()?;
-        Ok(Self::new(header, loader.finish()?, None, begun.elapsed()))
+        Self::from_loader(loader.header()?, loader, None, begun)
     }
 
     /// The story model that comes with this crate.
@@ -67,13 +67,15 @@ impl Model {
         Ok(Self { source: Some(ModelSource::embedded()), ..model })
     }
 
-    pub(crate) fn new(
+    pub(crate) fn from_loader(
         header: ModelHeader,
-        weights: Weights,
+        loader: Loader,
         source: Option<ModelSource>,
-        load_time: Duration,
-    ) -> Self {
-        Self { header, weights, source, load_time }
+        begun: Instant,
+    ) -> Result<Self, Error> {
+        let warnings = loader.warnings().to_vec();
+        let weights = loader.finish()?;
+        Ok(Self { header, weights, source, load_time: begun.elapsed(), warnings })
     }
 
     /// The name it is reported by.
@@ -119,6 +121,12 @@ impl Model {
     #[must_use]
     pub fn sampling_defaults(&self) -> &SamplerOptions {
         &self.header.sampling
+    }
+
+    /// Repairs and assumptions made while the model was read.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// Seconds that loading took.

@@ -63,7 +63,7 @@ impl ModelReader {
         weights.close().await;
         read?;
         let WeightReader { loader, source, begun, .. } = weights;
-        Ok(Model::new(header, loader.finish()?, Some(source), begun.elapsed()))
+        Model::from_loader(header, loader, Some(source), begun)
     }
 
     /// All that is known without the weights.

@@ -142,7 +142,7 @@ fn damaged_files_are_reported() {
     assert!(engine(&path, Some(&path), HeadType::Auto).is_err(), "a byte more");
 }
 
-/// Whoever writes an image may write its hash, too: the index is looked at by itself.
+/// A matching hash proves nothing, since the image's writer can write it, too: the index is checked by itself.
 #[test]
 fn an_index_that_is_not_of_its_file_is_reported() {
     let (_folder, path) = with_image();

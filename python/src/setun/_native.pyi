@@ -17,8 +17,9 @@ class SetunError(RuntimeError):
 # A row: a text, tokens, or the reason why it is neither.
 Row: TypeAlias = str | list[int] | tuple[str]
 Rows: TypeAlias = list[Row]
-# Text, tokens, log-probabilities, why it ended, tokens of the prompt, of the text and cached, seed.
-Text: TypeAlias = tuple[str, NDArray[np.uint32], NDArray[np.float64] | None, str, int, int, int, int]
+# Text, tokens, log-probabilities, why it ended, tokens of the prompt, of the text and cached, seed, whether it is
+# unfinished.
+Text: TypeAlias = tuple[str, NDArray[np.uint32], NDArray[np.float64] | None, str, int, int, int, int, bool]
 Scored: TypeAlias = tuple[NDArray[np.float64], NDArray[np.uint32]]
 
 class NativeEngine:

@@ -210,8 +210,8 @@ def check_errors(errors: Errors) -> None:
 
 
 def completion(row: tuple[Any, ...]) -> Completion:
-    text, tokens, logprobs, finish_reason, prompt, generated, cached, seed = row
-    return Completion(text, finish_reason, prompt, generated, cached, seed, tokens, logprobs)
+    text, tokens, logprobs, finish_reason, prompt, generated, cached, seed, unfinished = row
+    return Completion(text, finish_reason, prompt, generated, cached, seed, tokens, logprobs, None, unfinished)
 
 
 def completion_error(reason: str) -> Completion:

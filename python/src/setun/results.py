@@ -48,6 +48,8 @@ class Completion:
     """Their natural log-probabilities, with ``logprobs=True``."""
     error: str | None = None
     """Why there is no text, with ``errors="return"``."""
+    unfinished: bool = False
+    """Whether the text ended before its constraint was complete: a JSON text is cut, for one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

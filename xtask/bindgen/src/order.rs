@@ -25,7 +25,7 @@ pub fn order(bodies: &[&[u8]]) -> Vec<usize> {
     Likeness::of(&sorted).path().into_iter().map(|place| by_body[place]).collect()
 }
 
-/// What functions share.
+/// Pieces of functions, to find those that are alike.
 struct Likeness {
     /// The pieces of each function.
     pieces: Vec<Vec<u64>>,

@@ -20,7 +20,7 @@ use crate::shell::{built_with_tests, find_program, program, root, run, succeeds,
 
 const FOLDER: &str = "crates/setun-serve/tests/clients";
 
-/// What the clients' wheels are named in, with their hashes; of the scripts, the description, the evaluation and the
+/// The file that names the clients' wheels with their hashes; of the scripts, the description, the evaluation and the
 /// spans.
 const REQUIREMENTS: &str = "crates/setun-serve/tests/clients/requirements.txt";
 const TESTS: (usize, &str) = (SCRIPTS.len() + 3, "the clients");

@@ -26,7 +26,7 @@ impl Compared {
         compared
     }
 
-    /// How many crates of the lock files are still to be compared.
+    /// Number of crates of the lock files that are still to be compared.
     ///
     /// # Errors
     ///

@@ -121,7 +121,7 @@ struct Assembled {
 }
 
 impl Assembled {
-    /// Of the assembler's report and the PTX.
+    /// Reads the assembler's report and the PTX.
     fn read(report: &str, text: &str) -> Result<Self> {
         let before = |unit: &str| -> Option<u32> {
             let words: Vec<&str> = report[..report.find(unit)?].split_whitespace().collect();

@@ -16,7 +16,7 @@ pub(super) const REPLICAS: &str = "serve::replicas";
 /// Where the wheel of Envoy has its program.
 const ENVOY: &str = "envoy/_bin/envoy";
 
-/// Of the tests by wheels.
+/// Wheels of the tests.
 const REQUIREMENTS: &str = "xtask/deploy/requirements.txt";
 const TESTS: (usize, &str) = (2, "what checks manifests and Envoy's file");
 

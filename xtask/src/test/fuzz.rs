@@ -138,7 +138,7 @@ impl Run {
     }
 }
 
-/// How a target ran, or why it failed. New inputs that reach further go to a corpus in the target folder, where the
+/// Runs a target. New inputs that reach further go to a corpus in the target folder, where the
 /// next run finds them; those in the repository are only read. Longer ones have a corpus of their own: cut short they
 /// would say little.
 fn run_phase(target: &Program, phase: &Phase, seconds: f64) -> Result<Result<Run, String>> {

@@ -94,7 +94,7 @@ fn run_stage(name: &str, options: &Options, seed: u32) -> Result<Finished> {
     Ok(Finished { time: begun.elapsed(), ..serde_json::from_slice(&finished)? })
 }
 
-/// What the log of a failed stage says of its failures, shown last: of a long output often only the end is kept.
+/// The failures in the log of a stage, to be shown last: of a long output often only the end is kept.
 pub(super) fn excerpt(name: &str) -> String {
     match fs::read(file(name, "log")) {
         Ok(log) => failures(&String::from_utf8_lossy(&log)),

@@ -18,7 +18,7 @@ pub(super) const INPUTS: [&str; 5] = [
     "xtask/src/test/python.rs",
 ];
 
-/// Of the types and the tests.
+/// Wheels of the types and the tests.
 const REQUIREMENTS: &str = "python/tests/requirements.txt";
 const TESTS: (usize, &str) = (2, "what tests the Python package");
 

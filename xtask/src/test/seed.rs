@@ -28,7 +28,7 @@ pub(super) fn choose(full: bool) -> Result<u32> {
     Ok(seed)
 }
 
-/// What every draw begins with; 0 if nothing says so, so that a run by hand is the same twice.
+/// The seed of all draws: that of the environment, or 0, so that a run by hand is the same twice.
 pub(super) fn current() -> u32 {
     env::var(SEED).ok().and_then(|seed| seed.parse().ok()).unwrap_or(0)
 }

@@ -35,7 +35,7 @@ pub(super) struct Stage {
     pub(super) inputs: &'static [&'static str],
 }
 
-/// What the work of a stage knows of the check, and the tests that it has counted.
+/// The check as seen by the work of a stage, and the tests that the stage has counted.
 pub(super) struct Check {
     /// The stage's name.
     pub(super) stage: &'static str,

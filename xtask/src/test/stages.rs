@@ -26,7 +26,7 @@ use crate::{bindgen, browser, crate_packages, demo, package, reproduce, tidy, wa
 /// what others build. Cargo lets them wait where it must.
 pub(super) const LANES: usize = 4;
 
-/// What takes the command or an example waits for these stages, and what takes the tarball, too, for those.
+/// Stages that must end before one that takes the command or an example, and before one that takes the tarball.
 const COMMAND: &[&str] = &["crates"];
 const TARBALL: &[&str] = &["package", "crates"];
 

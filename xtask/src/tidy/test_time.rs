@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::Findings;
 use crate::files::read;
 
-/// What reads a clock or lets time pass, by the ends of files' names. Written in two halves, so that this file
+/// Words that read a clock or let time pass, by the ends of files' names. Written in two halves, so that this file
 /// is no finding of its own.
 const TIMES: [(&[&str], &[[&str; 2]]); 2] = [
     (&["rs"], &[["sle", "ep("], ["Instant::", "now"], ["SystemTime::", "now"], [".elap", "sed("]]),
@@ -71,7 +71,7 @@ fn is_allowed(file: &Path) -> bool {
     ALLOWED.iter().any(|(allowed, _)| path.starts_with(allowed))
 }
 
-/// What a file must not have, if it may be of tests.
+/// The words that a file must not have; `None` if it has no tests.
 fn times(file: &Path) -> Option<&'static [[&'static str; 2]]> {
     let end = file.extension()?.to_str()?;
     let (_, times) = TIMES.iter().find(|(ends, _)| ends.contains(&end))?;

@@ -4,7 +4,7 @@ use std::{env, fs};
 
 use setun::{Engine, GenerateOptions, Message, Model};
 
-/// How the embedded model goes on.
+/// The text with which the embedded model continues a prompt.
 pub(crate) fn continued(prompt: &str, options: GenerateOptions) -> String {
     let engine = engine(Model::embedded().expect("it is compiled in"));
     engine.complete(prompt, options).expect("a text").text

@@ -1,5 +1,4 @@
-//! Files of requests, as `OpenAI`'s batch API has them
-//! (<https://platform.openai.com/docs/guides/batch>): a JSON object a line, in and out.
+//! Files of requests, as `OpenAI`'s batch API has them: rows of a table, in and out.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -7,49 +6,22 @@ use datafusion::arrow::{
     array::{Array, ArrayRef, AsArray, RecordBatch, StringViewArray, StructArray},
     datatypes::UInt32Type,
 };
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
-
-use crate::functions::id_of;
+use serde_json::Value;
+use setun::batch_file::{BatchOutcome, BatchRequest, answer_line};
 
 /// Columns of requests.
 pub(super) const KEY: &str = "custom_id";
 pub(super) const PATH: &str = "url";
 pub(super) const BODY: &str = "body";
 
-/// What may be asked for.
-const PATHS: [&str; 3] = ["/v1/chat/completions", "/v1/completions", "/v1/embeddings"];
-
-#[derive(Deserialize)]
-struct Request {
-    custom_id: String,
-    method: Option<String>,
-    url: String,
-    body: Map<String, Value>,
-}
-
 /// The requests of a file, whose keys are none of those of other files; the error says which line is wrong.
 pub(super) fn read(text: &[u8], keys: &mut HashSet<String>) -> Result<RecordBatch, String> {
     let mut rows = vec![];
     for (number, line) in (1..).zip(text.split(|&byte| byte == b'\n')) {
-        if line.trim_ascii().is_empty() {
-            continue;
+        let request = BatchRequest::read_new(line, keys);
+        if let Some(request) = request.map_err(|error| format!("line {number}: {error}"))? {
+            rows.push([request.custom_id, request.url, Value::Object(request.body).to_string()]);
         }
-        let wrong = |reason: String| format!("line {number}: {reason}");
-        let request: Request =
-            serde_json::from_slice(line).map_err(|error| wrong(error.to_string()))?;
-        let method = request.method.as_deref().unwrap_or("POST");
-        if method != "POST" {
-            return Err(wrong(format!("the method {method}, expected POST")));
-        }
-        if !PATHS.contains(&request.url.as_str()) {
-            let (url, expected) = (request.url, PATHS.join(", "));
-            return Err(wrong(format!("the url `{url}`, expected one of {expected}")));
-        }
-        if !keys.insert(request.custom_id.clone()) {
-            return Err(wrong(format!("the custom_id `{}` again", request.custom_id)));
-        }
-        rows.push([request.custom_id, request.url, Value::Object(request.body).to_string()]);
     }
     let column = |number: usize| -> ArrayRef {
         Arc::new(rows.iter().map(|row| Some(&row[number])).collect::<StringViewArray>())
@@ -66,28 +38,22 @@ pub(super) fn lines(rows: &RecordBatch, answers: &StructArray) -> Vec<u8> {
     };
     let status = answers.column_by_name("status");
     let status = status.and_then(|status| status.as_primitive_opt::<UInt32Type>());
-    let mut lines = String::new();
+    let mut lines = vec![];
     for row in 0..rows.num_rows() {
         let key = text(rows.column_by_name(KEY), row).unwrap_or_default();
         let body = text(answers.column_by_name("body"), row);
         let error = text(answers.column_by_name("error"), row);
-        let id = id_of(&key);
-        let response = body.map(|body| {
-            let body = serde_json::from_str(&body).unwrap_or(Value::String(body));
-            let status = status.map(|status| status.value(row));
-            json!({"status_code": status, "request_id": format!("req_{id}"), "body": body})
-        });
-        let error = error.map(|reason| json!({"code": "invalid_request", "message": reason}));
-        let line = json!({
-            "id": format!("batch_req_{id}"),
-            KEY: key,
-            "response": response,
-            "error": error,
-        });
-        lines += &line.to_string();
-        lines.push('\n');
+        let status = status.and_then(|status| u16::try_from(status.value(row)).ok());
+        let outcome = match (&body, status) {
+            (Some(body), Some(status)) => BatchOutcome::Answer { status, body },
+            _ => {
+                let message = error.as_deref().unwrap_or_default();
+                BatchOutcome::Error { code: "invalid_request", message }
+            }
+        };
+        lines.extend(answer_line(&key, outcome));
     }
-    lines.into_bytes()
+    lines
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::{
     side_by_side::{RUN_ROWS, side_by_side},
 };
 
-/// How a block is made.
+/// The encoding of a block.
 pub(crate) struct BlockFormat {
     /// Weights of a block.
     pub(crate) columns: usize,

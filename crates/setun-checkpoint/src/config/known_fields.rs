@@ -41,8 +41,8 @@ const READ: &[&str] = &[
     "weight_bits",
 ];
 
-/// Fields of training, of other programs, of the file's history, and of how to sample, which
-/// `generation_config.json` says.
+/// Fields of training, of other programs and of the file's history; also of sampling, which
+/// `generation_config.json` has.
 const OTHERS: &[&str] = &[
     "add_cross_attention",
     "attention_dropout",
@@ -116,8 +116,8 @@ const OTHERS: &[&str] = &[
     "output_router_logits",
 ];
 
-/// Names the fields of a `config.json` that may change the result and are not read. What is off,
-/// empty or null changes nothing.
+/// The warning about fields of a `config.json` that may change the result and are not read. Fields that
+/// are false, empty or null change nothing.
 pub(crate) fn warning(bytes: &[u8]) -> Result<Option<Warning>, CheckpointError> {
     let map: Map<String, Value> = json::read(files::CONFIG, bytes)?;
     let is_off = |value: &Value| match value {

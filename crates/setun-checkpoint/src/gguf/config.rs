@@ -53,7 +53,7 @@ const UNSUPPORTED: [(&str, f64); 12] = [
     ("rope.scaling.yarn_ext_factor", 1.0),
 ];
 
-/// Ends of the keys that [`Keys::config_json`] refuses where they change what is computed.
+/// Keys, without the architecture's name, that [`Keys::config_json`] refuses where they change the computation.
 pub(super) fn checked_keys() -> impl Iterator<Item = &'static str> {
     UNSUPPORTED.iter().map(|(key, _)| *key)
 }

@@ -157,6 +157,7 @@ fn blocks_are_what_another_decoder_says() {
         ("i2_s", Dtype::I2S),
         ("i2_s_narrow", Dtype::I2SNarrow),
         ("tq1_0", Dtype::Tq1_0),
+        ("ptq1_0", Dtype::Ptq1_0),
         ("tq2_0", Dtype::Tq2_0),
         ("q2_0", Dtype::Q2_0),
         ("q2_0_wide", Dtype::Q2_0Wide),

@@ -95,7 +95,7 @@ impl FormArgs {
 /// A schema that stands in the argument, or in the file of that name.
 fn read_schema(schema: &str) -> Result<GrammarSpec, CliError> {
     let is_json = schema.trim_start().starts_with(['{', 't', 'f']);
-    let text = if is_json { schema.to_owned() } else { input::json_file(Path::new(schema))? };
+    let text = if is_json { schema.to_owned() } else { input::file(Path::new(schema))? };
     GrammarSpec::json_schema(&text).map_err(|error| {
         let place = if is_json { "its argument" } else { schema };
         CliError::Usage(format!("--json-schema: {place}: {error}"))

@@ -22,7 +22,7 @@ impl MessageArgs {
         let Some(path) = &self.messages else { return Ok(None) };
         let fault =
             |error: String| CliError::Usage(format!("--messages {}: {error}", path.display()));
-        let list = serde_json::from_str(&input::json_file(path)?);
+        let list = serde_json::from_str(&input::file(path)?);
         let list =
             list.map_err(|error| fault(format!("it is no JSON list of objects: {error}")))?;
         Message::from_json(list).map(Some).map_err(|error| fault(error.to_string()))

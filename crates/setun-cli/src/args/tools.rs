@@ -35,7 +35,7 @@ impl ToolArgs {
         let Some(path) = &self.tools else { return Ok(()) };
         let fault =
             |error: String| CliError::Usage(format!("--tools {}: {}", path.display(), error));
-        let list = serde_json::from_str(&input::json_file(path)?);
+        let list = serde_json::from_str(&input::file(path)?);
         let list = list.map_err(|error| fault(format!("it is no JSON list: {error}")))?;
         options.tools = Tool::from_json(list).map_err(|error| fault(error.to_string()))?;
         options.tool_choice = self.tool_choice.as_deref().map(choice);

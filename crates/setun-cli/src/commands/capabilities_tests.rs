@@ -45,6 +45,7 @@ functions! {
     Engine::restore(any(), any::<Vec<u8>>());
     Engine::model_shape(any());
     Engine::device_report(any());
+    Engine::warnings(any());
     Engine::self_test(any());
     Engine::metrics(any());
     Engine::latest_metrics(any());

@@ -17,7 +17,7 @@ use crate::{
     source::store,
 };
 
-/// What is said once of the tools, which all answers share.
+/// Prints the warnings about tools with the first answer alone: all answers have the same.
 static WARNED: Once = Once::new();
 
 /// Divisor of the context that gives the positions kept free for an answer.
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if lines.is_terminal { output.write("\n") } else { Ok(()) }
 }
 
-/// What to type for a chat with a model of the catalog.
+/// The command that starts a chat with a model of the catalog.
 fn suggested_command() -> String {
     let chat = format!("setun chat --model {CHAT_MODEL}");
     if store().resolve(CHAT_MODEL).is_ok() {
@@ -237,7 +237,7 @@ struct Answer {
     is_aborted: bool,
     /// Whether its calls were cut off.
     is_cut: bool,
-    /// How it ended.
+    /// The end of the answer; none while it is generated.
     done: Option<Done>,
 }
 

@@ -14,7 +14,7 @@ use setun::{
 };
 
 use crate::{
-    args::{DeviceArgs, FileArgs, value},
+    args::{ActivationArgs, DeviceArgs, FileArgs, MemoryArgs, value},
     error::CliError,
     output::Output,
     source::ModelFiles,
@@ -63,13 +63,24 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     device: DeviceArgs,
+
+    #[command(flatten)]
+    activations: ActivationArgs,
 }
 
 impl Args {
-    /// Refuses a device that nothing would run on.
+    fn memory(&self) -> MemoryArgs {
+        MemoryArgs { kv: self.kv, activations: self.activations, ..MemoryArgs::default() }
+    }
+
+    /// Refuses options of a device that nothing would run on.
     fn check_device(&self) -> Result<(), CliError> {
         let DeviceArgs { backend, threads } = &self.device;
-        let flags = [("--backend", backend.is_some()), ("--threads", threads.is_some())];
+        let flags = [
+            ("--backend", backend.is_some()),
+            ("--threads", threads.is_some()),
+            ("--activation-group", self.activations.is_given()),
+        ];
         match flags.into_iter().find(|&(_, is_given)| is_given && self.text.is_none()) {
             Some((flag, _)) => Err(CliError::Usage(format!("{flag} needs --text or --estimate"))),
             None => Ok(()),
@@ -108,7 +119,8 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     }
     if let (Some(text), None) = (&args.text, &problem) {
         let source = ModelFiles::find(args.model.as_deref(), args.file.into())?;
-        report.densities = Some(density::measure(source, text, &args.device)?);
+        report.densities =
+            Some(density::measure(source, text, args.device.options(&args.memory())?)?);
     }
     let mut output = Output::new();
     if args.json {

@@ -14,6 +14,7 @@ use std::{
 
 use clap::builder::NonEmptyStringValueParser;
 use futures::future::{Either, select};
+use setun::checkpoint::warning::listed;
 use setun_serve::{ApiKeys, Lifecycle, LoadError, ModelRegistry, ServeOptions, router, serve_with};
 use tokio::{
     net::TcpListener,
@@ -123,6 +124,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
             Either::Left((served, _)) => Ok(served),
             Either::Right((Err(error), _)) => Err(error),
             Either::Right((Ok(()), served)) => {
+                report_others(&registry, &at_start);
                 report(&format!("serving {} at http://{address}\n", names(&registry, &at_start)));
                 args.reload_on_hangup(&registry, &keys, &runtime);
                 service::notify("READY=1");
@@ -148,6 +150,15 @@ fn names(registry: &ModelRegistry, at_start: &[String]) -> String {
     match at_start {
         [] => counted(registry.len(), "model"),
         names => names.join(", "),
+    }
+}
+
+/// Names the models beside those of the start.
+fn report_others(registry: &ModelRegistry, at_start: &[String]) {
+    let mut others = registry.names();
+    others.retain(|name| !at_start.contains(name));
+    if !at_start.is_empty() && !others.is_empty() {
+        report(&format!("loaded when a request names them: {}\n", listed(&others)));
     }
 }
 

@@ -216,7 +216,7 @@ impl Args {
             "prompts" => TraceKind::Prompts,
             "bursts" => TraceKind::Bursts,
             file => {
-                let text = input::json_file(Path::new(file))?;
+                let text = input::file(Path::new(file))?;
                 let trace = read(&text);
                 let trace = trace.map_err(|error| CliError::Usage(format!("`{file}`: {error}")))?;
                 return Ok(Source::Read(trace));
@@ -230,7 +230,7 @@ impl Args {
             "2b4t" => Ok(StepCosts::bitnet_2b4t()),
             "stories" => Ok(StepCosts::stories()),
             file => {
-                let costs = StepCosts::read(&input::json_file(Path::new(file))?);
+                let costs = StepCosts::read(&input::file(Path::new(file))?);
                 costs.map_err(|error| CliError::Usage(format!("`{file}`: {error}")))
             }
         }

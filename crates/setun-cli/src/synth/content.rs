@@ -66,7 +66,7 @@ pub(super) enum Anchors {
 }
 
 impl Content {
-    /// How many tensors before this one is that whose key it has.
+    /// Number of tensors back to the one whose key this one has.
     pub(super) fn back(&self) -> usize {
         usize::from(matches!(self, Self::GroupScales { scale } if *scale < 0.0))
     }

@@ -9,6 +9,7 @@ use setun::checkpoint::{
     files::{CONFIG, GENERATION_CONFIG},
     generation::GenerationDefaults,
 };
+use setun::text::without_mark;
 
 use crate::error::CliError;
 
@@ -97,7 +98,8 @@ fn changed(config: &[u8], changes: &[Change]) -> Result<Map<String, Value>, CliE
     // For its errors, which say where the text is wrong.
     let default = GenerationDefaults::default();
     ModelConfig::parse(config, &default)?;
-    let mut fields: Map<String, Value> = serde_json::from_slice(config).unwrap_or_default();
+    let mut fields: Map<String, Value> =
+        serde_json::from_slice(without_mark(config)).unwrap_or_default();
     for Change { field, value } in changes {
         if !fields.contains_key(field) && !FIELDS_TO_ADD.contains(&field.as_str()) {
             let known = FIELDS_TO_ADD.join(", ");

@@ -1,8 +1,9 @@
-//! The option `--activation-group` of the commands that load a model
+//! The option `--activation-group` of the commands that load a model.
 
 use std::fs;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::support::{STORIES, copy_without, model, setun, story};
 
@@ -17,16 +18,11 @@ fn logits(folder: &str, more: &[&str]) -> Vec<u8> {
 
 #[test]
 fn logits_are_those_of_a_model_that_says_the_same() {
-    let (_keep, folder) = copy_without(STORIES, &[]);
-    let file = folder.join("config.json");
-    let mut config: Value =
-        serde_json::from_slice(&fs::read(&file).expect("a file")).expect("JSON");
     let mut all = vec![];
     for group in ["row", "32", "64"] {
         let key = group.parse::<u64>().map_or(json!(group), |columns| json!(columns));
-        config["quantization_config"]["activation_group"] = key;
-        fs::write(&file, config.to_string()).expect("a file");
-        let expected = logits(&folder.to_string_lossy(), &[]);
+        let (_keep, folder) = with_group(&key);
+        let expected = logits(&folder, &[]);
         let found = logits(&model(STORIES), &["--activation-group", group]);
         assert!(found == expected, "{group}");
         all.push(found);
@@ -81,13 +77,55 @@ fn the_command_line_comes_before_a_configuration() {
 
 #[test]
 fn the_cost_of_narrow_groups_can_be_measured() {
-    let stories = model(STORIES);
-    let hash = |more: &[&str]| {
-        let args = ["bench", "--model", &stories, "--prompt", "20", "--generate", "6", "--repeat"];
-        setun(&[&args[..], &["1", "--json"], more].concat()).lines()[0]["tokens_hash"].clone()
+    let bench = |folder: &str, more: &[&str]| {
+        let args = ["bench", "--model", folder, "--prompt", "20", "--generate", "24", "--repeat"];
+        setun(&[&args[..], &["1", "--json"], more].concat()).lines().remove(0)
     };
-    let streams = ["--streams", "1", "--activation-group", "32"];
-    assert_eq!(hash(&streams), Value::Null, "it has none");
+    let stories = model(STORIES);
+    let hash = |more: &[&str]| bench(&stories, more)["tokens_hash"].clone();
+    let (_keep, folder) = with_group(&json!(32));
+    let expected = bench(&folder, &[])["tokens_hash"].clone();
+    assert!(expected.is_string() || expected.is_number(), "{expected}");
+    assert_eq!(hash(&["--activation-group", "32"]), expected);
     assert_eq!(hash(&["--activation-group", "row"]), hash(&[]));
-    assert_ne!(hash(&["--activation-group", "32"]), Value::Null);
+    let streams = bench(&stories, &["--streams", "1", "--activation-group", "32"]);
+    assert_eq!(streams["tokens_hash"], Value::Null, "it has none");
+}
+
+#[test]
+fn inspect_takes_them_where_something_runs_or_is_estimated() {
+    let stories = model(STORIES);
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = folder.path().join("text");
+    fs::write(&text, "Once upon a time there was a frog.").expect("a file");
+    let text = text.to_string_lossy();
+    let shares = |folder: &str, more: &[&str]| {
+        let args = ["inspect", folder, "--text", &text, "--json"];
+        setun(&[&args[..], more].concat()).json()["densities"].clone()
+    };
+    let (_keep, narrow) = with_group(&json!(32));
+    let expected = shares(&narrow, &[]);
+    assert!(expected["layers"].is_array());
+    assert_eq!(shares(&stories, &["--activation-group", "32"]), expected);
+    assert_ne!(shares(&stories, &[]), expected);
+    let estimate = |folder: &str, more: &[&str]| {
+        let mut report =
+            setun(&[&["inspect", folder, "--estimate", "--json"], more].concat()).json();
+        report["model"].take();
+        report
+    };
+    assert_eq!(estimate(&stories, &["--activation-group", "32"]), estimate(&narrow, &[]));
+    setun(&["inspect", &stories, "--activation-group", "32"])
+        .wrong_usage("--activation-group needs --text or --estimate");
+}
+
+/// A folder whose configuration names a group.
+fn with_group(group: &Value) -> (TempDir, String) {
+    let (keep, folder) = copy_without(STORIES, &[]);
+    let file = folder.join("config.json");
+    let mut config: Value =
+        serde_json::from_slice(&fs::read(&file).expect("a file")).expect("JSON");
+    config["quantization_config"]["activation_group"] = group.clone();
+    fs::write(&file, config.to_string()).expect("a file");
+    (keep, folder.to_string_lossy().into_owned())
 }

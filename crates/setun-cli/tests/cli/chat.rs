@@ -51,6 +51,24 @@ fn a_message_longer_than_the_context_is_skipped() {
     assert_eq!(outcome.stdout, expected, "nothing else is forgotten for it");
 }
 
+/// Whether its bytes are more than a line may have, or only more than the context holds.
+#[test]
+fn a_line_of_megabytes_is_skipped_and_the_next_is_answered() {
+    let (_keep, folder) = with_chat_template();
+    let args = ["chat", "--model", &folder, "--temperature", "0", "--max-tokens", "4"];
+    let expected = setun_reading(&args, b"A cat\nA dog\n").text();
+    let skipped = "setun: the message is skipped: it has ";
+    for (bytes, reason) in [(10_000_000, "at least "), ((16 << 20) + 1, "more than 16777216 bytes")]
+    {
+        let lines = [b"A cat\n", &vec![b'a'; bytes][..], b"\nA dog\n"].concat();
+        let outcome = setun_reading(&args, &lines);
+        assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+        assert!(outcome.stderr.starts_with(&format!("{skipped}{reason}")), "{}", outcome.stderr);
+        assert!(outcome.stderr.len() < 300, "{}", outcome.stderr.len());
+        assert_eq!(outcome.stdout, expected, "as if it was not there");
+    }
+}
+
 #[test]
 fn a_line_that_is_no_text_is_skipped() {
     let (_keep, folder) = with_chat_template();

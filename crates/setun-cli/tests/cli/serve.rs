@@ -35,6 +35,8 @@ struct Server {
     child: Child,
     stderr: BufReader<ChildStderr>,
     address: String,
+    /// What it reports before it serves.
+    said: String,
 }
 
 impl Server {
@@ -53,16 +55,16 @@ impl Server {
     fn spawned(home: TempDir, mut command: Command, served: &str) -> Self {
         let mut child = command.spawn().expect("the command is built");
         let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-        let mut server = Self { _home: home, child, stderr, address: String::new() };
+        let (address, said) = (String::new(), String::new());
+        let mut server = Self { _home: home, child, stderr, address, said };
         let begin = format!("serving {served} at http://");
-        let mut said = String::new();
         server.address = loop {
             let line = server.line();
             if let Some(address) = line.trim_end().strip_prefix(&begin) {
                 break address.to_owned();
             }
-            said += &line;
-            assert!(!line.is_empty() && !line.starts_with("serving "), "{said}");
+            server.said += &line;
+            assert!(!line.is_empty() && !line.starts_with("serving "), "{}", server.said);
         };
         server
     }

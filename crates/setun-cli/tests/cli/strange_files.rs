@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use crate::support::{Outcome, PROMPT, STORIES, copy_without, setun};
+use crate::support::{Outcome, PROMPT, STORIES, copy_without, model, setun};
 
 /// Changes the header and the data of a folder's weights.
 fn change_weights(folder: &Path, change: impl FnOnce(&mut Value, &mut Vec<u8>)) {
@@ -73,6 +73,7 @@ fn a_byte_order_mark_changes_nothing() {
     fs::write(&messages, r#"{"enum": [1]}"#).expect("a file");
     let schema = ["--json-schema", &text(&messages)[..], PROMPT];
     let constrained = run(&folder, &schema).text();
+    let kind = setun(&["inspect", &text(&folder), "--json"]).json()["tokenizer"].clone();
     for entry in fs::read_dir(&folder).expect("the folder") {
         let path = entry.expect("an entry").path();
         if path.extension().is_some_and(|end| end == "json") {
@@ -83,6 +84,47 @@ fn a_byte_order_mark_changes_nothing() {
     assert_eq!(run(&folder, &[PROMPT]).text(), expected);
     assert_eq!(run(&folder, &schema).text(), constrained);
     setun(&["verify", &text(&folder)]).text();
+    assert_eq!(setun(&["inspect", &text(&folder), "--json"]).json()["tokenizer"], kind);
+    let file = text(&folder.join("a.gguf"));
+    setun(&["convert", &text(&folder), &file, "--to", "gguf-i2_s"]);
+    let of_file = ["run", "--model", &file, "--max-tokens", "4", "--seed", "1", PROMPT];
+    assert_eq!(setun(&of_file).text(), expected);
+    let like = text(&folder.join("like"));
+    let synth = ["synth", "--like", &text(&folder), "--set", "num_hidden_layers=1", "--to", "hf"];
+    assert_eq!(setun(&[&synth[..], &[&like]].concat()).status, Some(0));
+}
+
+/// Texts from editors and shells that begin with a byte order mark.
+#[test]
+fn a_byte_order_mark_before_a_text_changes_nothing() {
+    let (_keep, folder) = copy_without(STORIES, &[]);
+    let path = |name: &str| text(&folder.join(name));
+    let write = |name: &str, text: &str| {
+        fs::write(path(name), text).expect("a file");
+        fs::write(path(&format!("marked-{name}")), format!("\u{feff}{text}")).expect("a file");
+    };
+    write("a.gbnf", "root ::= \"a\" | \"b\"\n");
+    write("a.jinja", "Once {{ what }}");
+    write("a.toml", "[generation]\nseed = 7\nmax_tokens = 3\n");
+    write("trace.jsonl", r#"{"at_ms": 0, "key": "a", "prompt": [["a", 65]], "output": 1}"#);
+    write(
+        "costs.json",
+        r#"{"name": "n", "decode": [[1, 1.0], [2, 2.0]], "prefill": [[1, 1.0], [2, 2.0]]}"#,
+    );
+    for (name, args) in [
+        ("a.gbnf", &["run", "Once", "--seed", "1", "--max-tokens", "2", "--grammar"][..]),
+        (
+            "a.jinja",
+            &["run", "--seed", "1", "--max-tokens", "2", "--var", "what=upon", "--template"],
+        ),
+        ("a.toml", &["run", "Once", "--config"]),
+        ("trace.jsonl", &["simulate", "--replicas", "1", "--json", "--trace"]),
+        ("costs.json", &["simulate", "--replicas", "1", "--requests", "9", "--json", "--costs"]),
+    ] {
+        let expected = setun(&[args, &[&path(name)]].concat()).text();
+        let found = setun(&[args, &[&path(&format!("marked-{name}"))]].concat()).text();
+        assert_eq!(found, expected, "{name}");
+    }
 }
 
 #[test]
@@ -134,4 +176,87 @@ fn verify_names_a_template_that_fails_with_tools() {
     // A second message is part of any conversation.
     let line = verify("{% if messages|length > 1 %}{{ none.x.y }}{% endif %}a").failure();
     assert!(line.contains("[bad-checkpoint] chat template `default` failed at line 1"), "{line}");
+}
+
+/// A folder whose chat template is this, and a GGUF file of it.
+fn with_chat_template(template: &str) -> (tempfile::TempDir, String, String) {
+    let (keep, folder) = copy_without(STORIES, &["tokenizer_config.json"]);
+    let config = json!({ "chat_template": template }).to_string();
+    fs::write(folder.join("tokenizer_config.json"), config).expect("a file");
+    let file = text(&folder.join("a.gguf"));
+    let outcome = setun(&["convert", &text(&folder), &file, "--to", "gguf-i2_s"]);
+    assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+    (keep, text(&folder), file)
+}
+
+#[test]
+fn carriage_returns_of_a_chat_template_change_nothing_in_folders_and_gguf_files() {
+    let template = "{% for m in messages %}\n<{{ m.role }}>\n{{ m.content }}\n{% endfor %}\nsay\n";
+    let answers = |template: &str| {
+        let (keep, folder, file) = with_chat_template(template);
+        let messages = text(&keep.path().join("messages.json"));
+        fs::write(&messages, r#"[{"role": "user", "content": "a\r\nb"}]"#).expect("a file");
+        [folder, file].map(|model| {
+            let args = ["chat", "--model", &model, "--messages", &messages];
+            let outcome = setun(&[&args[..], &["--max-tokens", "8", "--seed", "1"]].concat());
+            assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+            outcome.stdout
+        })
+    };
+    let expected = answers(template);
+    assert_eq!(expected[0], expected[1]);
+    for ends in ["\r\n", "\r"] {
+        assert_eq!(answers(&template.replace('\n', ends)), expected, "{ends:?}");
+    }
+}
+
+#[test]
+fn a_blank_chat_template_is_none() {
+    let (_keep, folder, file) = with_chat_template("");
+    for model in [&folder, &file] {
+        let outcome = setun(&["chat", "--model", model]);
+        assert_ne!(outcome.status, Some(0));
+        assert!(outcome.stderr.contains("no chat template"), "{}", outcome.stderr);
+    }
+}
+
+/// Calls without arguments in a file of messages.
+#[test]
+fn calls_without_arguments_are_taken_from_a_file() {
+    let template = "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>\
+        {{ c.function.arguments|tojson }}</tool_call>{% endfor %}{% endfor %}";
+    let (keep, folder, _) = with_chat_template(template);
+    let answer = |arguments: &str| {
+        let call = r#"{"type": "function", "function": {"name": "now"ARGUMENTS}}"#;
+        let call = call.replace("ARGUMENTS", arguments);
+        let messages = text(&keep.path().join("messages.json"));
+        let history = format!(
+            r#"[{{"role": "user", "content": "a"}}, {{"role": "assistant", "tool_calls": [{call}]}},
+            {{"role": "tool", "content": "b"}}]"#
+        );
+        fs::write(&messages, history).expect("a file");
+        let args = ["chat", "--model", &folder, "--messages", &messages];
+        let outcome = setun(&[&args[..], &["--max-tokens", "8", "--seed", "1"]].concat());
+        assert_eq!(outcome.status, Some(0), "{}", outcome.stderr);
+        outcome.stdout
+    };
+    let expected = answer(r#", "arguments": {}"#);
+    for arguments in
+        ["", r#", "arguments": """#, r#", "arguments": null"#, r#", "arguments": "{}""#]
+    {
+        assert_eq!(answer(arguments), expected, "{arguments}");
+    }
+}
+
+/// Lines of JSON, one an event, in which a text has line breaks that JSON allows.
+#[test]
+fn lines_of_events_have_no_breaks_but_their_own() {
+    let choice = "a\u{2028}b\u{2029}c\u{85}d";
+    let args = ["run", "--model", &model(STORIES), PROMPT, "--json", "--max-tokens", "60"];
+    let outcome = setun(&[&args[..], &["--choice", choice]].concat());
+    let is_break = |letter: char| matches!(letter, '\u{85}' | '\u{2028}' | '\u{2029}');
+    assert!(!outcome.stdout.contains(is_break), "{}", outcome.stdout);
+    let texts =
+        outcome.lines().into_iter().filter_map(|event| event["text"].as_str().map(str::to_owned));
+    assert_eq!(texts.collect::<String>(), choice);
 }

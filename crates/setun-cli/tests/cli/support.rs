@@ -160,7 +160,7 @@ pub(crate) fn with_template(template: &str) -> (tempfile::TempDir, String) {
 #[cfg(unix)]
 const STATUSES: [(&str, i32); 3] = [("-INT", 130), ("-TERM", 143), ("-HUP", 129)];
 
-/// Those that a child of this process does not ignore: under `nohup` it inherits that of SIGHUP.
+/// Signals that a child of this process does not ignore, with their statuses: under `nohup` it ignores SIGHUP.
 #[cfg(unix)]
 pub(crate) fn statuses() -> Vec<(&'static str, i32)> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -47,7 +47,7 @@ pub(crate) struct TernaryHidden<'a> {
 pub(crate) type TileBounds = [[f32; TILE_OUTPUTS]; 2];
 
 impl Screen {
-    /// None where a scale is so large that sums might not be finite, or there is no memory.
+    /// The screen of a ternary matrix; `None` if a scale is so large that sums might not be finite, or there is no memory.
     pub(crate) fn ternary(matrix: &TernaryMatrix) -> Option<Self> {
         let (rows, columns) = (matrix.rows(), matrix.columns());
         let run = common_group(None, matrix.scales()).unwrap_or(BLOCK_COLUMNS);

@@ -99,7 +99,7 @@ fn check_ternary_dot<D: TernaryDot>(isa: D, random: &mut Random) -> Result<(), S
     Ok(())
 }
 
-/// Of runs of all lengths. Nothing beyond the last is written.
+/// Checks runs of all lengths, and that nothing beyond the last is written.
 fn check_run_dots<D: TernaryDot>(isa: D, random: &mut Random) -> Result<(), String> {
     let columns = random.pick(&COLUMNS);
     let weights: [Vec<u8>; 4] = std::array::from_fn(|_| packed_row(random, columns));

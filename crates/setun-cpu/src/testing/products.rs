@@ -31,9 +31,9 @@ pub struct Shape {
 /// Columns that share a scale; none where a matrix or a row has one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Groups {
-    /// Of weights.
+    /// Columns in a group of weights.
     pub weights: Option<usize>,
-    /// Of activations.
+    /// Columns in a group of activations.
     pub activations: Option<usize>,
 }
 

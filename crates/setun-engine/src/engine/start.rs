@@ -211,6 +211,7 @@ fn shared(
         devices: DeviceReport { devices: devices.chain(parts.report.devices).collect() },
         self_tester: parts.self_tester,
         report,
+        warnings: parts.warnings,
         clock: parts.clock,
         #[cfg(feature = "grammar")]
         vocabulary: std::sync::OnceLock::new(),

@@ -5,8 +5,9 @@ use crate::request_slots::tenant_share;
 
 impl Engine {
     /// The same engine for requests of one tenant. Tenants share the places of a batch: the one with the
-    /// fewest goes first, none has more than [`tenant_places`](Self::tenant_places), and the
-    /// [`priority`](crate::GenerateOptions::priority) of a request puts it before those of its own tenant alone.
+    /// fewest goes first, and none has more than [`tenant_places`](Self::tenant_places).
+    /// [`priority`](crate::GenerateOptions::priority) orders the requests of one tenant, and does not
+    /// put them before those of others.
     #[must_use]
     pub fn with_tenant(mut self, tenant: u64) -> Self {
         self.tenant = Some(tenant);

@@ -37,6 +37,7 @@ pub(super) fn parts(devices: usize) -> EngineParts {
         monitor: None,
         clock: setun_clock::Clock::system(),
         load_seconds: 0.0,
+        warnings: vec![],
         report: DeviceReport::default(),
         self_tester: None,
         replicas: (0..devices).map(replica).collect(),

@@ -12,7 +12,7 @@ impl Engine {
         self.shared.template.as_ref().is_some_and(|template| template.thinks())
     }
 
-    /// What tells reasoning apart after a prompt; none where the model does not think, or the prompt
+    /// The reader of the reasoning after a prompt; none where the model does not think, or the prompt
     /// has closed its reasoning.
     ///
     /// A prompt that begins an answer ends with the opening marker, if it has one. Of any other the

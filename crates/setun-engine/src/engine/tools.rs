@@ -55,6 +55,16 @@ impl Engine {
         GenerateOptions { tools: vec![], tool_choice: None, ..options }
     }
 
+    /// Compiles the grammar of a request's calls ahead. A generation that begins soon after with
+    /// the same tools does not compile it again.
+    ///
+    /// # Errors
+    ///
+    /// As [`generate`](Self::generate), of the tools.
+    pub fn compile_tools(&self, prompt: &Prompt, options: &GenerateOptions) -> Result<(), Error> {
+        self.prepare_tools(prompt, &mut self.with_defaults(prompt, options.clone())).map(drop)
+    }
+
     /// Checks the tools of a request, and adds the constraint on its calls. The options are left
     /// with those that the model is offered.
     pub(super) fn prepare_tools(

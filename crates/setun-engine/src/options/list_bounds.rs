@@ -39,7 +39,7 @@ impl GenerateOptions {
         tokens("generated_tokens", 1 << 20, |options| (options.generated_tokens.len(), 0)),
     ];
 
-    /// Checks the length of a list by its name. What is no list has none.
+    /// Checks the length of a list by its name. Any other name passes.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl ListBound {
         let refused = |found: usize, most: usize, unit: &str| Error::BadOption {
             option: self.option,
             found: format!("a list of {found} {unit}"),
-            expected: format!("at most {most}"),
+            expected: format!("at most {most} {unit}"),
         };
         match self.bytes {
             _ if items > self.items => Err(refused(items, self.items, "items")),
@@ -100,7 +100,8 @@ mod tests {
         let texts = |count: usize, length: usize| vec!["a".repeat(length); count];
         let refused = |options: GenerateOptions| options.check().expect_err("too long").to_string();
         let named = |name: &str, found: &str, most: usize| {
-            format!("option `{name}` is a list of {found}, expected at most {most}")
+            let unit = found.split_once(' ').expect("a unit").1;
+            format!("option `{name}` is a list of {found}, expected at most {most} {unit}")
         };
         let new = GenerateOptions::new;
         assert_eq!(refused(new().stop(texts(257, 1))), named("stop", "257 items", 256));
@@ -118,7 +119,7 @@ mod tests {
             new().banned_tokens(vec![1_u32; MAX_TOKENS + 1]),
             new().logit_bias((0..=1 << 18).map(|token| (token, 1.0))),
         ] {
-            assert!(refused(options).ends_with("262145 items, expected at most 262144"));
+            assert!(refused(options).ends_with("262145 items, expected at most 262144 items"));
         }
     }
 }

@@ -51,7 +51,7 @@ impl StepOutputs {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Undecided {
     pub(super) row: usize,
-    /// Of the sequence.
+    /// Index of the sequence.
     index: usize,
     /// Drafted tokens before it.
     accepted: usize,

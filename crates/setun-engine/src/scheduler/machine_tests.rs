@@ -40,7 +40,7 @@ const BLOCKS: usize = CONTEXT / BLOCK_POSITIONS + 8;
 /// Of the model under test.
 const SEED: u64 = 1;
 
-/// What a step takes, and each of its rows: fewer fit into a step than the model takes.
+/// Time of a step, and of each of its rows: a step fits fewer rows than the model takes.
 const STEP: [Duration; 2] = [Duration::from_millis(8), Duration::from_millis(3)];
 
 fn model(seed: u64) -> FakeModel {

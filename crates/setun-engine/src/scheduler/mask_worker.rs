@@ -4,7 +4,8 @@
 //! is the first, or took a small part of a step the last time, is computed at once; others go to a
 //! thread as soon as their text has another token, and come back while the step runs. In a browser
 //! they are computed once a GPU has the step; a processor has no time beside its own, so all are
-//! computed before it.
+//! computed before it. Natively nobody waits for the mask of another that takes longer than a step: its
+//! text has no rows until it is there.
 
 use std::time::Duration;
 
@@ -17,6 +18,9 @@ use crate::{
     device::DeviceKind,
     sequence::{Away, Prepared},
 };
+
+/// The part of a step that a mask may take before it.
+pub(super) const MASKS_A_STEP: u32 = 8;
 
 /// A state, and the way back.
 type Job = (Box<dyn ConstraintState>, oneshot::Sender<Prepared>);
@@ -36,7 +40,7 @@ pub(super) struct MaskWorker {
 impl Default for MaskWorker {
     fn default() -> Self {
         Self {
-            part_of_step: 8,
+            part_of_step: MASKS_A_STEP,
             least: Duration::from_micros(20),
             #[cfg(not(target_family = "wasm"))]
             jobs: None,

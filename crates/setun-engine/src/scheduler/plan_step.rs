@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use setun_model::{Batch, BatchRow, RequestedOutput};
 
-use super::{Running, STEP_TARGET, running::last_preempted_first, step_cost::StepCost};
+use super::{
+    Running, STEP_TARGET, mask_worker::MASKS_A_STEP, running::last_preempted_first,
+    step_cost::StepCost,
+};
 use crate::sequence::MAX_PROMPT_LOGPROB_ROWS;
 
 /// [`STEP_TARGET`] for steps of prompts alone, where only a cancellation has to wait. All weights
@@ -62,9 +65,30 @@ pub(super) fn plan_step(running: &mut [Running], budget: &mut Budget<'_>) -> Opt
     for running in running.iter_mut() {
         running.demands = running.sequence.demands();
     }
+    leave_late_masks(running);
     take_turns(running, budget.is_pooling);
     share_rows(running, budget);
     multi_steps(running, budget)
+}
+
+/// Those whose mask is still being computed after a step take no part in the next one, where others do:
+/// these would wait for it.
+fn leave_late_masks(running: &mut [Running]) {
+    if cfg!(target_family = "wasm") {
+        return; // no thread computes them
+    }
+    let mut late = vec![];
+    for (index, running) in running.iter_mut().enumerate().filter(|(_, running)| running.demands) {
+        if running.sequence.constraint().is_some_and(|state| state.is_late(MASKS_A_STEP)) {
+            late.push(index);
+        }
+    }
+    let others = running.iter().filter(|running| running.demands).count() - late.len();
+    if others > 0 {
+        for index in late {
+            running[index].demands = false;
+        }
+    }
 }
 
 /// Those whose rows give hidden states and those whose rows go through the head have every

@@ -81,8 +81,8 @@ pub(super) fn places(running: &[Running], tenant: Option<u64>) -> usize {
     own.map(|running| running.sequence.count()).sum()
 }
 
-/// Of the sequences that may be preempted, the one that is preempted first. Of several tenants it is
-/// one of the tenant with the most places.
+/// The sequence that is preempted first. With several tenants it is one of the tenant with the most
+/// places.
 pub(super) fn preemption_victim(
     running: &[Running],
     may: impl Fn(&Running) -> bool,

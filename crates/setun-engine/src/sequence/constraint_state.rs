@@ -78,6 +78,16 @@ impl SequenceConstraint {
         self.is_ready || !matches!(self.place, Place::Here(_))
     }
 
+    /// Whether the mask of the next token is still being computed, and is expected to take longer
+    /// than others should wait: the last one took this many times what one may take before a step.
+    pub(crate) fn is_late(&mut self, times: u32) -> bool {
+        let is_slow = self.took.is_some_and(|took| took > self.quick.saturating_mul(times));
+        if is_slow {
+            self.poll();
+        }
+        is_slow && matches!(self.place, Place::Away(_))
+    }
+
     /// The next token where the form allows one alone, and its mask takes a small part of a step.
     pub(crate) fn only_token(
         &mut self,
@@ -102,6 +112,17 @@ impl SequenceConstraint {
         }
     }
 
+    /// Takes the state back if it is there.
+    fn poll(&mut self) {
+        if let Place::Away(away) = &mut self.place {
+            match away.try_recv() {
+                Ok(None) => {}
+                Ok(back) => self.take_back(back),
+                Err(_) => self.place = Place::LostDevice,
+            }
+        }
+    }
+
     fn take_back(&mut self, back: Option<Prepared>) {
         self.place = match back {
             Some(Prepared { state, took }) => {
@@ -115,13 +136,7 @@ impl SequenceConstraint {
     /// The mask if it is ready, else one that allows all: what is to be asked of the model. Another
     /// token may be allowed beside it.
     pub(crate) fn known_mask(&mut self, also: Option<u32>) -> &TokenMask {
-        if let Place::Away(away) = &mut self.place {
-            match away.try_recv() {
-                Ok(None) => {}
-                Ok(back) => self.take_back(back),
-                Err(_) => self.place = Place::LostDevice,
-            }
-        }
+        self.poll();
         match &mut self.place {
             // The error comes again.
             Place::Here(state) => {

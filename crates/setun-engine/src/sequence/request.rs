@@ -74,7 +74,7 @@ pub(crate) struct PromptRange {
 /// Why a text has ended, and the stop string that ended it, if one did.
 pub(crate) type TextEnd = (FinishReason, Option<String>);
 
-/// What a token adds to an answer.
+/// The parts that a token adds to an answer.
 #[derive(Debug, Default)]
 pub(super) struct Decoded {
     pub(super) text: String,

@@ -149,7 +149,7 @@ impl Reduction {
     }
 }
 
-/// What quantizes a row with one scale.
+/// Parts of a kernel that quantize a row with one scale.
 fn quantizing(reduction: Reduction) -> Vec<&'static str> {
     let mut all = reduction.over_lanes();
     all.extend([parts::LANES, parts::INVERSE_RMS, parts::QUANTIZATION, parts::QUANTIZE_ROW]);

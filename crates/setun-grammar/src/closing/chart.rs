@@ -9,6 +9,9 @@ const MAX_ITEMS: usize = 4_000;
 /// The most places of rules in all sets.
 const MAX_ALL_ITEMS: usize = 200_000;
 
+/// The most places that are looked at for a mask.
+const MAX_WORK: usize = 1_000_000;
+
 /// A place in a rule that began at a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Item {
@@ -17,17 +20,19 @@ struct Item {
     origin: usize,
 }
 
-/// Where a text may be in its rules after some terminals.
+/// Places in the rules that a text may have reached after some terminals.
 #[derive(Clone, Default)]
 pub(super) struct Set {
     /// Symbols that may come next, in the order in which they were found.
     next: Vec<usize>,
-    /// What waits for symbols that come next, by symbol.
+    /// Items that wait for symbols that come next, by symbol.
     waiting: Vec<(usize, Vec<Item>)>,
     /// The fewest tokens after symbols that come next, by symbol.
     after: Vec<(usize, u32)>,
     /// The fewest tokens that complete the text.
     pub(super) cost: u32,
+    /// The terminals that it comes after.
+    terminals: Vec<usize>,
     items: usize,
 }
 
@@ -70,15 +75,32 @@ impl Set {
 pub(super) struct Chart {
     sets: Vec<Set>,
     items: usize,
+    /// Places that may still be looked at before the next mask.
+    work: usize,
 }
 
 impl Chart {
     /// Before the first terminal. `None` if there are too many places.
     pub(super) fn new(rules: &Rules) -> Option<Self> {
-        let mut chart = Self::default();
+        let mut chart = Self { work: MAX_WORK, ..Self::default() };
         let begin = |&rule: &usize| Item { rule, place: 0, origin: 0 };
         let items = rules.symbols[rules.start].rules.iter().map(begin).collect();
-        chart.push(rules, items).then_some(chart)
+        chart.push(rules, items, vec![]).then_some(chart)
+    }
+
+    /// Allows the work of another mask.
+    pub(super) fn allow_work(&mut self) {
+        self.work = MAX_WORK;
+    }
+
+    /// Counts work that was done elsewhere.
+    pub(super) fn spend(&mut self, work: usize) {
+        self.work = self.work.saturating_sub(work);
+    }
+
+    /// Whether the work of a mask is used up. What was found out since is not all there is.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.work == 0
     }
 
     pub(super) fn set(&self, index: usize) -> &Set {
@@ -92,24 +114,30 @@ impl Chart {
         self.items -= removed;
     }
 
-    /// Adds a set after one of these terminals; whether the rules allow it.
-    pub(super) fn advance(&mut self, rules: &Rules, terminals: &[usize]) -> bool {
+    /// Has the set behind a set be that after one of these terminals; whether the rules allow it.
+    pub(super) fn advance(&mut self, rules: &Rules, set: usize, terminals: Vec<usize>) -> bool {
+        if let Some(next) = self.sets.get(set + 1).filter(|next| next.terminals == terminals) {
+            // Many tokens of a vocabulary end the same terminal.
+            return next.items > 0 && self.items <= MAX_ALL_ITEMS;
+        }
+        self.truncate(set);
         let Some(last) = self.sets.last() else { return false };
         let waiting = terminals.iter().flat_map(|&terminal| last.waiting(terminal));
         let items = waiting.map(|item| Item { place: item.place + 1, ..*item }).collect();
-        self.push(rules, items)
+        self.push(rules, items, terminals)
     }
 
     /// Adds a set with these items and all that follow from them.
-    fn push(&mut self, rules: &Rules, mut items: Vec<Item>) -> bool {
+    fn push(&mut self, rules: &Rules, mut items: Vec<Item>, terminals: Vec<usize>) -> bool {
         let index = self.sets.len();
-        let mut set = Set { cost: NEVER, ..Set::default() };
+        let mut set = Set { cost: NEVER, terminals, ..Set::default() };
         let mut seen = items.clone();
         seen.sort_unstable();
         let mut done = 0;
         while let Some(&item) = items.get(done) {
             done += 1;
-            if items.len() > MAX_ITEMS {
+            self.work = self.work.saturating_sub(1);
+            if items.len() > MAX_ITEMS || self.work == 0 {
                 return false;
             }
             let mut found: Vec<Item> = Vec::new();
@@ -144,13 +172,16 @@ impl Chart {
                 }
             }
         }
-        self.add_costs(rules, &items, &mut set);
+        if !self.add_costs(rules, &items, &mut set) {
+            return false;
+        }
         (set.items, self.items) = (items.len(), self.items + items.len());
         self.sets.push(set);
         !items.is_empty() && self.items <= MAX_ALL_ITEMS
     }
 
-    fn add_costs(&self, rules: &Rules, items: &[Item], set: &mut Set) {
+    /// Whether there was work left for it.
+    fn add_costs(&mut self, rules: &Rules, items: &[Item], set: &mut Set) -> bool {
         let index = self.sets.len();
         if index == 0 {
             set.set_after(rules.start, 0);
@@ -163,6 +194,10 @@ impl Chart {
         };
         let mut is_changed = true;
         while std::mem::take(&mut is_changed) {
+            self.work = self.work.saturating_sub(items.len());
+            if self.work == 0 {
+                return false;
+            }
             for place in 0..set.next.len() {
                 let symbol = set.next[place];
                 let costs = set.waiting(symbol).iter().map(|item| {
@@ -182,5 +217,6 @@ impl Chart {
         });
         let empty = index == 0 && rules.symbols[rules.start].is_nullable;
         set.cost = if empty { 0 } else { costs.min().unwrap_or(NEVER) };
+        true
     }
 }

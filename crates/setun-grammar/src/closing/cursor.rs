@@ -41,7 +41,7 @@ impl Cursor {
     /// Takes a token; whether it can be followed.
     pub(crate) fn accept(&mut self, bytes: &[u8]) -> bool {
         let Some(mut place) = self.places.last().cloned() else { return false };
-        self.chart.truncate(place.set);
+        self.chart.allow_work();
         for &byte in bytes {
             match self.after(place, byte) {
                 Some(next) => place = next,
@@ -60,11 +60,13 @@ impl Cursor {
     /// The fewest tokens known to complete the text, without the one that ends it.
     pub(crate) fn cost(&mut self, vocabulary: &Vocabulary) -> Option<usize> {
         let place = self.places.last()?.clone();
+        self.chart.allow_work();
         Some(self.cost_at(&place, vocabulary)).filter(|&cost| cost < NEVER as usize)
     }
 
     /// Takes out of a mask the tokens after which the text cannot be completed within the tokens
-    /// that are left, that which ends it included. Whether all is well.
+    /// that are left, that which ends it included, and those that there is no work left to look at
+    /// where others are known to be good. Whether all is well.
     pub(crate) fn restrict(
         &mut self,
         mask: &mut TokenMask,
@@ -88,6 +90,8 @@ impl Cursor {
             let kind = vocabulary.token_kind(token);
             let cost = if is_usual && !kind.is_structural {
                 Some(cost + if kind.is_partial { REST_OF_CHARACTER } else { 0 })
+            } else if self.chart.is_exhausted() {
+                None
             } else {
                 self.cost_after(&mut walk, vocabulary.token_bytes(token), vocabulary)
             };
@@ -99,6 +103,9 @@ impl Cursor {
         let ends = mask.iter().any(|token| vocabulary.end_tokens().contains(token));
         let least = costs.iter().map(|&(_, cost)| cost).min().unwrap_or(NEVER as usize);
         let within = left.saturating_sub(2).min(NEVER as usize - 1);
+        if self.chart.is_exhausted() && !ends && least > within {
+            return true; // a good one may be among those that were not looked at
+        }
         let most = if ends { within } else { least.max(within) };
         for (token, cost) in costs {
             if cost > most {
@@ -124,16 +131,15 @@ impl Cursor {
         for &byte in &bytes[common..] {
             let place = walk.places.last()?.clone();
             walk.bytes.push(byte);
-            self.chart.truncate(place.set);
             let next = self.after(place, byte)?;
             walk.places.push(next);
         }
         let place = walk.places.last()?.clone();
-        self.chart.truncate(place.set);
         Some(self.cost_at(&place, vocabulary))
     }
 
     fn after(&mut self, place: Place, byte: u8) -> Option<Place> {
+        self.chart.spend(1);
         let rules = &self.closing.rules;
         let (chart, shortest) = (&mut self.chart, &mut self.shortest);
         place.after(byte, &mut Follow { rules, chart, shortest })
@@ -148,7 +154,9 @@ impl Cursor {
             let own = self.shortest.tokens(state, vocabulary);
             own.saturating_add(set.after(symbol)).min(NEVER)
         });
-        costs.min().unwrap_or(NEVER) as usize
+        let least = costs.min().unwrap_or(NEVER) as usize;
+        self.chart.spend(self.shortest.take_work());
+        least
     }
 
     /// Whether a string may go on with most characters for ever and end at any time.

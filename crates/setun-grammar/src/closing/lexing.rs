@@ -6,7 +6,7 @@ use super::chart::Chart;
 use super::rules::Rules;
 use super::shortest::Shortest;
 
-/// How deep values may lie in each other: somewhat less than readers of JSON take.
+/// The deepest nesting of values: somewhat less than readers of JSON take.
 pub(super) const MAX_DEPTH: usize = 100;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) struct Place {
     pub(super) active: Vec<(usize, StateID)>,
 }
 
-/// What a text is followed with.
+/// Rules, chart and shortest lexemes with which a text is followed.
 pub(super) struct Follow<'a> {
     pub(super) rules: &'a Rules,
     pub(super) chart: &'a mut Chart,
@@ -113,9 +113,9 @@ impl Place {
         };
         let terminals: Vec<usize> =
             self.active.drain(..).filter_map(|pair| accepting(&pair)).collect();
-        follow.chart.truncate(self.set);
+        let advanced = follow.chart.advance(follow.rules, self.set, terminals);
         self.kind = Kind::Between;
         self.set += 1;
-        follow.chart.advance(follow.rules, &terminals).then_some(())
+        advanced.then_some(())
     }
 }

@@ -15,7 +15,7 @@ const MAX_SYMBOLS: usize = 20_000;
 /// A symbol of the grammar.
 #[derive(Default)]
 pub(super) struct Symbol {
-    /// Of a terminal.
+    /// The lexeme of a terminal.
     pub(super) lexeme: Option<LexemeIdx>,
     /// The state of a terminal's automaton before its first byte.
     pub(super) initial: Option<StateID>,

@@ -19,10 +19,12 @@ const FIRST: &[u8] = b"\"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRS
 #[derive(Clone)]
 pub(super) struct Shortest {
     automaton: RegexVec,
-    /// Of all bytes that the automata do not tell apart, one.
+    /// One byte of each class that the automata do not tell apart.
     bytes: Vec<u8>,
     /// The fewest tokens from a state on, by its number.
     known: Vec<Option<u32>>,
+    /// Transitions and bytes that were looked at.
+    work: usize,
 }
 
 impl Shortest {
@@ -35,7 +37,7 @@ impl Shortest {
                 class < seen.len() && !std::mem::replace(&mut seen[class], true)
             })
             .collect();
-        Self { automaton, bytes, known: Vec::new() }
+        Self { automaton, bytes, known: Vec::new(), work: 0 }
     }
 
     /// The state of a terminal before its first byte.
@@ -63,6 +65,11 @@ impl Shortest {
         self.automaton.set_fuel(fuel);
     }
 
+    /// The work since the last call.
+    pub(super) fn take_work(&mut self) -> usize {
+        std::mem::take(&mut self.work)
+    }
+
     /// Whether the automata have become too large.
     pub(super) fn has_failed(&self) -> bool {
         self.automaton.has_error()
@@ -76,6 +83,7 @@ impl Shortest {
         let tokens = match self.path(state) {
             Some(path) => {
                 let bytes: Vec<u8> = path.iter().map(|&(_, byte)| byte).collect();
+                self.work += 4 * bytes.len(); // of which many begin a token
                 let counts = vocabulary.fewest_tokens(&bytes);
                 for (&(state, _), &count) in path.iter().zip(&counts) {
                     // Another path to the same end may take fewer tokens.
@@ -118,6 +126,7 @@ impl Shortest {
                 _ => None,
             };
             let count = if forced.is_some() { 1 } else { self.bytes.len() };
+            self.work += count;
             for index in 0..count {
                 let byte = forced.unwrap_or_else(|| self.bytes[index]);
                 let Some(next) = self.after(state, byte) else { continue };
@@ -133,7 +142,7 @@ impl Shortest {
     }
 }
 
-/// What is known of a state.
+/// The entry of a state, made if it is not there.
 fn entry<T: Clone>(known: &mut Vec<Option<T>>, state: StateID) -> &mut Option<T> {
     let index = state.as_usize();
     if known.len() <= index {

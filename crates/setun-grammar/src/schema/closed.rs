@@ -55,7 +55,7 @@ pub(super) fn close(
 struct Closing<'a> {
     definitions: &'a Map<String, Value>,
     limits: &'a GrammarLimits,
-    /// What definitions list; of one that is looked at, nothing yet.
+    /// The lists of definitions. One that is being read is empty.
     listed: Vec<(&'a str, Listed)>,
     /// Names of the definitions that are made, by their target and what stands beside it.
     variants: Vec<((&'a str, Option<String>), String)>,
@@ -67,7 +67,7 @@ struct Closing<'a> {
 struct Variant {
     name: String,
     target: String,
-    /// What is listed for the same value elsewhere; `None` if it is closed elsewhere.
+    /// The properties and items listed for the same value elsewhere; `None` if it is closed elsewhere.
     beside: Option<Listed>,
 }
 
@@ -132,7 +132,7 @@ impl<'a> Closing<'a> {
         Ok(closed)
     }
 
-    /// What is listed beside one part of a schema. Its alternatives are not beside it.
+    /// The properties and items listed beside one part of a schema, without those of its alternatives.
     fn beside_part(
         &mut self,
         map: &'a Map<String, Value>,
@@ -253,7 +253,7 @@ impl<'a> Closing<'a> {
         Ok(())
     }
 
-    /// What a schema lists for its value, with its parts and alternatives.
+    /// The properties and items that a schema lists, with those of its parts and alternatives.
     fn listed(&mut self, schema: &'a Value, depth: usize) -> Result<Listed, Exceeded> {
         match schema {
             Value::Object(map) => self.listed_of(map, depth),
@@ -281,7 +281,7 @@ impl<'a> Closing<'a> {
         Ok(all)
     }
 
-    /// What the target of a reference lists.
+    /// The properties and items that the target of a reference lists.
     fn listed_at(&mut self, reference: &'a Value, depth: usize) -> Result<Listed, Exceeded> {
         let target = reference.as_str().unwrap_or_default().trim_start_matches(DEFINITIONS);
         self.listed_target(target, depth)

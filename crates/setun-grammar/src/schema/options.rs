@@ -14,7 +14,7 @@ const FLEXIBLE: &str = "whitespace_flexible";
 /// space forever.
 const FREE: &str = r" {1,4}|\r?\n[ \t]{0,64}";
 
-/// What a schema says in its outermost object.
+/// Options in the outermost object of a schema.
 pub(super) struct Options {
     /// Whether it wants white space or none.
     white_space: Option<bool>,

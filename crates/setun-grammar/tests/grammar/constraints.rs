@@ -6,7 +6,7 @@ use crate::support::{
     Bytes, Tokens, accepts, byte_level, bytes, over_bytes, sample, sentence_piece,
 };
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 use setun_grammar::{Constraint, Grammar, GrammarError, GrammarLimits, GrammarSpec, Vocabulary};
 
 fn lark(text: &str) -> GrammarSpec {
@@ -97,6 +97,26 @@ fn times_have_upper_case_letters() {
     );
     check(&gbnf("root ::= \"a\"{ 2 , 3 }"), &["aa", "aaa"], &["a", "aaaa"]);
     check(&gbnf("root ::= \"a\"{0} \"b\""), &["b"], &["ab", ""]);
+}
+
+/// A format that JSON Schema does not define is an annotation; one of numbers is a range of integers alone.
+#[test]
+fn formats_say_nothing_of_other_types() {
+    let spec = |schema: Value| GrammarSpec::JsonSchema(schema);
+    let string = |format: &str| spec(json!({"type": "string", "format": format}));
+    for format in ["binary", "byte", "password", "uri-reference", "path", "uint8", "x"] {
+        check(&string(format), &["\"\"", "\"a b\""], &["1"]);
+    }
+    for format in ["date", "email", "uri", "x"] {
+        check(&spec(json!({"type": "integer", "format": format})), &["0", "-700"], &["\"\""]);
+    }
+    let any = json!({"type": ["integer", "string"], "format": "uint8"});
+    check(&spec(any), &["255", "0", "\"256\""], &["256", "-1"]);
+    let optional = json!({"anyOf": [{"type": "integer", "format": "int8"}, {"type": "null"}]});
+    check(&spec(optional), &["-128", "127", "null"], &["128"]);
+    let referred =
+        json!({"$ref": "#/$defs/n", "$defs": {"n": {"type": "integer", "format": "uint16"}}});
+    check(&spec(referred), &["65535"], &["65536", "-1"]);
 }
 
 /// A terminal that went as far as it could would take from what follows it.

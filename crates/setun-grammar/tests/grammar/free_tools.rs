@@ -26,7 +26,7 @@ fn call(arguments: &str) -> String {
     format!("{{\"name\": \"f\", \"parameters\": {arguments}}}")
 }
 
-/// What a schema says beside a keyword that cannot be applied still holds.
+/// The other keywords of a schema still hold beside one that cannot be applied.
 #[test]
 fn a_keyword_that_cannot_be_applied_leaves_its_part_free() {
     let with = |schema: Value| {
@@ -83,7 +83,7 @@ fn a_keyword_that_cannot_be_applied_leaves_its_part_free() {
     assert_eq!(freed(&with(json!({"type": "string", "format": "uint32"}))).1, [""; 0]);
 }
 
-/// What cannot be compiled at all is an object of any kind.
+/// A schema that cannot be compiled at all allows any object.
 #[test]
 fn a_schema_beyond_the_bounds_is_left_free_as_a_whole() {
     let nested =

@@ -5,6 +5,7 @@ mod endings;
 mod free_tools;
 mod hostile;
 mod mutations;
+mod random;
 mod refusals;
 mod schema_suite;
 mod support;

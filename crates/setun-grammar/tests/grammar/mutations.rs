@@ -5,10 +5,12 @@
 
 use std::ops::Range;
 
-use crate::support::{bytes, fixture};
+use crate::{
+    random::Random,
+    support::{bytes, fixture},
+};
 use serde_json::{Value, json};
 use setun_grammar::{Constraint, Grammar, GrammarError, GrammarLimits, GrammarSpec};
-use setun_text::Draw;
 
 const STACK: usize = 1 << 20;
 
@@ -80,7 +82,7 @@ fn damage(kind: &'static str, seeds: fn() -> Make, cases: Range<u64>) {
         let (make, count) = (seeds(), cases.end - cases.start);
         let mut followed = 0;
         for case in cases {
-            let mut random = Random { seed: case, index: 0 };
+            let mut random = Random::new(case, 0);
             if let Some(spec) = make(&mut random)
                 && follow(&spec, &mut random, &format!("SETUN_MUTATION={case}, {kind}"))
             {
@@ -223,26 +225,5 @@ fn nasty(random: &mut Random) -> Value {
         7 => json!({"multipleOf": 1e-7, "minimum": 1e9}),
         8 => json!((0..depth).map(|part| json!({"const": part})).collect::<Vec<_>>()),
         _ => json!({"minLength": 70_000, "maxLength": 3, "uniqueItems": true}),
-    }
-}
-
-/// A row of random numbers.
-struct Random {
-    seed: u64,
-    index: u64,
-}
-
-impl Random {
-    /// Less than `limit`, which is not 0.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a part of a small number"
-    )]
-    fn below(&mut self, limit: usize) -> usize {
-        self.index += 1;
-        let draw = Draw { seed: self.seed, sequence: 0, index: self.index };
-        (draw.uniform(0) * limit as f64) as usize
     }
 }

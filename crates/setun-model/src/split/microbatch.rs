@@ -22,7 +22,7 @@ pub(crate) struct Microbatch {
     pub(super) shrinks: bool,
     /// True if other pieces of its step come before it, and after it.
     pub(super) has_others: [bool; 2],
-    /// No step either: rows of the last one for which the head runs [alone](HeadOutput::Alone).
+    /// Rows of the last step for which the head runs [alone](HeadOutput::Alone), without a step.
     pub(super) head_rows: Vec<usize>,
     /// Copies that each stage must make before it runs the step.
     pub(super) copies: Vec<(BlockId, BlockId)>,

@@ -37,6 +37,9 @@ pub(super) enum Block<'a> {
         id: &'a str,
         name: &'a str,
         input: Map<String, Value>,
+        /// Whether its arguments were cut off. Then none are here.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        unfinished: bool,
     },
 }
 
@@ -45,6 +48,9 @@ pub(super) enum Block<'a> {
 pub(super) struct Stop<'a> {
     stop_reason: Option<&'static str>,
     stop_sequence: Option<&'a str>,
+    /// Whether a call or the text of a format was cut off.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unfinished: bool,
 }
 
 /// Tokens of an answer. Those of the prompt that were in the cache are not part of the others.
@@ -85,11 +91,11 @@ impl<'a> Block<'a> {
             Part::Reasoning(thinking) => Self::Thinking { thinking, signature: "" },
             Part::Text { text, .. } => Self::Text { text },
             Part::Call(ToolCall { id, name, arguments }) => {
-                // Arguments that were cut off are none.
-                let mut input: Map<String, Value> =
-                    serde_json::from_str(arguments).unwrap_or_default();
+                let input: Option<Map<String, Value>> = serde_json::from_str(arguments).ok();
+                let unfinished = input.is_none();
+                let mut input = input.unwrap_or_default();
                 input.values_mut().for_each(keep_integers);
-                Self::ToolUse { id, name, input }
+                Self::ToolUse { id, name, input, unfinished }
             }
         }
     }
@@ -99,7 +105,9 @@ impl<'a> Block<'a> {
         match part {
             Part::Reasoning(_) => Self::Thinking { thinking: "", signature: "" },
             Part::Text { .. } => Self::Text { text: "" },
-            Part::Call(ToolCall { id, name, .. }) => Self::ToolUse { id, name, input: Map::new() },
+            Part::Call(ToolCall { id, name, .. }) => {
+                Self::ToolUse { id, name, input: Map::new(), unfinished: false }
+            }
         }
     }
 }
@@ -113,7 +121,8 @@ impl<'a> Stop<'a> {
             FinishReason::ToolCalls => "tool_use",
             FinishReason::ContentFilter => "refusal",
         };
-        Self { stop_reason: Some(reason), stop_sequence: done.stop.as_deref() }
+        let unfinished = done.unfinished;
+        Self { stop_reason: Some(reason), stop_sequence: done.stop.as_deref(), unfinished }
     }
 }
 

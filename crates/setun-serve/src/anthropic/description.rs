@@ -183,12 +183,15 @@ fn answer() -> AnySchema {
             ("stop_sequence", nullable(text())),
             ("usage", usage.into()),
         ])
+        .sometimes("unfinished", flag(), "True where a call, or the text of a format, was cut off.")
         .into()
 }
 
 fn answer_block() -> AnySchema {
     let words = kind("text").required("text", text(), "");
     let call = kind("tool_use").with([("id", text()), ("name", text()), ("input", object())]);
+    let call =
+        call.sometimes("unfinished", flag(), "True where the input was cut off, and is empty.");
     let thinking = kind("thinking").with([("thinking", text()), ("signature", text())]);
     any_of([thinking, words, call].map(Into::into))
 }

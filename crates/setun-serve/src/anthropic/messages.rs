@@ -29,7 +29,9 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
     let id = request.extensions().get::<RequestId>().cloned();
     let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
-    let MessageRequest { generation, is_streamed } = MessageRequest::read(&mut fields)?;
+    let most_tokens = guard.limiter.most_tokens();
+    let MessageRequest { generation, is_streamed } =
+        MessageRequest::read(&mut fields, most_tokens)?;
     fields.finish(&guard.warnings)?;
     let head = Head::new("msg_", model.name.clone());
     let running = generation.start(model, guard).await?;
@@ -50,7 +52,7 @@ pub(crate) async fn count_tokens(
 ) -> Result<Response, ApiError> {
     let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
-    let generation = read_generation(&mut fields)?;
+    let generation = read_generation(&mut fields, None)?;
     fields.finish(&guard.warnings)?;
     let input_tokens = generation.count_tokens(&model, &guard.limiter).await?;
     Ok(json(&TokenCount { input_tokens }))

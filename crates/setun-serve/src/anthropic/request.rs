@@ -21,9 +21,9 @@ pub(super) struct MessageRequest {
 }
 
 impl MessageRequest {
-    pub(super) fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+    pub(super) fn read(fields: &mut Fields, most_tokens: Option<usize>) -> Result<Self, ApiError> {
         let is_streamed = fields.flag("stream")?.unwrap_or_default();
-        let mut generation = read_generation(fields)?;
+        let mut generation = read_generation(fields, most_tokens)?;
         if generation.options.max_tokens.is_none() {
             return Err(ApiError::missing("max_tokens", "an integer of 1 or more"));
         }
@@ -34,10 +34,13 @@ impl MessageRequest {
 }
 
 /// Takes the conversation and what it is answered with.
-pub(super) fn read_generation(fields: &mut Fields) -> Result<GenerationRequest, ApiError> {
+pub(super) fn read_generation(
+    fields: &mut Fields,
+    most_tokens: Option<usize>,
+) -> Result<GenerationRequest, ApiError> {
     let mut compat = Compat::read(fields)?;
     let conversation = blocks::read(fields, MESSAGES)?;
-    let mut options = sampling::read(fields)?;
+    let mut options = sampling::read(fields, most_tokens)?;
     let schema_fields = read_tools(fields, &mut options)?;
     if conversation.ends_in_answer() {
         options.continue_final_message = Some(true);

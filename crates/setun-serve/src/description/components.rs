@@ -17,7 +17,7 @@ pub(crate) const TOOL_NAME: &str = "^[A-Za-z0-9_.:/-]{1,128}$";
 const GRAMMARS: [(&str, &str); 3] =
     [("regex", "a+"), ("lark", "start: \"a\"+"), ("gbnf", "root ::= \"a\"+")];
 
-/// What `strict` of a function says.
+/// Description of `strict` of a function.
 pub(crate) const STRICT: &str = "Whether a schema that cannot be applied as a whole is refused. \
     Otherwise its parts that cannot be are left free, which `x-setun-warning` tells.";
 
@@ -79,7 +79,7 @@ pub(crate) fn formats(json_schema: ObjectShape) -> AnySchema {
     any_of([words, object, json_schema.into(), grammar, choice.into()])
 }
 
-/// What `open_objects` of a JSON schema does.
+/// Description of `open_objects` of a JSON schema.
 pub(crate) const OPEN_OBJECTS: &str =
     "Allow properties that are not listed wherever `additionalProperties` is absent.";
 

@@ -59,6 +59,9 @@ struct Line<'a> {
     done: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     done_reason: Option<&'static str>,
+    /// Whether a call or the text of a format was cut off. Such calls are left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    unfinished: bool,
     #[serde(flatten)]
     cost: Option<Cost>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,6 +100,7 @@ struct Content<'a> {
     thinking: &'a str,
     deltas: &'a [TextDelta],
     done_reason: Option<&'static str>,
+    unfinished: bool,
     cost: Option<Cost>,
     /// Number of the first call, and the calls.
     calls: Option<(usize, &'a [ToolCall])>,
@@ -122,6 +126,7 @@ impl AnswerEncoder {
                 thinking,
                 deltas,
                 done_reason: Some(reason(done)),
+                unfinished: done.unfinished,
                 cost: Some(self.cost(done)),
                 calls,
             },
@@ -153,7 +158,7 @@ impl AnswerEncoder {
     }
 
     fn push(&self, bytes: &mut Vec<u8>, content: Content<'_>) {
-        let Content { text, thinking, deltas, done_reason, cost, calls } = content;
+        let Content { text, thinking, deltas, done_reason, unfinished, cost, calls } = content;
         let thinking = Some(thinking).filter(|thinking| !thinking.is_empty());
         let tokens = |words| ChatLogprobs::new(words, deltas).content;
         let logprobs = self.words.as_deref().map(tokens).filter(|tokens| !tokens.is_empty());
@@ -163,6 +168,7 @@ impl AnswerEncoder {
             created_at: rfc3339((self.clock)()),
             done: done_reason.is_some(),
             done_reason,
+            unfinished,
             cost,
             logprobs,
             response: (!is_chat).then_some(text),
@@ -227,7 +233,9 @@ impl Encoder for AnswerEncoder {
             Event::Done(done) => {
                 self.push_calls(events);
                 let (done_reason, cost) = (Some(reason(done)), Some(self.cost(done)));
-                self.push_line(events, Content { done_reason, cost, ..Content::default() });
+                let unfinished = done.unfinished;
+                let last = Content { done_reason, unfinished, cost, ..Content::default() };
+                self.push_line(events, last);
             }
         }
     }

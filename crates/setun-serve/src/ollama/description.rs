@@ -272,6 +272,11 @@ fn line(shape: ObjectShape) -> AnySchema {
     let shape = shape
         .with([("model", text()), ("created_at", text()), ("done", flag())])
         .sometimes("done_reason", reasons, "In the last line.")
+        .sometimes(
+            "unfinished",
+            flag(),
+            "True in the last line where a call, or the text of a format, was cut off.",
+        )
         .sometimes("logprobs", list(named("TokenLogprob")), "");
     let last = "In the last line; durations are in nanoseconds.";
     costs.into_iter().fold(shape, |shape, name| shape.sometimes(name, size(), last)).into()

@@ -7,7 +7,7 @@ use setun::Engine;
 /// The architecture of models that come from no checkpoint.
 const CUSTOM: &str = "custom";
 
-/// How every model stores its linear layers.
+/// Quantization of every model's linear layers.
 const QUANTIZATION: &str = "ternary";
 
 /// Architecture and size. Of a model that was not loaded yet they are not known.
@@ -79,7 +79,7 @@ pub(super) fn parameters(engine: &Engine) -> String {
     parameters.map(|(name, value)| format!("{name:<30} {value}")).join("\n")
 }
 
-/// What requests may ask of it.
+/// The capabilities of a model, in Ollama's names.
 pub(super) fn capabilities(engine: &Engine) -> Vec<&'static str> {
     let tools = engine.has_chat_template().then_some("tools");
     let thinking = engine.thinks().then_some("thinking");

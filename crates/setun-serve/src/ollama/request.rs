@@ -20,7 +20,6 @@ use crate::{
     registry::{KeepAlive, LATEST},
     sampling,
     served_model::ServedModel,
-    warnings::Warnings,
 };
 
 /// The field of the format.
@@ -76,7 +75,7 @@ impl TextRequest {
     /// Options are checked here, as a request without a prompt generates nothing and is refused for them all the same.
     pub(super) fn read(fields: &mut Fields, guard: &RequestGuard) -> Result<Self, ApiError> {
         compat::refuse(fields, "use format")?;
-        let mut options = guard.limiter.within(read_options(fields, &guard.warnings)?)?;
+        let mut options = read_options(fields, guard)?;
         options.logprobs = fields.flag("logprobs")?;
         options.top_logprobs = fields.count("top_logprobs", 0, MAX_TOP_LOGPROBS)?;
         options = read_thinking(fields, options)?;
@@ -92,7 +91,7 @@ impl TextRequest {
     }
 }
 
-fn read_options(fields: &mut Fields, warnings: &Warnings) -> Result<GenerateOptions, ApiError> {
+fn read_options(fields: &mut Fields, guard: &RequestGuard) -> Result<GenerateOptions, ApiError> {
     let mut given = fields.object("options")?.unwrap_or_default();
     compat::refuse(&given, "use format")?;
     let version = given.count("mirostat", 0, 2)?;
@@ -104,11 +103,11 @@ fn read_options(fields: &mut Fields, warnings: &Warnings) -> Result<GenerateOpti
         }
         _ => {}
     }
-    let mut options = sampling::read(&mut given)?;
+    let mut options = sampling::read(&mut given, guard.limiter.most_tokens())?;
     if version != Some(2) {
         (options.mirostat_tau, options.mirostat_eta) = (None, None); // they say nothing then
     }
-    given.finish_gently(warnings); // as Ollama has it
+    given.finish_gently(&guard.warnings); // as Ollama has it
     Ok(options)
 }
 

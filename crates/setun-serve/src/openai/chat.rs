@@ -32,7 +32,8 @@ struct ChatRequest {
 pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
-    let ChatRequest { generation, streaming } = ChatRequest::read(&mut fields)?;
+    let most_tokens = guard.limiter.most_tokens();
+    let ChatRequest { generation, streaming } = ChatRequest::read(&mut fields, most_tokens)?;
     fields.finish(&guard.warnings)?;
     let head = Head::new("chatcmpl-", model.name.clone());
     let words = Arc::clone(&model.token_words);
@@ -46,10 +47,10 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
 }
 
 impl ChatRequest {
-    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+    fn read(fields: &mut Fields, most_tokens: Option<usize>) -> Result<Self, ApiError> {
         let mut compat = Compat::read(fields)?;
         let messages = messages::read(fields)?;
-        let options = sampling::read(fields)?;
+        let options = sampling::read(fields, most_tokens)?;
         let mut options = messages::read_tools(fields, options)?;
         options.logprobs = fields.flag("logprobs")?;
         options.top_logprobs = fields.count("top_logprobs", 0, MAX_TOP_LOGPROBS)?;

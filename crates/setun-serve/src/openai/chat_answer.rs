@@ -57,7 +57,7 @@ struct AnswerMessage<'a> {
     tool_calls: Vec<Call<'a>>,
 }
 
-/// What the model thought, by both names that clients know.
+/// The model's reasoning, by both names that clients know.
 #[derive(Serialize)]
 struct Reasoning<'a> {
     reasoning_content: &'a str,
@@ -168,7 +168,7 @@ impl<'a> AnswerMessage<'a> {
 }
 
 impl<'a> Reasoning<'a> {
-    /// None of an empty text.
+    /// The reasoning of a text; `None` if it is empty.
     fn of(text: &'a str) -> Option<Self> {
         (!text.is_empty()).then_some(Self { reasoning_content: text, reasoning: text })
     }

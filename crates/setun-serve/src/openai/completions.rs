@@ -44,7 +44,7 @@ struct CompletionRequest {
 pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
-    let request = CompletionRequest::read(&mut fields)?;
+    let request = CompletionRequest::read(&mut fields, guard.limiter.most_tokens())?;
     fields.finish(&guard.warnings)?;
     let CompletionRequest { mut generation, streaming, has_logprobs, echo, .. } = request;
     let head = Head::new("cmpl-", model.name.clone());
@@ -66,7 +66,7 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
 }
 
 impl CompletionRequest {
-    fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+    fn read(fields: &mut Fields, most_tokens: Option<usize>) -> Result<Self, ApiError> {
         let mut compat = Compat::read(fields)?;
         let prompts = prompts::read(fields, PROMPT)?;
         // No tokens: an answer of the prompt alone.
@@ -74,7 +74,7 @@ impl CompletionRequest {
         if is_prompt_only {
             fields.take(MAX_TOKENS);
         }
-        let mut options = sampling::read(fields)?;
+        let mut options = sampling::read(fields, most_tokens)?;
         let echo = fields.flag("echo")?.unwrap_or_default();
         let top_logprobs = fields.count("logprobs", 0, MAX_TOP_LOGPROBS)?;
         let has_logprobs = top_logprobs.is_some();

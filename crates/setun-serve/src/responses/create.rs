@@ -29,7 +29,9 @@ struct InputTokens {
 pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
-    let ResponseRequest { generation, settings, is_streamed } = ResponseRequest::read(&mut fields)?;
+    let most_tokens = guard.limiter.most_tokens();
+    let ResponseRequest { generation, settings, is_streamed } =
+        ResponseRequest::read(&mut fields, most_tokens)?;
     fields.finish(&guard.warnings)?;
     let head = Head::new("resp_", model.name.clone());
     let words = settings.has_logprobs.then(|| Arc::clone(&model.token_words));
@@ -48,7 +50,7 @@ pub(crate) async fn input_tokens(
 ) -> Result<Response, ApiError> {
     let (mut fields, guard) = app.accept(request).await?;
     let model = app.model(&mut fields).await?;
-    let request = ResponseRequest::read(&mut fields)?;
+    let request = ResponseRequest::read(&mut fields, None)?;
     fields.finish(&guard.warnings)?;
     let generation = request.generation;
     let input_tokens = generation.count_tokens(&model, &guard.limiter).await?;

@@ -44,12 +44,12 @@ pub(super) struct Settings {
 }
 
 impl ResponseRequest {
-    pub(super) fn read(fields: &mut Fields) -> Result<Self, ApiError> {
+    pub(super) fn read(fields: &mut Fields, most_tokens: Option<usize>) -> Result<Self, ApiError> {
         refuse_state(fields)?;
         let mut compat = Compat::read(fields)?;
         let instructions = fields.text("instructions")?;
         let messages = input::read(fields, instructions.clone())?;
-        let mut options = sampling::read(fields)?;
+        let mut options = sampling::read(fields, most_tokens)?;
         if let Some(mut reasoning) = fields.object("reasoning")? {
             options = sampling::read_effort(&mut reasoning, options)?;
         }

@@ -30,7 +30,7 @@ fn request(path: &str, parameters: &Value, strict: bool) -> Value {
     }
 }
 
-/// What has the model call a tool.
+/// The fields with which the model has to call a tool.
 fn required(path: &str) -> Value {
     if path == MESSAGES {
         json!({"tool_choice": {"type": "any", "disable_parallel_tool_use": true}})
@@ -297,7 +297,7 @@ async fn null_and_absent_fields_of_messages_are_taken() {
     }
 }
 
-/// A call that is cut says so.
+/// A call that is cut says so, whole and in events.
 #[tokio::test]
 async fn a_call_that_is_cut_says_so() {
     let router = shared_router();
@@ -312,5 +312,14 @@ async fn a_call_that_is_cut_says_so() {
         let body = with(&request(path, &schema, false), &required(path));
         let answer = post(&router, path, &body).await.json();
         assert_eq!(answer.pointer(place), Some(&json!(reason)), "{path}: {answer}");
+        if [MESSAGES, OLLAMA].contains(&path) {
+            assert_eq!(answer["unfinished"], true, "{path}: {answer}");
+            let streamed = post(&router, path, &with(&body, &json!({"stream": true}))).await;
+            assert!(streamed.text.contains("\"unfinished\":true"), "{path}: {}", streamed.text);
+        }
+        if path == MESSAGES {
+            let call = &answer["content"][0];
+            assert_eq!((&call["input"], &call["unfinished"]), (&json!({}), &json!(true)), "{call}");
+        }
     }
 }

@@ -234,7 +234,7 @@ fn a_client_that_does_not_read_is_given_up_and_never_holds_health() {
     assert!(server.end());
 }
 
-/// As Python's clients do: the whole body is sent before the answer is read.
+/// Python's clients send the whole body before they read the answer.
 #[test]
 fn an_answer_is_read_by_clients_that_send_the_whole_body_first() {
     let server = Server::start(shared());
@@ -293,7 +293,7 @@ async fn readiness_tells_no_names_without_a_key_and_no_paths() {
     registry.close();
 }
 
-/// Whatever is long in a request, its refusal is short.
+/// Refusals of long fields are short.
 #[tokio::test]
 async fn errors_repeat_no_more_than_some_words_of_a_client() {
     let router = shared_router();
@@ -330,7 +330,7 @@ async fn errors_repeat_no_more_than_some_words_of_a_client() {
     assert!(get(&router, &format!("/v1/models{path}")).await.text.len() < 1000);
 }
 
-/// What one key says of a model that others use, too, changes nothing.
+/// A key unloads no model that other keys use.
 #[tokio::test]
 async fn a_key_unloads_what_it_alone_uses() {
     let opener = |_: &LoadProgress| Ok::<_, OpenError>(engine(|_| {}));
@@ -360,4 +360,34 @@ async fn a_key_unloads_what_it_alone_uses() {
         tokio::task::yield_now().await;
     }
     registry.close();
+}
+
+/// In every API, whatever the field is.
+#[tokio::test]
+async fn bodies_of_many_small_values_are_not_parsed() {
+    let router = shared_router();
+    for piece in ["[0],", "{\"a\":1},", "[[[[]]]],"] {
+        let many = format!("[{}0]", piece.repeat((7 << 20) / piece.len()));
+        for path in [
+            "/v1/chat/completions",
+            "/v1/completions",
+            "/v1/responses",
+            "/v1/messages",
+            "/v1/embeddings",
+            "/tokenize",
+            "/score",
+            "/api/chat",
+            "/api/embed",
+        ] {
+            let body = Body::from(format!("{{\"messages\": {many}}}"));
+            let request = Request::post(path).body(body).expect("a request");
+            let answer = send(&router, request).await;
+            assert_eq!(answer.status, 413, "{path} {piece}");
+            assert!(answer.text.contains("the values of the body take some"), "{}", answer.text);
+        }
+    }
+    // As many tokens as a body has room for are read.
+    let tokens = json!({"tokens": vec![12345; 1_200_000]}).to_string();
+    let request = Request::post("/detokenize").body(Body::from(tokens)).expect("a request");
+    assert_refused(&send(&router, request).await, 400, "context_length_exceeded");
 }

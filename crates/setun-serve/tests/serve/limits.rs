@@ -59,6 +59,22 @@ async fn prompts_outputs_and_streams_have_their_limits() {
     assert_refused(&embedded, 400, "context_length_exceeded");
     let more = json!({"prompt": "A cat", "max_tokens": 6});
     assert_refused(&ask(&more).await, 400, "invalid_value");
+    // Of several names one holds, and each has the limit.
+    for (path, options) in [
+        ("/v1/completions", json!({"prompt": "A cat", "max_tokens": 6, "num_predict": 2})),
+        ("/v1/completions", json!({"prompt": "A cat", "max_tokens": 2, "num_predict": 6})),
+        (
+            "/api/generate",
+            json!({"prompt": "A cat", "options": {"max_tokens": 6, "num_predict": 2}}),
+        ),
+        (
+            "/api/generate",
+            json!({"prompt": "A cat", "options": {"n_predict": 6, "num_predict": 2}}),
+        ),
+    ] {
+        let refused = post(&router, path, &options).await;
+        assert_eq!(refused.status, 400, "{path}: {options}");
+    }
     // Ollama's requests without a prompt load the model, or unload it, and have the same limit.
     for path in ["/api/chat", "/api/generate"] {
         for keep_alive in [json!("5m"), json!(0)] {

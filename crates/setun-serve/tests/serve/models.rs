@@ -284,3 +284,42 @@ async fn idle_and_removed_models_end_and_others_stay() {
     assert_eq!(listed, expected.map(|(id, root)| (json!(id), json!(root))));
     registry.close();
 }
+
+/// In every API, the one served model that is near.
+#[tokio::test]
+async fn a_misspelled_model_suggests_the_served_one() {
+    let specs = ["o/stories-1m", "falcon3-1b", "falcon3-3b"];
+    let specs = specs.map(|name| ModelSpec::new(name, Opener::default()));
+    let registry = ModelRegistry::new(specs.into()).expect("distinct names");
+    let router = router(registry.clone(), ServeOptions::new());
+    let user = json!([{"role": "user", "content": "a"}]);
+    for (name, meant) in [
+        ("stories1m", Some("o/stories-1m")),
+        ("O/Stories-1M", Some("o/stories-1m")),
+        ("falcon3-1b:8q", Some("falcon3-1b")),
+        ("falcon3-8b", None),
+        ("gpt-4o", None),
+    ] {
+        for (path, body) in [
+            ("/v1/chat/completions", json!({"messages": user})),
+            ("/v1/completions", json!({"prompt": "a"})),
+            ("/v1/responses", json!({"input": "a"})),
+            ("/v1/messages", json!({"messages": user, "max_tokens": 1})),
+            ("/v1/embeddings", json!({"input": "a"})),
+            ("/api/chat", json!({"messages": user})),
+            ("/api/show", json!({})),
+        ] {
+            let answer = post(&router, path, &with(&body, &json!({"model": name}))).await;
+            assert_eq!(answer.status, 404, "{path} {name}");
+            let expected = meant.map(|meant| format!("; did you mean \\\"{meant}\\\"?"));
+            let found = answer.text.find("; did you mean").map(|at| &answer.text[at..]);
+            let is_meant = found
+                .zip(expected.as_deref())
+                .is_some_and(|(found, expected)| found.starts_with(expected));
+            assert_eq!(is_meant, meant.is_some(), "{path} {name}: {}", answer.text);
+        }
+        let answer = get(&router, &format!("/v1/models/{name}")).await;
+        assert_eq!(answer.text.contains("did you mean"), meant.is_some(), "{}", answer.text);
+    }
+    registry.close();
+}

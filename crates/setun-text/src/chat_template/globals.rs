@@ -71,7 +71,7 @@ fn lipsum(_arguments: Rest<ValueOrKwargs>) -> Result<Value, Error> {
     Err(refused("`lipsum` makes random text, which no prompt has here"))
 }
 
-/// What `joiner(separator)` makes: nothing at the first call, its separator at all others.
+/// The object that `joiner(separator)` makes: it gives nothing at the first call, its separator at all others.
 struct Joiner {
     separator: Value,
     is_used: AtomicBool,
@@ -104,7 +104,7 @@ impl Object for Joiner {
     }
 }
 
-/// What `cycler(a, b)` makes: its entries in turn.
+/// The object that `cycler(a, b)` makes: it gives its entries in turn.
 struct Cycler {
     entries: Vec<Value>,
     place: AtomicUsize,

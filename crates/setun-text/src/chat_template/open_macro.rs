@@ -32,7 +32,7 @@ pub(super) struct Finder {
 
 #[derive(Default)]
 struct Found {
-    /// Where its parameters end, once they do.
+    /// End of its parameters, once it is reached.
     end: Option<usize>,
     has_parameters: bool,
     named: [bool; 2],

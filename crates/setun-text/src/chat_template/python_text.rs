@@ -46,7 +46,7 @@ pub(super) fn call(text: &str, name: &str, arguments: &[Value]) -> Option<Result
     })
 }
 
-/// What Python takes for white space: Unicode's, and four separators.
+/// Whether Python takes a character for white space: Unicode's, and four separators.
 pub(super) fn is_space(letter: char) -> bool {
     letter.is_whitespace() || ('\x1c'..='\x1f').contains(&letter)
 }

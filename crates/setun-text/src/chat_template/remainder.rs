@@ -28,7 +28,7 @@ pub(super) fn remainder(
     rest.ok_or_else(|| refused(format!("there is no {} % {}", left.kind(), right.kind())))
 }
 
-/// None if an operand is no integer.
+/// The remainder of two integers; `None` if an operand is another number.
 fn of_integers(left: &Value, right: &Value) -> Result<Option<Value>, Error> {
     let integer = |value: &Value| match value.kind() {
         ValueKind::Number | ValueKind::Bool => i128::try_from(value.clone()).ok(),

@@ -23,7 +23,8 @@ impl Sources {
     pub(super) fn read(files: ChatTemplateFiles<'_>) -> Result<Self, TextError> {
         let config = files.tokenizer_config.map(|bytes| object(CONFIG, bytes)).transpose()?;
         let config = config.unwrap_or_default();
-        let templates = match files.chat_template_jinja {
+        let jinja = files.chat_template_jinja.filter(|bytes| !bytes.trim_ascii().is_empty());
+        let templates = match jinja {
             Some(bytes) => vec![("default".to_owned(), text("chat_template.jinja", bytes)?)],
             None => match (templates(CONFIG, &config)?, files.chat_template_json) {
                 (found, Some(bytes)) if found.is_empty() => {
@@ -52,7 +53,7 @@ fn object(file: &'static str, bytes: &[u8]) -> Result<Map<String, Value>, TextEr
     })
 }
 
-/// The entry `chat_template`: a string, a list of `{name, template}`, or nothing.
+/// The entry `chat_template`: a string, a list of `{name, template}`, or nothing. A blank text is no template.
 fn templates(
     file: &'static str,
     config: &Map<String, Value>,
@@ -62,9 +63,9 @@ fn templates(
         expected: "chat_template to be a string or a list of {name, template}",
         found: kind(found).to_owned(),
     };
-    match config.get("chat_template") {
-        None | Some(Value::Null) => Ok(Vec::new()),
-        Some(Value::String(template)) => Ok(vec![("default".to_owned(), template.clone())]),
+    let mut found = match config.get("chat_template") {
+        None | Some(Value::Null) => vec![],
+        Some(Value::String(template)) => vec![("default".to_owned(), template.clone())],
         Some(Value::Array(list)) => list
             .iter()
             .map(|entry| match (&entry["name"], &entry["template"]) {
@@ -73,9 +74,11 @@ fn templates(
                 }
                 _ => Err(wrong(entry)),
             })
-            .collect(),
-        Some(other) => Err(wrong(other)),
-    }
+            .collect::<Result<_, _>>()?,
+        Some(other) => return Err(wrong(other)),
+    };
+    found.retain(|(_, template)| !template.trim().is_empty());
+    Ok(found)
 }
 
 /// The special tokens that are set: each a string, or an object with its `content`.
@@ -133,6 +136,18 @@ mod tests {
         assert_eq!(template(config, None, Some(json)), "entry");
         assert_eq!(template("{}", None, Some(json)), "old");
         assert!(read("{}", None, None).expect("good files").templates.is_empty());
+    }
+
+    #[test]
+    fn a_blank_text_is_no_template() {
+        let blank = [r#""""#, r#"" \n""#, "[]", r#"[{"name": "default", "template": ""}]"#];
+        for value in blank {
+            let config = format!(r#"{{"chat_template": {value}}}"#);
+            assert!(read(&config, None, None).expect("good files").templates.is_empty(), "{value}");
+            let old = r#"{"chat_template": "old"}"#;
+            assert_eq!(template(&config, None, Some(old)), "old");
+        }
+        assert_eq!(template(r#"{"chat_template": "entry"}"#, Some("\n"), None), "entry");
     }
 
     #[test]

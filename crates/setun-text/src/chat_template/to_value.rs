@@ -5,7 +5,7 @@ use serde_json::Map;
 
 use crate::Message;
 
-/// What templates call the reasoning of a message, and its names in chat APIs.
+/// Names of a message's reasoning: the one in templates, then those of chat APIs.
 const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "thinking"];
 
 /// A message with its role and content first; `absent` is the content of one that has none. Its

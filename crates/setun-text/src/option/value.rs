@@ -56,7 +56,7 @@ impl OptionValue {
         }
     }
 
-    /// As an integer, which may be written with a fraction of zero as long as that is exact.
+    /// The value as an integer, which may be written with a fraction of zero as long as that is exact.
     #[expect(clippy::cast_possible_truncation, reason = "a whole number in range")]
     #[must_use]
     pub fn integer(&self) -> Option<i128> {

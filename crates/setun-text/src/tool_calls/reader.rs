@@ -19,7 +19,7 @@ pub struct ToolCallReader {
     has_calls: bool,
     key: u64,
     tags: Vec<(u32, &'static str)>,
-    /// What calls begin with up to their arguments, where a text may begin like a call.
+    /// The beginnings of calls up to their arguments, where a text may begin like a call.
     heads: Vec<String>,
 }
 
@@ -147,7 +147,7 @@ impl ToolCallReader {
         self.held.drain(..certain).collect()
     }
 
-    /// What an answer is that may call at its start alone, as far as it is known.
+    /// The kind of an answer that may call at its start alone, as far as it is known.
     fn beginning(&self, marker: &str) -> Part {
         let heads = self.heads.iter().map(String::as_str);
         let mut heads = heads.chain([marker].into_iter().filter(|_| self.heads.is_empty()));

@@ -4,7 +4,7 @@ use crate::support::json as read_json;
 use serde_json::{Value, json};
 use setun_text::{ChatTemplate, ChatTemplateFiles, Message, RenderOptions, TextError};
 
-/// What Jinja2 writes and templates here do not, each with a reason.
+/// Expressions whose text differs from that of Jinja2, each with a reason.
 const DIFFERENT: [(&str, &str); 8] = [
     ("{{ 1234567 | filesizeformat }}|", "no prompt has sizes of files"),
     ("{{ '<p>a  b</p>' | striptags }}|", "a prompt is no HTML"),

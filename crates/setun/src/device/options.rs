@@ -42,7 +42,7 @@ named_options!(ActivationGroup {
 });
 
 impl ActivationGroup {
-    /// How many; none where it is all of a row.
+    /// Number of columns; none for a whole row.
     #[must_use]
     pub const fn columns(self) -> Option<usize> {
         match self {

@@ -12,7 +12,7 @@ use crate::error::Error;
 pub struct FoundModel {
     /// Its file or folder.
     pub path: PathBuf,
-    /// What it is reported by: its name in the store, or that of its file or folder.
+    /// The name in reports: that in the store, or that of its file or folder.
     pub name: String,
     /// Whether it was found in the store, or in the cache of Hugging Face's tools.
     pub is_stored: bool,

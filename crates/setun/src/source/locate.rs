@@ -106,7 +106,7 @@ pub(super) fn nothing_at(path: &Path) -> Error {
     no_model(path, format!("nothing; {}", surroundings(path)))
 }
 
-/// What is where a path would be.
+/// The entries of the folder in which a path was looked for.
 pub(super) fn surroundings(path: &Path) -> String {
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

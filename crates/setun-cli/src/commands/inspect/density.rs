@@ -4,12 +4,12 @@ use std::path::Path;
 
 use serde::Serialize;
 use setun::{
-    Device, DeviceKind, EngineError, LoadedModel,
+    Device, DeviceKind, DeviceOptions, EngineError, LoadedModel,
     forward::{LayerDensity, Model as Forward, Profile, RequestedOutput},
 };
 
 use crate::{
-    args::{DeviceArgs, MemoryArgs},
+    args::DeviceArgs,
     error::CliError,
     input,
     output::{Progress, counted, titled},
@@ -49,7 +49,7 @@ pub(super) fn check(device: &DeviceArgs) -> Result<(), CliError> {
 pub(super) fn measure(
     source: ModelFiles,
     text: &Path,
-    device: &DeviceArgs,
+    options: DeviceOptions,
 ) -> Result<DensityReport, CliError> {
     let text = input::file(text)?;
     let model = source.load()?;
@@ -58,8 +58,7 @@ pub(super) fn measure(
         let (found, expected) = ("empty".into(), "a text of one token or more".into());
         return Err(EngineError::BadOption { option: "--text", found, expected }.into());
     }
-    let LoadedModel { model, backend, level, .. } =
-        model.load_onto(device.options(&MemoryArgs::default())?)?;
+    let LoadedModel { model, backend, level, .. } = model.load_onto(options)?;
     let layers = layers(model, &tokens)?;
     Ok(DensityReport {
         backend,

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use super::Args;
 use crate::{
-    args::MemoryArgs,
     error::CliError,
     output::{Output, size, titled},
     source::ModelFiles,
@@ -37,8 +36,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         None => ModelFiles::find(args.model.as_deref(), args.file.into())?,
     };
     let reader = source.open()?;
-    let memory = MemoryArgs { kv: args.kv, ..MemoryArgs::default() };
-    let estimate = reader.header().estimate(args.device.options(&memory)?)?;
+    let estimate = reader.header().estimate(args.device.options(&args.memory())?)?;
     let report = Report {
         model: reader.name().to_owned(),
         context: estimate.context,

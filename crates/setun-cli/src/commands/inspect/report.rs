@@ -11,7 +11,7 @@ use setun::{
     },
     forward::{Layout, WeightsBuilder},
     ops::WeightSpec,
-    text::{ChatTemplate, ChatTemplateFiles, HfTokenizer, TextError, Tokenizer},
+    text::{ChatTemplate, ChatTemplateFiles, HfTokenizer, TextError, Tokenizer, without_mark},
 };
 
 use super::{density::DensityReport, plan::PlanReport};
@@ -228,7 +228,7 @@ fn config_map(config: &ModelConfig) -> Result<Map<String, Value>, CheckpointErro
 fn tokenizer(files: &Files) -> Result<Option<TokenizerReport>, TextError> {
     let Some(bytes) = files.get(TOKENIZER) else { return Ok(None) };
     let vocab_size = HfTokenizer::from_bytes(bytes)?.vocab_size();
-    let json: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let json: Value = serde_json::from_slice(without_mark(bytes)).unwrap_or_default();
     let kind = json["model"]["type"].as_str().unwrap_or("of a kind that is not named");
     Ok(Some(TokenizerReport { kind: kind.to_owned(), vocab_size }))
 }

@@ -122,7 +122,8 @@ pub(super) struct ServeSettings {
     #[serde(deserialize_with = "read_seconds")]
     pub(super) body_timeout: Option<Duration>,
 
-    /// Seconds after which a client is given up that reads nothing of its answer [default: 60]
+    /// Seconds of waiting after which a client is given up that does not read its answer; every 500 bytes that
+    /// it reads give one back [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     #[serde(deserialize_with = "read_seconds")]
     pub(super) write_timeout: Option<Duration>,
@@ -132,10 +133,10 @@ pub(super) struct ServeSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum MetricNames {
-    /// That of setun, `setun_`
+    /// Names of setun, `setun_`
     #[value(help = "setun_")]
     Setun,
-    /// That of vLLM, `vllm:`, for metrics that it has too
+    /// Names of vLLM, `vllm:`, for metrics that it has too
     #[value(help = "vllm: for metrics that vLLM has too, for its dashboards")]
     Vllm,
 }

@@ -3,13 +3,12 @@
 use std::{
     fs::File,
     io::{Read, Write, pipe},
-    net::{TcpListener, TcpStream},
-    os::fd::OwnedFd,
-    process::{Child, Command, Stdio},
+    net::TcpStream,
+    process::{Child, Stdio},
 };
 
+use super::service::at_socket;
 use crate::{
-    models::in_store,
     support::{PROMPT, command, send},
     wait::wait_for,
 };
@@ -17,23 +16,12 @@ use crate::{
 /// Requests whose log is more than a pipe holds.
 const REQUESTS: usize = 600;
 
-/// A server whose log goes there, at a socket that it is given.
+/// A server whose log goes there, and its address.
 fn serve(log: impl Into<Stdio>) -> (Child, String) {
     let home = tempfile::tempdir().expect("a folder");
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address").to_string();
-    let serve = in_store(&home, &["serve", "--port", "0"]);
-    let mut command = Command::new("sh");
-    command.args(["-c", r#"LISTEN_PID=$$ LISTEN_FDS=1 exec "$@" 3<&0 </dev/null"#, "sh"]);
-    command.arg(serve.get_program()).args(serve.get_args());
-    for (name, value) in serve.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command.env("RUST_LOG", "setun_serve=debug").stdin(Stdio::from(OwnedFd::from(listener)));
-    (command.stdout(Stdio::null()).stderr(log).spawn().expect("a shell"), address)
+    let (mut command, address) = at_socket(&home);
+    command.env("RUST_LOG", "setun_serve=debug").stdout(Stdio::null()).stderr(log);
+    (command.spawn().expect("a shell"), address)
 }
 
 /// Sends requests over one connection, and reads each answer; the last one.

@@ -9,6 +9,7 @@ use std::{
 };
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 use super::Server;
 use crate::{models::in_store, support::send};
@@ -44,6 +45,22 @@ fn keys_come_from_a_file_and_a_variable_and_a_signal_reads_the_file_again() {
     assert!(server.line().starts_with("reloaded: "));
     assert_eq!(taken(&server), [false, true, true, false]);
     server.end();
+}
+
+#[test]
+fn a_host_that_others_reach_is_warned_of_without_keys() {
+    for (host, key, is_warned) in
+        [("0.0.0.0", None, true), ("0.0.0.0", Some("a"), false), ("127.0.0.1", None, false)]
+    {
+        let home = tempfile::tempdir().expect("a folder");
+        let mut command = in_store(&home, &["serve", "--port", "0", "--host", host]);
+        key.map(|key| command.env("SETUN_API_KEYS", key));
+        let server = Server::spawned(home, command, SERVED);
+        let words = format!("warning: whoever reaches {} may use this server: ", server.address);
+        assert_eq!(server.said.contains(&words), is_warned, "{host} {key:?}: {}", server.said);
+        assert_eq!(server.said.contains("SETUN_API_KEYS"), is_warned, "{}", server.said);
+        server.end();
+    }
 }
 
 /// A field that nobody knows is named; what a client writes is not told.
@@ -100,10 +117,21 @@ fn a_service_manager_is_told_each_state() {
 /// The manager's socket comes as descriptor 3, and is served instead of the port.
 #[test]
 fn a_socket_of_the_service_manager_is_served() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (mut command, address) = at_socket(&home);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let server = Server::spawned(home, command, SERVED);
+    assert_eq!(server.address, address);
+    let answer = server.ask("POST /v1/completions", COMPLETE);
+    assert_eq!(answer["usage"]["completion_tokens"], 2, "{answer}");
+    server.end();
+}
+
+/// A server that is given a socket as a service manager gives it, and the socket's address.
+pub(super) fn at_socket(home: &TempDir) -> (Command, String) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
-    let home = tempfile::tempdir().expect("a folder");
-    let serve = in_store(&home, &["serve", "--port", "0"]);
+    let serve = in_store(home, &["serve", "--port", "0"]);
     let mut command = Command::new("sh");
     command.args(["-c", r#"LISTEN_PID=$$ LISTEN_FDS=1 exec "$@" 3<&0 </dev/null"#, "sh"]);
     command.arg(serve.get_program()).args(serve.get_args());
@@ -113,13 +141,6 @@ fn a_socket_of_the_service_manager_is_served() {
             None => command.env_remove(name),
         };
     }
-    command
-        .stdin(Stdio::from(OwnedFd::from(listener)))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
-    let server = Server::spawned(home, command, SERVED);
-    assert_eq!(server.address, address);
-    let answer = server.ask("POST /v1/completions", COMPLETE);
-    assert_eq!(answer["usage"]["completion_tokens"], 2, "{answer}");
-    server.end();
+    command.stdin(Stdio::from(OwnedFd::from(listener)));
+    (command, address)
 }

@@ -24,12 +24,12 @@ const END: u32 = 200;
 const OPEN: u32 = 201;
 const CLOSE: u32 = 202;
 
-/// As Qwen3's: the model opens its reasoning itself.
+/// A template like Qwen3's: the model opens its reasoning itself.
 const PLAIN: &str = "{% for m in messages %}{{ m.role[0] }}{% if m.reasoning_content %}\
     <think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}<end>{% endfor %}\
     {% if add_generation_prompt %}a{% if enable_thinking is defined and not enable_thinking %}\
     <think>\n\n</think>\n\n{% endif %}{% endif %}";
-/// As those of later models: the prompt opens it. Effort is written where it is given.
+/// A template like those of later models: the prompt opens the reasoning. Effort is written where it is given.
 const OPENED: &str = "{{ reasoning_effort or '' }}{% for m in messages %}{{ m.content.split('</think>')[-1] }}<end>\
     {% endfor %}{% if add_generation_prompt %}a<think>\n{% endif %}";
 
@@ -82,7 +82,7 @@ impl LogitsProcessor for Script {
     }
 }
 
-/// What the model is made to write, as tokens.
+/// The tokens that the model is made to write.
 fn script(engine: &Engine, text: &str) -> Vec<u32> {
     engine.tokenize(text).expect("tokens")
 }
@@ -178,7 +178,7 @@ fn stop_strings_apply_to_the_answer_and_filters_to_both() {
     assert_eq!(found.done.finish_reason, FinishReason::ContentFilter);
 }
 
-/// What the tokens after a prompt are by the definition: as without a budget, the closing marker,
+/// The tokens after a prompt by the definition: those without a budget, the closing marker,
 /// and what follows these tokens.
 fn expected(engine: &Engine, budget: usize, options: &GenerateOptions) -> Vec<u32> {
     let prompt = engine.tokenize_chat(&[Message::user("hi")], options).expect("tokens");

@@ -213,3 +213,63 @@ fn a_thread_that_is_lost_ends_the_text_it_had_and_no_other() {
     assert!(error.to_string().contains("the form panicked"), "{error}");
     texts(&run);
 }
+
+/// The same, with a mask that takes until it is let go.
+#[derive(Clone)]
+struct Held {
+    form: Thirds,
+    let_go: Arc<Mutex<mpsc::Receiver<()>>>,
+    waited: Arc<Mutex<Vec<bool>>>,
+}
+
+struct HeldState(Held, Third);
+
+impl Constraint for Held {
+    fn begin(&self) -> Box<dyn ConstraintState> {
+        let third = Third { form: self.form.clone(), position: 0, mask: third(0) };
+        Box::new(HeldState(self.clone(), third))
+    }
+}
+
+impl ConstraintState for HeldState {
+    fn prepare(&mut self) {
+        if self.1.position == 3 {
+            let let_go = self.0.let_go.lock().expect("a gate").recv_timeout(Duration::from_mins(1));
+            self.0.waited.lock().expect("a list").push(let_go.is_ok());
+        }
+        self.1.prepare();
+    }
+
+    fn mask(&mut self) -> Result<&TokenMask, Error> {
+        self.1.mask()
+    }
+
+    fn accept(&mut self, token: u32) -> Result<(), Error> {
+        self.1.accept(token)
+    }
+}
+
+#[test]
+fn nobody_waits_for_a_mask_that_takes_longer_than_a_step() {
+    let (commands, log, clock) = scheduler(with_thread());
+    let (gate, let_go) = mpsc::channel();
+    let form = Thirds { log, clock: clock.clone(), lost_at: None };
+    let let_go = Arc::new(Mutex::new(let_go));
+    let held = Held { form: form.clone(), let_go, waited: Arc::default() };
+    let request = |prompt: &[u32], form: Option<SharedConstraint>| {
+        let mut request = request(prompt.to_vec(), TOKENS as usize);
+        request.vocabulary = VOCABULARY as usize;
+        request.constraint = form;
+        (request.clock, request.arrival_time) = (clock.clone(), clock.now());
+        submit(&commands, request)
+    };
+    let slow = request(PROMPTS[0], Some(SharedConstraint::new(held.clone())));
+    let free = [PROMPTS[1], PROMPTS[2]].map(|prompt| request(prompt, None));
+    for text in free {
+        assert_eq!(text.wait().expect("a text").tokens.len(), TOKENS as usize);
+    }
+    assert!(held.waited.lock().expect("a list").iter().all(|let_go| *let_go), "somebody waited");
+    gate.send(()).expect("a thread that waits");
+    assert_eq!(slow.wait().expect("a text").tokens, expected(PROMPTS[0]));
+    assert_eq!(*held.waited.lock().expect("a list"), [true]);
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// What schemas for one value list together.
+/// Properties and items that several schemas for one value list together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listed {
     /// Names of properties, in their order. Each has the value `true`.
@@ -59,7 +59,7 @@ impl Listed {
     }
 }
 
-/// What a schema lists itself.
+/// The properties and items that a schema lists itself.
 pub(super) fn own(map: &Map<String, Value>) -> Listed {
     let mut own = Listed::default();
     if let Some(Value::Object(names)) = map.get("properties") {

@@ -12,7 +12,7 @@ use crate::{
 fn encoder() -> ResponseEncoder {
     let body = json!({"input": "a", "instructions": "b"}).to_string();
     let mut fields = Fields::read(body.as_bytes()).expect("an object");
-    let request = ResponseRequest::read(&mut fields).expect("a request");
+    let request = ResponseRequest::read(&mut fields, None).expect("a request");
     ResponseEncoder::new(head(), request.settings, None)
 }
 
