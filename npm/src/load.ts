@@ -288,6 +288,7 @@ class LoadOperation {
     const request = { type: "open", ...this.#model, ...draft, ...device, ...shared } as const;
     const opened = await requestWithProgress(connection, request, "opened", this.#options);
     const info = { ...opened.info, build, worker: this.#inWorker };
+    for (const warning of info.warnings) console.warn(`setun: ${warning}`);
     return { connection, info, report: report(opened.report) };
   }
 

@@ -114,7 +114,7 @@ function withText(kind: GrammarKind, text: string | undefined): GrammarSource | 
 /** The schema with the option in its `x-guidance`. A text that is no JSON object is refused where it is compiled. */
 function withOpenObjects(text: string): string {
   try {
-    const schema = JSON.parse(text);
+    const schema = JSON.parse(text.replace(/^\uFEFF/, "")); // a byte order mark
     if (typeof schema !== "object" || schema === null || Array.isArray(schema)) return text;
     return JSON.stringify({ ...schema, "x-guidance": { ...schema["x-guidance"], open_objects: true } });
   } catch {

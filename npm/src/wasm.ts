@@ -10,6 +10,7 @@ import type { GenerateOptions } from "./generate-options.js";
 import type { Metrics } from "./metrics.js";
 import type { LogitsProcessor } from "./processors.js";
 import type { ChatMessage } from "./protocol.js";
+import type { SamplingDefaults } from "./sampling-defaults.js";
 import type { ToolCallDelta } from "./tools.js";
 
 /** The source of a model's bytes. */
@@ -198,22 +199,10 @@ export interface WasmModelInfo {
   readonly loadSeconds: number;
   /** Bytes of the weights in memory. */
   readonly weightBytes: number;
+  /** Repairs and assumptions made while the model was read, such as keys or tensors without use. Also on the console. */
+  readonly warnings: readonly string[];
   /** Sampling options of the model's own files. */
   readonly defaults: SamplingDefaults;
-}
-
-/** Sampling options that a model's files set. */
-export interface SamplingDefaults {
-  /** Default of {@link GenerateOptions.temperature}. */
-  readonly temperature: number;
-  /** Default of {@link GenerateOptions.topK}. */
-  readonly topK: number;
-  /** Default of {@link GenerateOptions.topP}. */
-  readonly topP: number;
-  /** Default of {@link GenerateOptions.minP}. */
-  readonly minP: number;
-  /** Default of {@link GenerateOptions.repetitionPenalty}. */
-  readonly repetitionPenalty: number;
 }
 
 /** Checked options of a generation. */

@@ -182,6 +182,13 @@ describe("load with backend auto", () => {
     expect(log).toMatchObject({ opened: 1, closed: 1 });
   });
 
+  it("tells what was assumed of a model's files", async () => {
+    hasAdapter({ info: { description: "a card" } });
+    const model = await load({ report: measured(10, 100), warnings: ["m.gguf: one", "m.gguf: two"] });
+    expect(model.info.warnings).toEqual(["m.gguf: one", "m.gguf: two"]);
+    expect(warnings).toEqual(["setun: m.gguf: one", "setun: m.gguf: two"]);
+  });
+
   it("does not use a slower GPU", async () => {
     hasAdapter({ info: { description: "a card" } });
     const model = await load({ report: measured(110, 100) });

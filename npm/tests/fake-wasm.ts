@@ -69,6 +69,8 @@ export interface FakeOptions {
   readonly refusal?: Error;
   /** Error of reading the weights of a draft model. */
   readonly draftRefusal?: () => Promise<Error>;
+  /** Assumptions about the model's files. */
+  readonly warnings?: readonly string[];
   /** Called for each created model. */
   readonly onModel?: () => void;
   /** Compiles the module. */
@@ -122,7 +124,7 @@ const NO_REPORT: DeviceReport = {
 /** Reads an optional file, and `a.safetensors` in two ranges. Generates "0 1 2 …", two tokens per batch. */
 export function fakeBuild(
   log: Log,
-  { report, refusal, draftRefusal, onModel, compile = compileNothing }: FakeOptions = {},
+  { report, refusal, draftRefusal, warnings = [], onModel, compile = compileNothing }: FakeOptions = {},
 ) {
   const open = async (_kind: string, name: string, files: WasmFiles): Promise<FakeLoader> => {
     files.rewind();
@@ -150,7 +152,7 @@ export function fakeBuild(
         await (draft as FakeLoader | undefined)?.weights();
         if (draft !== undefined && draftRefusal !== undefined) throw await draftRefusal();
         onModel?.();
-        return fakeModel(log, files, name, place.backend);
+        return fakeModel(log, files, { name, backend: place.backend, warnings });
       },
       free: () => void log.freed.push("loader"),
     };
@@ -218,9 +220,9 @@ async function read(
   throw Object.assign(new Error(`${file}: too short`), { code: "truncated" });
 }
 
-function fakeModel(log: Log, files: WasmFiles, name: string, backend: string): WasmModel {
+function fakeModel(log: Log, files: WasmFiles, info: object): WasmModel {
   return {
-    info: { name, backend } as never,
+    info: info as never,
     deviceReport: NO_REPORT,
     selfTest: async () => ({ device: "cpu", level: "fake", passed: true, reason: "", seconds: 0.5 }),
     generate: (prompt, options, count) => {

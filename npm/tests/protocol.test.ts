@@ -38,7 +38,7 @@ describe("load", () => {
       { phase: "packing", file, loadedBytes: 8, totalBytes: 16 },
       { phase: "ready", file, loadedBytes: 16, totalBytes: 16 },
     ]);
-    const used = { backend: "auto", build: "simd128", worker: false };
+    const used = { backend: "auto", build: "simd128", warnings: [], worker: false };
     expect(model.info).toEqual({ name: "a.safetensors", ...used });
     expect(log).toMatchObject({ opened: 1, closed: 1 });
   });

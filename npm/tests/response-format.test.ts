@@ -22,6 +22,10 @@ describe("a response format", () => {
       { kind: "json_schema", text: '{"x-guidance":{"open_objects":true}}' },
     ],
     [
+      { type: "json_schema", schema: "\uFEFF{}", openObjects: true },
+      { kind: "json_schema", text: '{"x-guidance":{"open_objects":true}}' },
+    ],
+    [
       { type: "json_schema", schema: { "x-guidance": { whitespace_flexible: true } }, openObjects: true },
       { kind: "json_schema", text: '{"x-guidance":{"whitespace_flexible":true,"open_objects":true}}' },
     ],

@@ -33,6 +33,10 @@ describe("a manifest", () => {
     },
   );
 
+  it("may begin with a byte order mark", () => {
+    expect(parseManifest(`\uFEFF${MANIFEST}`, "m")).toEqual(whole);
+  });
+
   it("may lack optional fields", () => {
     const text = MANIFEST.replace(/"etag": .*\n/, "").replace(/"sha256": .*\n/, "");
     const [file] = parseManifest(text.replace(/,\s*"chunk_bytes"[^\]]*\]/, ""), "m")?.files ?? [];

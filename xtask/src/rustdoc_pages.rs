@@ -19,7 +19,7 @@ const FOLDER: &str = "XTASK_RUSTDOC_FOLDER";
 const TEST: &str = "--test";
 const RUN_IN: &str = "--test-run-directory";
 
-/// Has `cargo test --doc` make the pages, too, with every warning an error.
+/// Makes `cargo test --doc` write the pages, too, with every warning an error.
 pub(crate) fn beside_tests<'a>(cargo: &'a mut Command, folder: &Path) -> Result<&'a mut Command> {
     Ok(cargo.env("RUSTDOC", env::current_exe()?).env(RUSTDOC, rustdoc()).env(FOLDER, folder))
 }

@@ -224,7 +224,7 @@ pub(crate) fn sysroot() -> Result<PathBuf> {
 /// Clippy's arguments in the form in which `cargo clippy -- -D warnings` passes them on.
 const CLIPPY_ARGS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
 
-/// Has clippy compile the packages of a workspace, with every warning an error: nothing else is compiled again to be
+/// Makes clippy compile the packages of a workspace, with every warning an error: nothing else is compiled again to be
 /// linted.
 pub(crate) fn with_clippy(command: &mut Command) -> Result<&mut Command> {
     let clippy = sysroot()?.join("bin/clippy-driver");

@@ -20,7 +20,7 @@ const FEATURE: &str = "feature=";
 /// A crate, and what it is compiled without.
 pub(crate) type Without = (&'static str, &'static [&'static str]);
 
-/// Has cargo compile crates of `profile` without features of theirs. What is left out is in their flags, so cargo
+/// Makes cargo compile crates of `profile` without features of theirs. What is left out is in their flags, so cargo
 /// compiles them again when it changes.
 pub(crate) fn leave_out<'a>(
     cargo: &'a mut Command,

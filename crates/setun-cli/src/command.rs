@@ -111,7 +111,7 @@ fn exit_with(error: &clap::Error) -> ! {
     error.exit()
 }
 
-/// Has every argument take a negative number as its value, so that one that is out of range is
+/// Makes every argument take a negative number as its value, so that one that is out of range is
 /// refused as such.
 fn with_negative_numbers(command: Arguments) -> Arguments {
     let takes_them = |argument: clap::Arg| {

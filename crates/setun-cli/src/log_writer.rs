@@ -42,7 +42,7 @@ enum Entry {
     Flush(SyncSender<()>),
 }
 
-/// Has a thread write the log from now on; the count of lines that are dropped. Where there is no
+/// Starts the thread that writes the log, and gives the count of lines that are dropped. Where there is no
 /// thread, lines are written where they come from, as before.
 #[cfg_attr(not(feature = "serve"), expect(dead_code, reason = "a server alone starts it"))]
 pub(crate) fn start() -> Arc<AtomicU64> {

@@ -105,7 +105,7 @@ impl Scheduler {
         self
     }
 
-    /// Has it read this clock.
+    /// Makes it read this clock.
     #[cfg(not(target_family = "wasm"))]
     pub(crate) fn with_clock(mut self, clock: Clock) -> Self {
         self.model.masks.clock = clock.clone();
@@ -245,7 +245,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Has the head run alone for all rows that are undecided, until none is: after one of a draft
+    /// Makes the head run alone for all rows that are undecided, until none is: after one of a draft
     /// the next may be.
     async fn decide_left(
         &mut self,

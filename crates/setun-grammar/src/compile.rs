@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use llguidance::api::{GrammarInit, GrammarWithLexer, TopLevelGrammar};
+use llguidance::earley::CGrammar;
 use llguidance::toktrie::InferenceCapabilities;
 use llguidance::{Logger, TokenParser};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::closing::Closing;
+use crate::closing::{Closing, Document};
 use crate::expressions::{check_terminals, check_text};
 use crate::failure::{caught, failure, first_paragraph};
 use crate::limits::at_most;
@@ -26,7 +27,7 @@ const MAX_SYMBOLS: usize = 65_000;
 pub(crate) struct Compiled {
     pub(crate) parser: TokenParser,
     pub(crate) notes: Vec<ToolNote>,
-    /// The way to the end of its texts, if they are JSON.
+    /// How its texts end, where they are JSON or calls of tools.
     pub(crate) closing: Option<Arc<Closing>>,
 }
 
@@ -50,16 +51,50 @@ impl Compilation<'_> {
     pub(crate) fn run(&self) -> Result<Compiled, GrammarError> {
         let mut compiled = self.compiled()?;
         if self.spec.is_json() {
-            compiled.closing = self.closing(&compiled.parser).map(Arc::new);
+            let document = self.document(compiled.parser.parser.grammar());
+            compiled.closing = document.map(Closing::of_document).map(Arc::new);
             self.interrupt.check()?;
         }
         Ok(compiled)
     }
 
-    fn closing(&self, parser: &TokenParser) -> Option<Closing> {
+    fn document(&self, grammar: &CGrammar) -> Option<Document> {
         let (vocabulary, limits) = (self.vocabulary, self.limits.for_parser());
-        let grammar = parser.parser.grammar();
-        caught(|| Ok(Closing::new(grammar, vocabulary, &limits, self.interrupt))).ok().flatten()
+        caught(|| Ok(Document::new(grammar, vocabulary, &limits, self.interrupt))).ok().flatten()
+    }
+
+    /// How calls end. Where an answer without calls reads the same parts it is left alone.
+    fn closing(&self, tools: &ToolGrammar, all: &[Arguments<'_>]) -> Option<Arc<Closing>> {
+        if cfg!(target_arch = "wasm32") || tools.is_joint() {
+            return None;
+        }
+        let documents = all.iter().map(|arguments| self.document_of(arguments.schema().clone()));
+        let documents: Vec<_> = documents.collect();
+        let format = tools.text().filter(|format| format.is_json());
+        let format = format.and_then(|format| source(format, self.limits).ok());
+        let format = format.and_then(|(format, ..)| self.grammar_of(format));
+        let format = format.and_then(|format| self.document(&format));
+        let names: Vec<&str> = all.iter().map(Arguments::name).collect();
+        Some(Arc::new(Closing::of_tools(tools, &names, documents, format, self.vocabulary)))
+    }
+
+    fn document_of(&self, schema: Value) -> Option<Document> {
+        self.document(&self.grammar_of(TopLevelGrammar::from_json_schema(schema))?)
+    }
+
+    /// The rules of a grammar that has been compiled as a part of another.
+    fn grammar_of(&self, source: TopLevelGrammar) -> Option<CGrammar> {
+        let environment = Some(self.vocabulary.factory().tok_env().clone());
+        let limits = self.limits.for_parser();
+        let compiled = caught(|| {
+            let init = GrammarInit::Serialized(source);
+            let (grammar, terminals) = init.to_internal(environment, limits.clone())?;
+            let grammar = grammar.optimize();
+            anyhow::ensure!(grammar.num_symbols() <= MAX_SYMBOLS);
+            grammar.compile(terminals, &limits)
+        });
+        self.interrupt.check().ok()?;
+        compiled.ok()
     }
 
     fn compiled(&self) -> Result<Compiled, GrammarError> {
@@ -84,7 +119,10 @@ impl Compilation<'_> {
     fn tools(&self, tools: &ToolGrammar) -> Result<Compiled, GrammarError> {
         let (mut all, mut notes) = tools.arguments(self.limits)?;
         let error = match self.calls(tools, &all) {
-            Ok(parser) => return Ok(Compiled::new(parser, notes)),
+            Ok(parser) => {
+                let closing = self.closing(tools, &all);
+                return Ok(Compiled { closing, ..Compiled::new(parser, notes) });
+            }
             Err(error) => error,
         };
         let mut is_loosened = false;
@@ -103,7 +141,9 @@ impl Compilation<'_> {
         if !is_loosened {
             return Err(error);
         }
-        Ok(Compiled::new(self.calls(tools, &all)?, notes))
+        let parser = self.calls(tools, &all)?;
+        let closing = self.closing(tools, &all);
+        Ok(Compiled { closing, ..Compiled::new(parser, notes) })
     }
 
     fn calls(

@@ -50,7 +50,7 @@ pub(crate) fn prepare_freely(
     prepared(schema, limits, Some(FreeParts::default()))
 }
 
-/// Has the parser take `oneOf` as `anyOf` in a prepared schema.
+/// Makes the parser take `oneOf` as `anyOf` in a prepared schema.
 pub(crate) fn take_one_of_as_any_of(prepared: &mut Value) {
     prepared[options::KEYWORD]["coerce_one_of"] = true.into();
 }

@@ -92,7 +92,7 @@ impl ToolGrammar {
     }
 
     /// Whether calls and other answers are both JSON, of which the parser reads the same parts.
-    fn is_joint(&self) -> bool {
+    pub(crate) fn is_joint(&self) -> bool {
         self.format.at_start && self.text().is_some_and(crate::GrammarSpec::is_json)
     }
 
@@ -162,10 +162,19 @@ impl Arguments<'_> {
         Ok(self.note(reason))
     }
 
-    /// Has the parser take `oneOf` as `anyOf`. False for a strict tool.
+    /// Makes the parser take `oneOf` as `anyOf`. False for a strict tool.
     pub(crate) fn take_one_of_as_any_of(&mut self) -> bool {
         schema::take_one_of_as_any_of(&mut self.schema);
         !self.tool.strict
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.tool.name
+    }
+
+    /// Their schema as the parser takes it.
+    pub(crate) fn schema(&self) -> &Value {
+        &self.schema
     }
 
     /// A grammar of these alone.

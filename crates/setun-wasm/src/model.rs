@@ -29,6 +29,7 @@ struct Info<'a> {
     has_chat_template: bool,
     load_seconds: f64,
     weight_bytes: usize,
+    warnings: &'a [String],
     defaults: Defaults,
 }
 
@@ -68,6 +69,7 @@ impl Model {
             has_chat_template: self.0.has_chat_template(),
             load_seconds: self.0.load_seconds(),
             weight_bytes: self.0.weight_bytes(),
+            warnings: self.0.warnings(),
             defaults: Defaults {
                 temperature: shortest(defaults.temperature),
                 top_k: defaults.top_k,

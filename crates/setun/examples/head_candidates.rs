@@ -91,7 +91,7 @@ fn report(
     Ok(())
 }
 
-/// Has the head run alone after each step of a greedy text, and in turn the whole step again with all
+/// Makes the head run alone after each step of a greedy text, and in turn the whole step again with all
 /// logits, one thread each. Both give the same logits.
 #[expect(clippy::print_stdout, reason = "an example shows what it does")]
 fn undecided(model: Model, steps: usize) -> Result<(), Box<dyn Error>> {

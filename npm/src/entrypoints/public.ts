@@ -33,6 +33,7 @@ export type {
   ResponseFormat,
   TextFormat,
 } from "../response-format.js";
+export type { SamplingDefaults } from "../sampling-defaults.js";
 export { SAMPLING_STEPS, type SamplingOptions, type SamplingStep } from "../sampling-options.js";
 export type { Session } from "../session.js";
 export type { ResumableGeneration } from "../shared/kept-generations.js";
@@ -46,7 +47,6 @@ export type {
   DeviceReport,
   DeviceVerdict,
   PromptProgress,
-  SamplingDefaults,
   Score,
   SelfTest,
   SlidingWindow,

@@ -14,7 +14,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 export function parseFields(text: string | undefined): Fields | undefined {
   if (text === undefined || text.length > MAX_JSON_LENGTH) return undefined;
   try {
-    return fields(JSON.parse(text));
+    return fields(JSON.parse(text.replace(/^\uFEFF/, ""))); // a byte order mark
   } catch {
     return undefined;
   }

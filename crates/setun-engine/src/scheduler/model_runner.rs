@@ -111,7 +111,7 @@ impl ModelRunner {
         Ok(())
     }
 
-    /// Has the head run alone for rows of the last step, ascending.
+    /// Makes the head run alone for rows of the last step, ascending.
     pub(super) async fn run_head(
         &mut self,
         rows: impl Iterator<Item = usize>,

@@ -9,5 +9,6 @@ mod random;
 mod refusals;
 mod schema_suite;
 mod support;
+mod tool_endings;
 mod tools;
 mod walks;

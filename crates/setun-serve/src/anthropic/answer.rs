@@ -143,7 +143,7 @@ impl Usage {
     }
 }
 
-/// Has `-0` be an integer again: `serde_json` reads it as the float that it would write as `-0.0`.
+/// Makes `-0` an integer again: `serde_json` reads it as the float that it would write as `-0.0`.
 fn keep_integers(value: &mut Value) {
     let is_minus_zero = |it: f64| it.to_bits() == (-0.0_f64).to_bits();
     match value {

@@ -36,7 +36,7 @@ pub(crate) async fn create(State(app): State<App>, request: Request) -> Result<R
     answer(model, guard, encoder, prompt.map(|prompt| (prompt, PROMPT)), request).await
 }
 
-/// Has the model of a request unloaded once it is idle, unless other keys use it. It is not loaded for
+/// Unloads the model of a request once it is idle, unless other keys use it. It is not loaded for
 /// that.
 pub(super) fn unload(
     app: &App,

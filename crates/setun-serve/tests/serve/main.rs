@@ -13,6 +13,7 @@ mod deploy;
 mod description;
 mod errors;
 mod evaluation;
+mod further_requests;
 mod hostile;
 mod lifecycle;
 mod limits;

@@ -150,6 +150,37 @@ fn special_tokens_of_calls_are_read_as_what_they_spell() {
     assert_eq!(parts(&calls), [("f", "{}")]);
 }
 
+/// A JSON text may be a call of Llama's and a document of a format. The beginning decides.
+#[test]
+fn beside_a_format_a_text_that_begins_like_a_call_of_a_known_function_is_one() {
+    let read = |text: &str| {
+        let reader = ToolCallReader::new(ToolFormat::LLAMA, false, &[], [0, 0]);
+        let mut reader = reader.beside_format(["f", "g.h"].into_iter());
+        let (mut shown, mut calls) = (String::new(), vec![]);
+        for piece in text.split_inclusive(' ') {
+            let step = reader.push(0, piece);
+            shown += &step.text;
+            step.calls.iter().for_each(|delta| ToolCall::join(&mut calls, delta));
+        }
+        (shown + &reader.finish(), calls)
+    };
+    for name in ["f", "g.h"] {
+        let (text, calls) =
+            read(&format!("{{\"name\": \"{name}\", \"parameters\": {{\"a\": 1}}}}"));
+        assert_eq!((&*text, parts(&calls)), ("", vec![(name, "{\"a\": 1}")]));
+    }
+    for text in [
+        r#"{"name": "h", "parameters": {"a": 1}}"#,
+        r#"{"name": "f", "arguments": {"a": 1}}"#,
+        r#"{"name":"f","parameters":{}}"#,
+        r#"{"parameters": {}, "name": "f"}"#,
+        r#"{"name": "f"}"#,
+        r#"[{"name": "f", "parameters": {}}]"#,
+    ] {
+        assert_eq!(read(text), (text.to_owned(), vec![]));
+    }
+}
+
 proptest! {
     /// However an answer is cut, its text and calls are the same.
     #[test]

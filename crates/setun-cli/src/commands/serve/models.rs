@@ -94,7 +94,7 @@ pub(super) fn specs(
     Ok((specs, first))
 }
 
-/// Has a model of the catalog answer to its short name and to its repository's, as the command does,
+/// Makes a model of the catalog answer to its short name and to its repository's, as the command does,
 /// unless another model has that name.
 fn add_catalog_names(specs: &mut [ModelSpec], aliases: &[String]) {
     let names = specs.iter().flat_map(ModelSpec::names).chain(aliases);

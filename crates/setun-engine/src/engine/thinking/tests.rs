@@ -70,7 +70,7 @@ fn engine(template: &str, is_spelt: bool) -> Engine {
     Engine::start(parts, &EngineOptions::default()).expect("an engine")
 }
 
-/// Has the model write a text, whatever stands before it.
+/// Makes the model write a text, whatever stands before it.
 struct Script(Vec<u32>);
 
 impl LogitsProcessor for Script {
