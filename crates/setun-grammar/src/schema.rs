@@ -6,6 +6,7 @@
 
 mod bounds;
 mod closed;
+mod disjoint;
 mod formats;
 mod free_parts;
 mod in_place;
@@ -77,6 +78,7 @@ fn prepared(
         let target = walk.references.target(&place)?;
         definitions.insert(name, walk.schema(target, &place)?);
     }
+    disjoint::rewrite(&mut prepared, &mut definitions);
     if !options.open_objects {
         (prepared, definitions) = closed::close(&prepared, &definitions, limits)?;
     }

@@ -67,6 +67,11 @@ impl ApiKeys {
         self.read().len() > 1
     }
 
+    /// The hash of the key that is asked for, if there is one.
+    pub(crate) fn find(&self, is_it: impl Fn(&KeyHash) -> bool) -> Option<KeyHash> {
+        self.read().iter().find(|key| is_it(key)).copied()
+    }
+
     /// Checks the key of a request; its hash. Without keys every request is taken.
     pub(crate) fn check(&self, headers: &HeaderMap) -> Result<Option<KeyHash>, ApiError> {
         let hashes = self.read();

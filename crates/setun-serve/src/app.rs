@@ -1,16 +1,22 @@
 //! State that all handlers share.
 
 use std::{
+    pin::pin,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use axum::{extract::Request, http::header::CONTENT_LENGTH};
-use futures::StreamExt;
+use axum::{
+    body::{Body, Bytes},
+    extract::Request,
+    http::header::CONTENT_LENGTH,
+};
+use futures::{Stream, StreamExt, stream};
 use tokio::time::{Instant, timeout};
 
 use crate::{
     api_keys::KeyHash,
+    batches::Batches,
     blocking::beside,
     content_encoding::ContentEncoding,
     error::ApiError,
@@ -41,6 +47,7 @@ pub(crate) struct AppState {
     limiter: Arc<Limiter>,
     max_body_bytes: usize,
     spans: Option<SpanExporter>,
+    batches: Option<Arc<Batches>>,
 }
 
 impl AppState {
@@ -51,8 +58,13 @@ impl AppState {
         max_body_bytes: usize,
         metrics: ServerMetrics,
     ) -> Self {
-        let (created, spans) = (unix_seconds(), None);
-        Self { registry, created, lifecycle, metrics, limiter, max_body_bytes, spans }
+        let (created, spans, batches) = (unix_seconds(), None, None);
+        Self { registry, created, lifecycle, metrics, limiter, max_body_bytes, spans, batches }
+    }
+
+    /// With files and batches.
+    pub(crate) fn with_batches(self, batches: Option<Batches>) -> Self {
+        Self { batches: batches.map(Arc::new), ..self }
     }
 
     /// With what exports spans of requests.
@@ -60,14 +72,20 @@ impl AppState {
         Self { spans, ..self }
     }
 
+    /// Counts a request.
+    pub(crate) fn begin(&self, request: &mut Request) -> Result<RequestGuard, ApiError> {
+        let mut guard = self.lifecycle.begin(origin(request))?;
+        guard.limit(&self.limiter, request.extensions_mut().remove());
+        guard.warnings = request.extensions_mut().remove().unwrap_or_default();
+        Ok(guard)
+    }
+
     /// Counts a request and reads its body.
     pub(crate) async fn accept(
         &self,
         mut request: Request,
     ) -> Result<(Fields, RequestGuard), ApiError> {
-        let mut guard = self.lifecycle.begin(origin(&request))?;
-        guard.limit(&self.limiter, request.extensions_mut().remove());
-        guard.warnings = request.extensions_mut().remove().unwrap_or_default();
+        let mut guard = self.begin(&mut request)?;
         guard.span = self.spans.as_ref().and_then(|exporter| {
             RequestSpan::begin(exporter, request.uri().path(), request.headers())
         });
@@ -95,7 +113,26 @@ impl AppState {
 
     /// The model of a name. It is loaded if it is not.
     pub(crate) async fn find(&self, name: String) -> Result<ServedModel, ApiError> {
-        Ok(self.registry.acquire(Some(name)).await?)
+        self.named(Some(name)).await
+    }
+
+    /// The same, without a name the first one.
+    pub(crate) async fn named(&self, name: Option<String>) -> Result<ServedModel, ApiError> {
+        Ok(self.registry.acquire(name).await?)
+    }
+
+    /// Files and batches, where the server has them.
+    pub(crate) fn batches(&self) -> Result<&Arc<Batches>, ApiError> {
+        self.batches.as_ref().ok_or_else(ApiError::files_are_off)
+    }
+
+    pub(crate) fn limiter(&self) -> &Arc<Limiter> {
+        &self.limiter
+    }
+
+    /// Largest body of a request, in bytes.
+    pub(crate) fn max_body_bytes(&self) -> usize {
+        self.max_body_bytes
     }
 
     /// How long a model stays that is loaded; its name.
@@ -126,19 +163,33 @@ impl AppState {
 
 /// Reads a body of at most `limit` bytes that does not pause for `time` and has the least speed.
 async fn read_body(request: Request, limit: usize, time: Duration) -> Result<Vec<u8>, ApiError> {
-    let (mut body, begun) = (vec![], Instant::now());
-    let mut pieces = request.into_body().into_data_stream();
-    loop {
-        let left = body_time_left(time, body.len(), begun.elapsed());
-        let slow = |_| ApiError::slow_body(time, MIN_BODY_RATE);
-        let Some(piece) = timeout(left, pieces.next()).await.map_err(slow)? else {
-            return Ok(body);
-        };
-        body.extend_from_slice(&piece.map_err(|_| ApiError::broken_body())?);
+    let mut pieces = pin!(paced(request.into_body(), time));
+    let mut body = vec![];
+    while let Some(piece) = pieces.next().await {
+        body.extend_from_slice(&piece?);
         if body.len() > limit {
             return Err(ApiError::body_too_large(limit));
         }
     }
+    Ok(body)
+}
+
+/// The pieces of a body that does not pause for `time` and has the least speed.
+pub(crate) fn paced(
+    body: Body,
+    time: Duration,
+) -> impl Stream<Item = Result<Bytes, ApiError>> + Send + 'static {
+    let state = (body.into_data_stream(), 0, Instant::now());
+    stream::unfold(state, move |(mut pieces, bytes, begun)| async move {
+        let left = body_time_left(time, bytes, begun.elapsed());
+        let piece = match timeout(left, pieces.next()).await {
+            Ok(None) => return None,
+            Ok(Some(piece)) => piece.map_err(|_| ApiError::broken_body()),
+            Err(_) => Err(ApiError::slow_body(time, MIN_BODY_RATE)),
+        };
+        let bytes = bytes + piece.as_ref().map_or(0, Bytes::len);
+        Some((piece, (pieces, bytes, begun)))
+    })
 }
 
 /// The longest time of the next piece of a body, after the bytes that have come in this time.

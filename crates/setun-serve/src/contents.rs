@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use setun::Tool;
 
-use crate::{error::ApiError, fields::Fields};
+use crate::{error::ApiError, excerpt::excerpt, fields::Fields};
 
 /// Takes a content: a text, or parts that each begin a line. `texts` names the types of parts, each
 /// with the field of its text.
@@ -46,6 +46,13 @@ pub(crate) fn arguments(call: &mut Fields, field: &str) -> Result<Value, ApiErro
         Some(given @ (Value::String(_) | Value::Object(_))) => Ok(given),
         Some(other) => Err(call.wrong_type(field, "an object or its JSON text", &other)),
     }
+}
+
+/// Warns of a tool that is not offered to the model.
+pub(crate) fn ignore_tool(fields: &mut Fields, tool: &Fields, kind: &str) {
+    let (name, kind) = (tool.name("type"), excerpt(kind));
+    fields
+        .warn(format!("`{name}` is `{kind}`: only functions are offered, and the tool is ignored"));
 }
 
 /// A function whose name and schema are fields of the tool. The name of the latter is added.

@@ -54,7 +54,7 @@ struct ErrorFields<'a> {
 }
 
 impl ApiError {
-    fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         let message = bounded(message.into());
         Self { status, message, param: None, code: Some(code), retry_after: None }
     }

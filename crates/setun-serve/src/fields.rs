@@ -20,6 +20,7 @@ pub(crate) struct Fields {
     map: Map<String, Value>,
     /// Of all values of a body, in the outermost object.
     places: Option<ParsedPlaces>,
+    warnings: Vec<String>,
 }
 
 impl Fields {
@@ -35,7 +36,7 @@ impl Fields {
     }
 
     fn inner(path: String, map: Map<String, Value>) -> Self {
-        Self { path, map, places: None }
+        Self { path, map, places: None, warnings: vec![] }
     }
 
     /// The same with the places that its values have.
@@ -148,9 +149,15 @@ impl Fields {
         self.map
     }
 
+    /// Notes what the answer does not hold to, for [`Self::finish`].
+    pub(crate) fn warn(&mut self, warning: String) {
+        self.warnings.push(warning);
+    }
+
     /// Refuses fields that nobody has taken and that would change an answer, and warns of those that
     /// are unknown.
     pub(crate) fn finish(self, warnings: &Warnings) -> Result<(), ApiError> {
+        warnings.add(&self.warnings);
         for (field, value) in &self.map {
             let ignored = |why: &str| warnings.add(&[format!("`{field}` is {why} and is ignored")]);
             match request_fields::treatment(field) {

@@ -140,6 +140,23 @@ impl Limiter {
         Ok(KeyGuard(Arc::new(KeyUsed { limiter, key, is_one_of_several, texts })))
     }
 
+    /// Texts that a key may have running and waiting.
+    pub(crate) fn most_texts(
+        &self,
+        engine: &Engine,
+        key: Option<KeyHash>,
+        is_one_of_several: bool,
+    ) -> Option<usize> {
+        let is_shared = key.is_some() && is_one_of_several;
+        self.limits.concurrent_texts.or_else(|| is_shared.then(|| engine.tenant_requests()))
+    }
+
+    /// How many of so many requests of batches run at once: half of what a key may have is for others.
+    pub(crate) fn share_of_batches(&self, most: usize) -> usize {
+        let of_key = self.limits.concurrent_requests.map_or(most, |requests| requests / 2);
+        most.min(of_key).max(1)
+    }
+
     /// Counts a stream.
     pub(crate) fn open_stream(self: &Arc<Self>) -> Result<StreamGuard, ApiError> {
         let open = self.streams.fetch_add(1, Ordering::Relaxed);
@@ -200,9 +217,9 @@ impl KeyGuard {
         samples: usize,
     ) -> Result<(), ApiError> {
         let KeyUsed { limiter, key, is_one_of_several, texts } = &*self.0;
-        let shared = is_one_of_several.then(|| (engine.tenant_requests(), engine.tenant_places()));
-        let most = limiter.limits.concurrent_texts.or(shared.map(|(requests, _)| requests));
-        let of_a_prompt = shared.map(|(_, places)| places).into_iter().chain(most).min();
+        let places = is_one_of_several.then(|| engine.tenant_places());
+        let most = limiter.most_texts(engine, *key, *is_one_of_several);
+        let of_a_prompt = places.into_iter().chain(most).min();
         if let Some(most) = of_a_prompt.filter(|most| samples > *most) {
             let reason = format!("expected at most {most} texts of a key at once, found {samples}");
             return Err(ApiError::invalid("n", reason));

@@ -1,9 +1,9 @@
 //! Messages and tools of a conversation.
 
 use serde_json::{Map, Value};
-use setun::{GenerateOptions, Message, Tool, ToolChoice, text::TextError};
+use setun::{GenerateOptions, Message, Tool, text::TextError};
 
-use crate::{error::ApiError, fields::Fields};
+use crate::{error::ApiError, fields::Fields, tool_choice};
 
 /// The field of the messages.
 const FIELD: &str = "messages";
@@ -83,11 +83,7 @@ pub(crate) fn read_tools(
         options.tools = Tool::from_json(tools).map_err(|error| refused_tool(&error))?;
     }
     if let Some(choice) = fields.take("tool_choice") {
-        let expected = "none, auto, required or a function by its name";
-        let is_known = choice.is_string() || choice["type"] == "function";
-        let choice = ToolChoice::from_json(&choice)
-            .filter(|_| is_known)
-            .ok_or_else(|| ApiError::invalid("tool_choice", format!("expected {expected}")))?;
+        let choice = tool_choice::read(&choice, &tool_choice::NESTED, &mut options.tools)?;
         options.tool_choice = Some(choice);
     }
     Ok(options)

@@ -8,7 +8,8 @@ use std::{
 use setun::Clock;
 
 use crate::{
-    access::Hosts, api_keys::ApiKeys, lifecycle::Lifecycle, limits::Limits, spans::SpanExporter,
+    access::Hosts, api_keys::ApiKeys, batches::FileStore, lifecycle::Lifecycle, limits::Limits,
+    spans::SpanExporter,
 };
 
 /// Largest body of a request by default, in bytes.
@@ -21,6 +22,7 @@ pub struct ServeOptions {
     pub(crate) clock: Clock,
     pub(crate) api_keys: ApiKeys,
     pub(crate) dropped_log_lines: Arc<AtomicU64>,
+    pub(crate) files: Option<FileStore>,
     pub(crate) hosts: Hosts,
     pub(crate) is_loopback: bool,
     pub(crate) lifecycle: Lifecycle,
@@ -39,6 +41,7 @@ impl Default for ServeOptions {
             clock: Clock::system(),
             api_keys: ApiKeys::default(),
             dropped_log_lines: Arc::default(),
+            files: None,
             hosts: Hosts::default(),
             is_loopback: false,
             lifecycle: Lifecycle::new(),
@@ -127,6 +130,13 @@ impl ServeOptions {
     #[must_use]
     pub fn isolate_keys(mut self, isolates_keys: bool) -> Self {
         self.isolates_keys = isolates_keys;
+        self
+    }
+
+    /// Where files and batches are kept. Default: there are none, and their routes answer 404.
+    #[must_use]
+    pub fn files(mut self, store: FileStore) -> Self {
+        self.files = Some(store);
         self
     }
 

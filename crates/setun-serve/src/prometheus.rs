@@ -155,6 +155,11 @@ impl Page {
         for (status, count) in server.responses() {
             self.line("http_responses_total", &format!("status=\"{status}\""), count);
         }
+        let help = "Requests of batches by the status of their answers";
+        self.head("batch_requests_total", "counter", help);
+        for (status, count) in server.batch_requests() {
+            self.line("batch_requests_total", &format!("status=\"{status}\""), count);
+        }
         let dropped = server.dropped_log_lines.load(Ordering::Relaxed);
         let help = "Lines of the log that could not be written";
         self.one("log_lines_dropped_total", "counter", help, dropped);

@@ -16,6 +16,7 @@ use crate::{
     anthropic::{self, messages},
     api_keys::ApiKeys,
     app::AppState,
+    batches::{self, Batches, Requester},
     description::routes::DescribedRoutes,
     error::ApiError,
     limits::{Limiter, Limits},
@@ -57,12 +58,15 @@ pub fn router(models: impl Into<ModelRegistry>, options: ServeOptions) -> Router
 
 fn routes(models: ModelRegistry, options: ServeOptions) -> Router {
     let ServeOptions { aliases, api_keys, hosts, is_loopback, lifecycle, .. } = options;
+    let batches =
+        options.files.map(|files| Batches::new(files, api_keys.clone(), options.clock.clone()));
     let (max_body_bytes, origins) = (options.max_body_bytes, options.origins);
     models.add_aliases(aliases);
     let limiter = Limiter::new(options.limits, options.isolates_keys, options.clock);
     let metrics = ServerMetrics::new(options.has_vllm_metrics, options.dropped_log_lines);
     let app = AppState::new(models, lifecycle, Arc::clone(&limiter), max_body_bytes, metrics);
-    let app = Arc::new(app.with_spans(options.spans));
+    let app = Arc::new(app.with_spans(options.spans).with_batches(batches));
+    batches::resume(&app);
     let cors = cors(&origins);
     let access = Arc::new(Access { api_keys, hosts, is_loopback, origins, limiter });
     let routes = described_routes(&access.limiter.limits)
@@ -104,7 +108,23 @@ fn described_routes(limits: &Limits) -> DescribedRoutes {
         .post("/v1/responses/input_tokens", create::input_tokens, responses::input_tokens())
         .post("/v1/messages", messages::create, anthropic::messages(limits))
         .post("/v1/messages/count_tokens", messages::count_tokens, anthropic::count_tokens());
-    own_routes(ollama_routes(routes, limits), limits)
+    own_routes(ollama_routes(batch_routes(routes), limits), limits)
+}
+
+fn batch_routes(routes: DescribedRoutes) -> DescribedRoutes {
+    use batches::{batch_routes as batch, description, file_routes as file};
+
+    routes
+        .schemas(description::schemas())
+        .post("/v1/files", file::create, description::upload())
+        .get("/v1/files", file::list, description::file_list())
+        .get("/v1/files/{id}", file::retrieve, description::file())
+        .get("/v1/files/{id}/content", file::content, description::content())
+        .delete("/v1/files/{id}", file::remove, description::remove_file())
+        .post("/v1/batches", batch::create, description::create_batch())
+        .get("/v1/batches", batch::list, description::batch_list())
+        .get("/v1/batches/{id}", batch::retrieve, description::batch())
+        .post("/v1/batches/{id}/cancel", batch::cancel, description::cancel_batch())
 }
 
 fn own_routes(routes: DescribedRoutes, limits: &Limits) -> DescribedRoutes {
@@ -152,7 +172,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
         given if given.iter().any(|one| one == "*") => AllowOrigin::any(),
         _ => AllowOrigin::list(given),
     };
-    let methods = [Method::GET, Method::POST];
+    let methods = [Method::GET, Method::POST, Method::DELETE];
     // `*` as allowed headers would leave out `authorization`.
     let headers = tower_http::cors::AllowHeaders::mirror_request();
     let cors = CorsLayer::new().allow_origin(origin).allow_methods(methods);
@@ -180,6 +200,7 @@ async fn check_key(
         request.extensions_mut().insert(HasKey(has_key));
     } else {
         let key = access.api_keys.check(request.headers())?;
+        request.extensions_mut().insert(Requester(key));
         if request.method() == Method::POST {
             let guard = access.limiter.begin(key, access.api_keys.are_several())?;
             request.extensions_mut().insert(guard);

@@ -13,6 +13,7 @@ pub(crate) struct ServerMetrics {
     /// Log lines that could not be written.
     pub(crate) dropped_log_lines: Arc<AtomicU64>,
     responses: Mutex<BTreeMap<u16, u64>>,
+    batch_requests: Mutex<BTreeMap<u16, u64>>,
 }
 
 impl ServerMetrics {
@@ -21,15 +22,25 @@ impl ServerMetrics {
     }
 
     pub(crate) fn add_response(&self, status: u16) {
-        *self.lock().entry(status).or_default() += 1;
+        *lock(&self.responses).entry(status).or_default() += 1;
+    }
+
+    /// Counts the answer of a request of a batch.
+    pub(crate) fn add_batch_request(&self, status: u16) {
+        *lock(&self.batch_requests).entry(status).or_default() += 1;
     }
 
     /// Answers by their status.
     pub(crate) fn responses(&self) -> BTreeMap<u16, u64> {
-        self.lock().clone()
+        lock(&self.responses).clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u16, u64>> {
-        self.responses.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Answers of requests of batches by their status.
+    pub(crate) fn batch_requests(&self) -> BTreeMap<u16, u64> {
+        lock(&self.batch_requests).clone()
     }
+}
+
+fn lock(counts: &Mutex<BTreeMap<u16, u64>>) -> MutexGuard<'_, BTreeMap<u16, u64>> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
 }

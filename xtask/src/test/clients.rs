@@ -69,8 +69,10 @@ pub(super) fn test(check: &mut Check) -> Result<()> {
     check.count(python(&packages).arg(script("traces.py")).arg(&command))?;
     let model = target().join("clients").join("model");
     make_model(python(&packages), &model)?;
+    let files = target().join("clients").join("files");
+    let files = ["--files", files.to_str().context("a folder in UTF-8")?];
     for folder in [None, Some(&*model)] {
-        let mut server = Server::start(&command, folder, &[])?;
+        let mut server = Server::start(&command, folder, &files)?;
         if folder.is_some() {
             server.url = splitter::start(&server.url)?;
         }
@@ -91,7 +93,7 @@ pub(super) fn test(check: &mut Check) -> Result<()> {
     }
     drop(server);
     // Drawn requests of the description.
-    let server = Server::start(&command, Some(&model), &SHORT)?;
+    let server = Server::start(&command, Some(&model), &[SHORT, files].concat())?;
     let cases = if check.options.is_full() { FULL_CASES } else { PLAIN_CASES };
     let cases = env::var(CASES).unwrap_or_else(|_| cases.to_owned());
     let mut description = python(&packages);

@@ -4,7 +4,7 @@ mod store;
 mod trouble;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::Path,
     process::Child,
@@ -299,6 +299,20 @@ fn requests_of_many_texts_wait_for_room() {
         answer["response"]["body"]["choices"].as_array().expect("texts").len()
     });
     assert_eq!(choices.collect::<Vec<_>>(), [16; REQUESTS]);
+}
+
+/// The tests of `setun serve` compare its batches with the same file.
+#[test]
+fn answers_are_the_lines_of_the_server() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/batch");
+    let (job, input) = (Job::of(1), fixtures.join("requests.jsonl"));
+    let (input, out) = (input.to_str().expect("UTF-8"), job.path("out"));
+    setun(&["run", "--requests", "--in", input, "--out", &out]).text();
+    let found: Vec<u8> = job.files("out").into_values().flatten().collect();
+    let found = String::from_utf8(found).expect("UTF-8");
+    let expected = fs::read_to_string(fixtures.join("answers.jsonl")).expect("the answers");
+    let sorted = |lines: &str| lines.lines().map(str::to_owned).collect::<BTreeSet<_>>();
+    assert_eq!(sorted(&found), sorted(&expected));
 }
 
 /// JSON lines have messages as lists, tables often as text.

@@ -6,7 +6,7 @@ use setun::{
     Inferencer, Message, Model, ModelHeader, PromptTemplate, Session,
     hub::{self, ModelStore},
 };
-use setun_serve::{ModelRegistry, ServeOptions};
+use setun_serve::{FileStore, ModelRegistry, ServeOptions};
 
 use super::Setun;
 
@@ -92,6 +92,8 @@ functions! {
     ServeOptions::limits(any(), any());
     ServeOptions::isolate_keys(any(), any());
     ServeOptions::spans(any(), any());
+    ServeOptions::files(any(), any());
+    FileStore::open("", any());
 }
 
 fn compiled<T>(_: T) {}

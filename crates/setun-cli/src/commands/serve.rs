@@ -106,7 +106,11 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         .dropped_log_lines(dropped_log_lines);
     let limits = serve.limits();
     let options = spans.iter().cloned().fold(options, ServeOptions::spans);
-    let router = router(registry.clone(), options);
+    let options = serve.file_store()?.into_iter().fold(options, ServeOptions::files);
+    let router = {
+        let _context = runtime.enter(); // batches go on that an earlier server has left
+        router(registry.clone(), options)
+    };
     let _guard = interrupt::on_signal({
         let lifecycle = lifecycle.clone();
         move || {

@@ -1,6 +1,7 @@
 //! `setun serve`: a request over a socket, and the end after a signal.
 
 mod ends;
+mod files;
 mod life;
 #[cfg(target_os = "linux")]
 mod log;

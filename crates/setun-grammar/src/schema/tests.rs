@@ -218,3 +218,49 @@ fn a_format_joins_the_other_conditions() {
     assert_eq!((&prepared["format"], &prepared["pattern"]), (&Value::Null, &json!("a")));
     assert_eq!(prepared["allOf"].as_array().map(Vec::len), Some(2));
 }
+
+/// Unions whose parts a reader tells apart behind references.
+#[test]
+fn one_of_is_any_of_where_its_parts_differ_behind_references() {
+    let object = |more: Value| {
+        let mut map = json!({"type": "object", "additionalProperties": false});
+        map.as_object_mut().expect("an object").extend(more.as_object().expect("one").clone());
+        map
+    };
+    let tagged = |kind: Value| object(json!({"properties": {"kind": kind}, "required": ["kind"]}));
+    let named = |name: &str| object(json!({"properties": {name: true}, "required": [name]}));
+    let is_any_of = |first: Value, second: Value| {
+        let reference = |name: &str| json!({"$ref": format!("#/$defs/{name}")});
+        let schema = json!({"oneOf": [reference("a"), reference("b")],
+            "$defs": {"a": first, "b": second, "tag": {"const": "x"}, "loop": reference("loop")}});
+        prepared(&schema).get("anyOf").is_some()
+    };
+    for (first, second) in [
+        (tagged(json!({"const": "x"})), tagged(json!({"enum": ["y", 1]}))),
+        (tagged(json!({"$ref": "#/$defs/tag"})), tagged(json!({"const": "y"}))),
+        (tagged(json!({"const": 1})), tagged(json!({"type": "string"}))),
+        (named("left"), named("right")),
+        (json!({"type": "string"}), json!({"type": ["integer", "null"]})),
+        (json!({"enum": ["a", 1]}), json!({"enum": ["b", 2]})),
+        (json!({"allOf": [tagged(json!({"const": "x"}))]}), tagged(json!({"const": "y"}))),
+        (json!({"anyOf": [{"const": 1}, {"const": 2}]}), json!({"const": 3})),
+    ] {
+        assert!(is_any_of(first.clone(), second.clone()), "{first} {second}");
+    }
+    let optional = json!({"type": "object", "properties": {"kind": {"const": "x"}}});
+    for (first, second) in [
+        (tagged(json!({"const": "x"})), tagged(json!({"enum": ["y", "x"]}))),
+        (tagged(json!({"type": "string"})), tagged(json!({"const": "y"}))),
+        (optional.clone(), json!({"type": "object", "properties": {"kind": {"const": "y"}}})),
+        (
+            json!({"required": ["a"], "properties": {"a": {"const": 1}}}),
+            json!({"required": ["a"], "properties": {"a": {"const": 2}}}),
+        ),
+        (json!({"const": 1}), json!({"const": 1.0})),
+        (json!({"const": [1]}), json!({"const": [1.0]})),
+        (json!({"type": "number"}), json!({"type": "integer"})),
+        (json!({"$ref": "#/$defs/loop"}), json!({"type": "string"})),
+    ] {
+        assert!(!is_any_of(first.clone(), second.clone()), "{first} {second}");
+    }
+}

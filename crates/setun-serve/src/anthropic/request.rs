@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use setun::{GenerateOptions, Prompt, ToolChoice};
-use tracing::debug;
 
 use super::blocks;
 use crate::{
@@ -92,9 +91,7 @@ fn read_tools(
                 options.tools.push(contents::tool(&mut tool, "input_schema", &mut schema_fields)?);
             }
             // Servers run the others themselves, or know their schemas; this one does neither.
-            Some(kind) => {
-                debug!(target: "setun_serve", ?kind, "a tool without a schema is ignored");
-            }
+            Some(kind) => contents::ignore_tool(fields, &tool, kind),
         }
     }
     let Some(mut choice) = fields.object("tool_choice")? else { return Ok(schema_fields) };

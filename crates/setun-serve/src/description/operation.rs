@@ -13,6 +13,9 @@ use super::schema::{AnySchema, size, text};
 /// The type of most bodies.
 const JSON: &str = "application/json";
 
+/// The type of uploads.
+const FORM: &str = "multipart/form-data";
+
 /// What an answer may be refused with, and why. A route with a body has all of them.
 const REFUSALS: [(&str, &str); 12] = [
     ("400", "The body is no JSON object, or a field is wrong."),
@@ -90,12 +93,21 @@ impl RouteShape {
         body: impl Into<AnySchema>,
         example: Value,
     ) -> Self {
-        let shape = Self::new(api, id, summary);
         let content = ContentBuilder::new().schema(Some(body.into())).example(Some(example));
+        Self::with_content(Self::new(api, id, summary), JSON, content.build())
+    }
+
+    /// Of a route of `OpenAI`'s API with a form.
+    pub(crate) fn with_form(id: &str, summary: &str, form: impl Into<AnySchema>) -> Self {
+        let content = Content::new(Some(form.into()));
+        Self::with_content(Self::new(Api::OpenAi, id, summary), FORM, content)
+    }
+
+    fn with_content(self, content_type: &str, content: Content) -> Self {
         let body = RequestBodyBuilder::new().required(Some(Required::True));
-        let body = body.content(JSON, content.build()).build();
-        let operation = shape.operation.request_body(Some(body));
-        REFUSALS.iter().fold(Self { operation, ..shape }, Self::refusal)
+        let body = body.content(content_type, content).build();
+        let operation = self.operation.request_body(Some(body));
+        REFUSALS.iter().fold(Self { operation, ..self }, Self::refusal)
     }
 
     fn refusal(self, refusal: &(&str, &str)) -> Self {
@@ -118,8 +130,25 @@ impl RouteShape {
 
     /// With a parameter of the path.
     pub(crate) fn path_parameter(self, name: &str, description: &str) -> Self {
-        let parameter = ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path);
-        let parameter = parameter.required(Required::True).schema(Some(text()));
+        self.parameter(name, ParameterIn::Path, text(), description)
+    }
+
+    /// With a parameter of the query, which may be absent.
+    pub(crate) fn query_parameter(self, name: &str, schema: AnySchema, description: &str) -> Self {
+        self.parameter(name, ParameterIn::Query, schema, description)
+    }
+
+    fn parameter(
+        self,
+        name: &str,
+        place: ParameterIn,
+        schema: AnySchema,
+        description: &str,
+    ) -> Self {
+        let is_path = matches!(place, ParameterIn::Path);
+        let required = if is_path { Required::True } else { Required::False };
+        let parameter = ParameterBuilder::new().name(name).parameter_in(place);
+        let parameter = parameter.required(required).schema(Some(schema));
         let parameter = parameter.description(Some(description));
         Self { operation: self.operation.parameter(parameter), ..self }
     }

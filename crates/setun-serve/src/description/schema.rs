@@ -70,6 +70,11 @@ pub(crate) fn text_from(least: usize) -> AnySchema {
     ObjectBuilder::new().schema_type(Type::String).min_length(Some(least)).into()
 }
 
+/// A text of a length or less, in characters.
+pub(crate) fn text_within(most: usize) -> AnySchema {
+    ObjectBuilder::new().schema_type(Type::String).max_length(Some(most)).into()
+}
+
 /// A text of a form, which is a regular expression.
 pub(crate) fn of_form(form: &str) -> AnySchema {
     ObjectBuilder::new().schema_type(Type::String).pattern(Some(form)).into()

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use setun::{Engine, Model};
 use tower::ServiceExt;
 
-use crate::{ServeOptions, fields::taken, router};
+use crate::{FileLimits, FileStore, ServeOptions, fields::taken, router};
 
 async fn send(router: &Router, request: Request<Body>) -> Bytes {
     let response = router.clone().oneshot(request).await.expect("an answer");
@@ -50,7 +50,9 @@ fn alternatives(example: &Value, fields: &Map<String, Value>) -> Vec<Value> {
 async fn codecs_read_what_is_described() {
     let model = Model::embedded().expect("a model");
     let engine = Engine::builder(model).build().expect("an engine");
-    let router = router(engine, ServeOptions::new());
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = FileStore::open(folder.path(), FileLimits::default()).expect("a store");
+    let router = router(engine, ServeOptions::new().files(store));
     let get = Request::get("/openapi.json").body(Body::empty()).expect("a request");
     let document: Value = serde_json::from_slice(&send(&router, get).await).expect("JSON");
     let mut routes = 0;
@@ -71,5 +73,5 @@ async fn codecs_read_what_is_described() {
         assert_eq!(read, described, "{path}");
         routes += 1;
     }
-    assert_eq!(routes, 15);
+    assert_eq!(routes, 16);
 }

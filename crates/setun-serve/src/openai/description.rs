@@ -208,9 +208,22 @@ fn tool_choice() -> AnySchema {
         function.into(),
         "",
     );
-    let named =
-        with_example(named.into(), json!({"type": "function", "function": {"name": "weather"}}));
-    any_of([one_of(&["none", "auto", "required"]), named])
+    let weather = json!({"type": "function", "function": {"name": "weather"}});
+    let named = with_example(named.into(), weather.clone());
+    let modes = || one_of(&["none", "auto", "required"]);
+    let allowed = ObjectShape::new().required("mode", modes(), "").required(
+        "tools",
+        list(named.clone()),
+        "Those that are offered.",
+    );
+    let allowed = ObjectShape::new().required("type", one_of(&["allowed_tools"]), "").required(
+        "allowed_tools",
+        allowed.into(),
+        "",
+    );
+    let among =
+        json!({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [weather]}});
+    any_of([modes(), named, with_example(allowed.into(), among)])
 }
 
 fn response_format() -> AnySchema {

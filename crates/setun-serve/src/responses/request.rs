@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
-use setun::{GenerateOptions, Prompt, Tool, ToolChoice};
-use tracing::debug;
+use setun::{GenerateOptions, Prompt};
 
 use super::input;
 use crate::{
     compat::Compat, contents, error::ApiError, fields::Fields, generation::GenerationRequest,
-    openai::logprobs::MAX_TOP_LOGPROBS, response_format, sampling,
+    openai::logprobs::MAX_TOP_LOGPROBS, response_format, sampling, tool_choice,
 };
 
 /// What asks for log-probabilities in `include`.
@@ -57,7 +56,7 @@ impl ResponseRequest {
         let mut schema_fields = BTreeMap::new();
         let tools = read_tools(fields, &mut options, &mut schema_fields)?;
         let tool_choice = fields.take("tool_choice").unwrap_or_else(|| "auto".into());
-        let choice = read_choice(&tool_choice, &mut options.tools)?;
+        let choice = tool_choice::read(&tool_choice, &tool_choice::FLAT, &mut options.tools)?;
         options.tool_choice = Some(choice);
         let mut text = fields.object("text")?.unwrap_or_default();
         let format = text.get("format").cloned().unwrap_or_else(|| json!({"type": "text"}));
@@ -122,7 +121,7 @@ fn read_tools(
     for mut tool in fields.objects("tools")?.unwrap_or_default() {
         let kind = tool.required_text("type")?;
         if kind != "function" {
-            debug!(target: "setun_serve", ?kind, "a tool that is no function is ignored");
+            contents::ignore_tool(fields, &tool, &kind);
             continue;
         }
         let mut shown = json!({"type": kind, "strict": null, "parameters": null});
@@ -133,25 +132,4 @@ fn read_tools(
         options.tools.push(contents::tool(&mut tool, "parameters", schema_fields)?);
     }
     Ok(given)
-}
-
-/// Reads the choice. A choice among some of the tools offers no others.
-fn read_choice(value: &Value, tools: &mut Vec<Tool>) -> Result<ToolChoice, ApiError> {
-    const EXPECTED: &str = "expected none, auto, required, a function by its name or allowed_tools";
-    let unknown = || ApiError::invalid("tool_choice", EXPECTED);
-    match value["type"].as_str() {
-        Some("function") => {
-            let name = value["name"].as_str().ok_or_else(unknown)?;
-            Ok(ToolChoice::Function(name.to_owned()))
-        }
-        Some("allowed_tools") => {
-            let allowed = value["tools"].as_array().ok_or_else(unknown)?;
-            let names = allowed.iter().map(|one| one["name"].as_str().ok_or_else(unknown));
-            let names: Vec<_> = names.collect::<Result<_, _>>()?;
-            tools.retain(|tool| names.contains(&&*tool.name));
-            ToolChoice::from_json(&value["mode"]).ok_or_else(unknown)
-        }
-        Some(_) => Err(unknown()),
-        None => value.as_str().and_then(|_| ToolChoice::from_json(value)).ok_or_else(unknown),
-    }
 }

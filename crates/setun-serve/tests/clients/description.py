@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent
 COVERED = 9_000
 
 # Routes with a body. Further requests are drawn for each of them.
-ROUTES = 15
+ROUTES = 17
 
 COMMAND = "from schemathesis.cli import schemathesis; schemathesis()"
 

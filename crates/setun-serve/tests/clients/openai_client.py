@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 from openai import BadRequestError, NotFoundError, OpenAI
+from openai.types import Batch
 
 from common import (
     Context,
@@ -19,6 +21,10 @@ from common import (
     of_chats,
     run,
 )
+
+# How a batch ends, and seconds after which it never does.
+ENDS = ("completed", "failed", "cancelled", "expired")
+PATIENCE = 300
 
 
 def client(context: Context, is_strict: bool = True) -> OpenAI:
@@ -106,6 +112,58 @@ def refusals(context: Context) -> None:
         assert (error.param, error.type) == ("temperature", "invalid_request_error"), error
 
 
+def batches(context: Context) -> None:
+    strict = client(context)
+    drawn = [draw(context) for _ in range(context.draws)]
+    bodies: list[dict[str, Any]] = []
+    for request in drawn:
+        options = request.openai()
+        del options["extra_body"]
+        bodies.append({"model": context.model, "prompt": request.text, **options})
+    bodies.append({"model": context.model, "prompt": "a", "temperature": -1})
+    lines = [
+        json.dumps({"custom_id": f"r{key}", "method": "POST", "url": "/v1/completions", "body": body})
+        for key, body in enumerate(bodies)
+    ]
+    content = "\n".join(lines).encode()
+    file = strict.files.create(file=("requests.jsonl", content), purpose="batch")
+    assert (file.filename, file.bytes, file.purpose) == ("requests.jsonl", len(content), "batch"), file
+    assert strict.files.content(file.id).content == content
+    batch = strict.batches.create(
+        input_file_id=file.id, endpoint="/v1/completions", completion_window="24h", metadata={"draws": "all"}
+    )
+    batch = ended(strict, batch.id)
+    assert batch.status == "completed" and batch.metadata == {"draws": "all"}, batch
+    counts = batch.request_counts
+    assert counts and (counts.total, counts.completed, counts.failed) == (len(lines), len(drawn), 1), batch
+    assert batch.output_file_id and batch.error_file_id, batch
+    answers = strict.files.content(batch.output_file_id).text.splitlines()
+    found = {answer["custom_id"]: answer["response"]["body"] for answer in map(json.loads, answers)}
+    for key, body in enumerate(bodies[:-1]):
+        plain = strict.completions.create(**body).choices[0]
+        assert found[f"r{key}"]["choices"][0]["text"] == plain.text, (body, plain)
+    (error,) = map(json.loads, strict.files.content(batch.error_file_id).text.splitlines())
+    assert error["response"]["status_code"] == 400, error
+    assert batch.id in [other.id for other in strict.batches.list(limit=1)]
+    listed = [other.id for other in strict.files.list(purpose="batch_output")]
+    assert batch.output_file_id in listed and file.id not in listed, listed
+    for kept in (file.id, batch.output_file_id, batch.error_file_id):
+        assert strict.files.delete(kept).deleted
+    try:
+        strict.files.retrieve(file.id)
+        raise AssertionError("it was deleted")
+    except NotFoundError as error:
+        assert error.code == "not_found", error
+
+
+def ended(strict: OpenAI, batch_id: str) -> Batch:
+    begun = time.monotonic()
+    while (batch := strict.batches.retrieve(batch_id)).status not in ENDS:
+        assert time.monotonic() - begun < PATIENCE, batch
+        time.sleep(0.01)
+    return batch
+
+
 @of_chats
 def tools(context: Context) -> None:
     strict = client(context)
@@ -149,4 +207,4 @@ def formats(context: Context) -> None:
 
 
 if __name__ == "__main__":
-    main([completions, chats, thoughts, embeddings, models, refusals, tools, formats])
+    main([completions, chats, thoughts, embeddings, models, refusals, batches, tools, formats])

@@ -6,7 +6,9 @@ use axum::{
 };
 use serde_json::json;
 
-use crate::support::{post, send, shared_router, with};
+use setun_serve::ServeOptions;
+
+use crate::support::{post, router_with_files, send, shared_router, with};
 
 const PAGE: &str = include_str!("../../../../docs/capabilities.md");
 
@@ -19,7 +21,7 @@ fn names() -> Vec<&'static str> {
 
 #[tokio::test]
 async fn every_route_is_there() {
-    let router = shared_router();
+    let (router, _folder) = router_with_files(ServeOptions::new());
     let names = names();
     let routes: Vec<_> = names.iter().filter_map(|name| name.split_once(" /")).collect();
     for (method, path) in &routes {

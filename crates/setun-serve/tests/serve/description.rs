@@ -5,7 +5,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use setun_serve::{ApiKeys, Limits, ServeOptions, router};
 
-use crate::support::{Answer, get, post, shared, shared_router};
+use crate::support::{Answer, get, post, router_with_files, shared};
 
 /// Values of each type, some of which any field refuses.
 fn candidates() -> [Value; 5] {
@@ -268,7 +268,7 @@ async fn refusals(
 /// Each field refuses a value of another type, and its absence where it is required, by its name.
 #[tokio::test]
 async fn described_fields_refuse_other_values_by_their_names() {
-    let router = shared_router();
+    let (router, _folder) = router_with_files(ServeOptions::new());
     let document = Document::of(&router).await;
     let mut count = 0;
     for route in document.routes() {
@@ -294,7 +294,7 @@ async fn described_fields_refuse_other_values_by_their_names() {
 async fn described_fields_take_their_values() {
     let mut limits = Limits::default();
     limits.output_tokens = Some(2);
-    let router = router(shared(), ServeOptions::new().limits(limits));
+    let (router, _folder) = router_with_files(ServeOptions::new().limits(limits));
     let document = Document::of(&router).await;
     for route in document.routes() {
         let fields = fields(&route);
@@ -315,7 +315,7 @@ async fn described_fields_take_their_values() {
 /// Routes without a body answer as they are described, and those that need a key say so.
 #[tokio::test]
 async fn other_routes_answer_as_described() {
-    let open = shared_router();
+    let (open, _folder) = router_with_files(ServeOptions::new());
     let keys = ApiKeys::parse("key").expect("a key");
     let closed = router(shared(), ServeOptions::new().api_keys(keys));
     let document = Document::of(&open).await;

@@ -4,6 +4,7 @@ mod access;
 mod agents;
 mod answers;
 mod anthropic;
+mod batches;
 mod cancellation;
 mod capabilities;
 mod compat;

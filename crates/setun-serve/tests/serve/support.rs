@@ -18,7 +18,8 @@ use setun::{
     checkpoint::Source,
     text::{Candidates, SharedProcessor, Step, TextError},
 };
-use setun_serve::{ServeOptions, router};
+use setun_serve::{FileLimits, FileStore, ServeOptions, router};
+use tempfile::TempDir;
 use tower::ServiceExt;
 
 /// Name of the model.
@@ -60,6 +61,13 @@ pub(crate) fn engine_with(template: &str, configure: impl FnOnce(&mut EngineConf
 /// A router over the shared engine.
 pub(crate) fn shared_router() -> Router {
     router(shared(), ServeOptions::new())
+}
+
+/// A router over the shared engine that keeps files, and their folder.
+pub(crate) fn router_with_files(options: ServeOptions) -> (Router, TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = FileStore::open(folder.path(), FileLimits::default()).expect("a store");
+    (router(shared(), options.files(store)), folder)
 }
 
 /// An answer.

@@ -116,6 +116,36 @@ async fn a_named_tool_is_the_one_that_is_called() {
     }
 }
 
+#[tokio::test]
+async fn a_choice_among_some_tools_offers_no_others() {
+    let router = shared_router();
+    let nested = |name: &str| {
+        let tools = json!([{"type": "function", "function": {"name": name}}]);
+        json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": tools}})
+    };
+    let flat = |name: &str| {
+        let tools = json!([{"type": "function", "name": name}]);
+        json!({"type": "allowed_tools", "mode": "required", "tools": tools})
+    };
+    for name in ["up", "down"] {
+        for (path, choice) in
+            [(CHAT, nested(name)), (OLLAMA, nested(name)), (RESPONSES, flat(name))]
+        {
+            let request = with(&request(path, 1, &tools()), &json!({"tool_choice": choice}));
+            let calls = calls(path, &post(&router, path, &request).await.json());
+            assert!(!calls.is_empty(), "{path}");
+            assert!(calls.iter().all(|(_, called, _)| called == name), "{path}: {calls:?}");
+            assert_valid(&calls);
+        }
+    }
+    for (path, choice) in [(CHAT, flat("up")), (RESPONSES, nested("up")), (OLLAMA, flat("up"))] {
+        let request = with(&request(path, 1, &tools()), &json!({"tool_choice": choice}));
+        let answer = post(&router, path, &request).await;
+        assert_eq!(answer.status.as_u16(), 400, "{path}: {}", answer.text);
+        assert!(answer.text.contains("tool_choice"), "{path}: {}", answer.text);
+    }
+}
+
 /// The model knows no tools, so its texts hold no calls; with its own choice it may write one.
 #[tokio::test]
 async fn a_model_that_may_choose_writes_a_text() {

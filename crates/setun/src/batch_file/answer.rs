@@ -82,13 +82,15 @@ pub fn settled(answer: &str, key: &str, model: Option<Value>) -> (String, Answer
         fields.insert("model".to_owned(), model);
     }
     for field in TIMES {
-        body.get_mut(field).into_iter().for_each(|time| *time = json!(0));
+        if let Some(time) = body.get_mut(field) {
+            *time = json!(0);
+        }
     }
     let mut tokens = AnswerTokens::default();
     if let Some(usage) = body.get_mut("usage") {
         tokens = tokens_of(usage);
         if let Some(usage) = usage.as_object_mut() {
-            CACHE_DETAILS.iter().for_each(|field| _ = usage.shift_remove(*field));
+            usage.retain(|field, _| !CACHE_DETAILS.contains(&&**field));
         }
     }
     (body.to_string(), tokens)

@@ -10,9 +10,9 @@ use std::{
 use clap::{ValueEnum, builder::NonEmptyStringValueParser};
 use serde::{Deserialize, de};
 use setun::read_toml;
-use setun_serve::{KeepAlive, Limits};
+use setun_serve::{FileLimits, FileStore, KeepAlive, Limits};
 
-use crate::error::CliError;
+use crate::{error::CliError, output::report};
 
 /// Longest time that a setting may have, in seconds.
 const MAX_SECONDS: f64 = 1e9;
@@ -98,6 +98,33 @@ pub(super) struct ServeSettings {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     #[serde(deserialize_with = "read_seconds")]
     pub(super) queue_timeout: Option<Duration>,
+
+    /// Folder in which files and batches of OpenAI's API are kept, across restarts [default: none, and
+    /// their routes are off]
+    #[arg(long, value_name = "DIR")]
+    pub(super) files: Option<PathBuf>,
+
+    /// Largest file of a client, such as `200MiB` [default: 200MiB]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    #[serde(deserialize_with = "read_bytes")]
+    pub(super) max_file_bytes: Option<u64>,
+
+    /// Bytes of all files of clients together [default: 10GiB]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    #[serde(deserialize_with = "read_bytes")]
+    pub(super) max_files_bytes: Option<u64>,
+
+    /// Number of all files of clients [default: 10000]
+    #[arg(long, value_name = "N")]
+    pub(super) max_files: Option<NonZeroUsize>,
+
+    /// Requests of a batch [default: 50000]
+    #[arg(long, value_name = "N")]
+    pub(super) max_batch_requests: Option<NonZeroUsize>,
+
+    /// Requests of batches of each key that are answered at once [default: 8]
+    #[arg(long, value_name = "N")]
+    pub(super) batch_concurrency: Option<NonZeroUsize>,
 
     /// Collector of OpenTelemetry that gets a span of each request, such as `http://127.0.0.1:4318`
     /// [default: none]
@@ -190,6 +217,12 @@ impl ServeSettings {
             max_output_tokens: given.max_output_tokens.or(serve.max_output_tokens),
             isolate_keys: given.isolate_keys || serve.isolate_keys,
             queue_timeout: given.queue_timeout.or(serve.queue_timeout),
+            files: given.files.or(serve.files),
+            max_file_bytes: given.max_file_bytes.or(serve.max_file_bytes),
+            max_files_bytes: given.max_files_bytes.or(serve.max_files_bytes),
+            max_files: given.max_files.or(serve.max_files),
+            max_batch_requests: given.max_batch_requests.or(serve.max_batch_requests),
+            batch_concurrency: given.batch_concurrency.or(serve.batch_concurrency),
             otlp_endpoint: given.otlp_endpoint.or(serve.otlp_endpoint),
             metrics_compat: given.metrics_compat.or(serve.metrics_compat),
             max_connections: given.max_connections.or(serve.max_connections),
@@ -202,6 +235,29 @@ impl ServeSettings {
     /// How long models stay that say nothing of it.
     pub(super) fn keep_alive(&self) -> KeepAlive {
         self.keep_alive.map_or(KeepAlive::Unlimited, KeepAlive::For)
+    }
+
+    /// The folder of files, opened for this process. Records that cannot be read are reported.
+    pub(super) fn file_store(&self) -> Result<Option<FileStore>, CliError> {
+        let Some(folder) = &self.files else { return Ok(None) };
+        let store = FileStore::open(folder, self.file_limits());
+        let store = store.map_err(|error| CliError::Usage(format!("--files: {error}")))?;
+        for record in store.damaged() {
+            report(&format!("warning: a damaged record is left as it is: {record}\n"));
+        }
+        Ok(Some(store))
+    }
+
+    fn file_limits(&self) -> FileLimits {
+        let mut limits = FileLimits::default();
+        limits.file_bytes = self.max_file_bytes.unwrap_or(limits.file_bytes);
+        limits.total_bytes = self.max_files_bytes.unwrap_or(limits.total_bytes);
+        limits.files = self.max_files.map_or(limits.files, NonZeroUsize::get);
+        let requests = self.max_batch_requests.map(NonZeroUsize::get);
+        limits.batch_requests = requests.unwrap_or(limits.batch_requests);
+        let at_once = self.batch_concurrency.map(NonZeroUsize::get);
+        limits.batch_concurrency = at_once.unwrap_or(limits.batch_concurrency);
+        limits
     }
 
     pub(super) fn limits(&self) -> Limits {

@@ -1,7 +1,7 @@
 /** The official client of OpenAI's API: its accumulated streams, its parsers and its loop of tools. */
 
 import assert from "node:assert/strict";
-import OpenAI, { BadRequestError, NotFoundError } from "openai";
+import OpenAI, { BadRequestError, NotFoundError, toFile } from "openai";
 import { zodFunction, zodResponseFormat } from "openai/helpers/zod";
 import { baseUrl, below, calls, drawObject, drawTools, main, model } from "./common.mjs";
 import { chat, conversation, requests, run } from "./common.mjs";
@@ -54,6 +54,40 @@ async function refusals() {
     negative,
     (error) => error instanceof BadRequestError && error.param === "temperature",
   );
+}
+
+async function batches() {
+  const bodies = requests.map(({ prompt, options }) => ({ model, prompt, ...options }));
+  const line = (body, key) =>
+    JSON.stringify({ custom_id: `r${key}`, method: "POST", url: "/v1/completions", body });
+  const content = bodies.map(line).join("\n");
+  const file = await client.files.create({
+    file: await toFile(Buffer.from(content), "requests.jsonl"),
+    purpose: "batch",
+  });
+  assert.equal(await (await client.files.content(file.id)).text(), content);
+  const asked = { input_file_id: file.id, endpoint: "/v1/completions", completion_window: "24h" };
+  let batch = await client.batches.create(asked);
+  const begun = performance.now();
+  while (!["completed", "failed", "cancelled", "expired"].includes(batch.status)) {
+    assert.ok(performance.now() - begun < 300_000, JSON.stringify(batch));
+    batch = await client.batches.retrieve(batch.id);
+  }
+  assert.deepEqual(batch.request_counts, { total: bodies.length, completed: bodies.length, failed: 0 });
+  const answers = await (await client.files.content(batch.output_file_id)).text();
+  const found = new Map(
+    answers
+      .split("\n")
+      .filter((answer) => answer !== "")
+      .map((answer) => JSON.parse(answer))
+      .map((answer) => [answer.custom_id, answer.response.body.choices[0].text]),
+  );
+  for (const [key, body] of bodies.entries()) {
+    const [choice] = (await client.completions.create(body)).choices;
+    assert.equal(found.get(`r${key}`), choice.text, JSON.stringify(body));
+  }
+  await assert.rejects(client.batches.cancel(batch.id), (error) => error.status === 409);
+  assert.ok((await client.files.delete(file.id)).deleted);
 }
 
 async function chats() {
@@ -129,4 +163,4 @@ async function formats() {
   }
 }
 
-await main([completions, embeddings, models, refusals], [chats, responses, tools, formats]);
+await main([completions, embeddings, models, refusals, batches], [chats, responses, tools, formats]);
