@@ -264,6 +264,16 @@ describe("random weights at temperature 1", () => {
           await (await LanguageModel.create({ tools })).prompt("Rain?");
           return inputs;
         },
+        // The same tools, which the application runs.
+        open: async (seed) => {
+          const tools = [{ name: "weather", description: "The weather", inputSchema: z.toJSONSchema(schema) }];
+          const options = { toolChoice: "required", parallelToolCalls: false, seed };
+          const chat = (messages, given) => random.chat(messages, { ...given, ...options });
+          provideModel({ chat, countTokens: (...args) => random.countTokens(...args), info: random.info }, { temperature: 1 });
+          const session = await LanguageModel.create({ tools, expectedOutputs: [{ type: "tool-call" }] });
+          const parts = await session.prompt("Rain?");
+          return parts.filter(({ type }) => type === "tool-call").map(({ value }) => value.arguments);
+        },
       };
       const seeds = [1, 2, 3, 4, 5, 6];
       const valid = {}, inputs = {};
@@ -274,7 +284,7 @@ describe("random weights at temperature 1", () => {
       }
       console.log(JSON.stringify({ seeds: seeds.length, valid, inputs }));
     `);
-    const shapes = ["ai", "openai", "responses", "core", "langchain", "prompt"];
+    const shapes = ["ai", "openai", "responses", "core", "langchain", "prompt", "open"];
     expect(valid).toEqual(Object.fromEntries(shapes.map((name) => [name, seeds])));
     // Each seed has its own.
     for (const different of Object.values(inputs)) expect(different).toBeGreaterThan(seeds / 2);
@@ -304,5 +314,32 @@ describe("the Prompt API", () => {
     const [used, , , without] = counted;
     expect(counted).toEqual([used, used, used, without]);
     expect(used).toBeGreaterThan(without);
+  });
+
+  it("begins where the template refuses a system message without a user, and refuses what no user mends", async () => {
+    const { created, waiting, asked, refused } = await inNode(`
+      import { LanguageModel, provideModel } from "setun/prompt-api";
+      const roles = "messages | map(attribute='role') | list";
+      const template = (condition) => "{% if " + condition + " %}{{ raise_exception('no') }}{% endif %}" +
+        "{% for m in messages %}{{ m.content }}\\n{% endfor %}";
+      const loaded = (condition) => load({ ...files, "chat_template.jinja": new TextEncoder().encode(template(condition)) });
+      const initialPrompts = [{ role: "system", content: "A story." }];
+      const waits = await loaded("'user' not in (" + roles + ")");
+      provideModel(waits, { maxTokens: 4, temperature: 0 });
+      const session = await LanguageModel.create({ initialPrompts });
+      const measured = await session.measureContextUsage("The dog");
+      const waiting = [session.contextUsage + measured, await waits.countTokens([...initialPrompts, { role: "user", content: "The dog" }])];
+      const asked = [await session.prompt("The dog"), await waits.chat([...initialPrompts, { role: "user", content: "The dog" }], { maxTokens: 4, temperature: 0 }).text()];
+      provideModel(await loaded("'system' in (" + roles + ")"));
+      const refused = await LanguageModel.create({ initialPrompts }).catch(({ name, message }) => [name, message]);
+      console.log(JSON.stringify({ created: session.contextWindow > 0, waiting, asked, refused }));
+    `);
+    expect(created).toBe(true);
+    expect(waiting[0]).toBe(waiting[1]);
+    expect(asked[0]).toBe(asked[1]);
+    expect(refused).toEqual([
+      "NotSupportedError",
+      expect.stringContaining("the chat template refuses this conversation: no"),
+    ]);
   });
 });

@@ -103,6 +103,9 @@ it("is assignable to the official types without a cast, and takes their paramete
     export const answered: OpenAI.Responses.Response = await client.responses.create(response);
     for await (const event of await client.responses.create(responseStream)) event satisfies OpenAI.Responses.ResponseStreamEvent;
     for await (const each of client.models.list()) each satisfies OpenAI.Model;
+    for await (const each of await client.models.list()) each satisfies OpenAI.Model;
+    // @ts-expect-error it is not here
+    client.chat.completions.parse(chat);
     client.chat.completions.create({ messages: [{ role: "user", content: "a" }], top_k: 3, min_p: 0.1 });
     // @ts-expect-error there is no such parameter
     client.chat.completions.create({ messages: [], topk: 3 });
@@ -114,7 +117,7 @@ it("is assignable to the official types without a cast, and takes their paramete
     const providerOptions = { setun: { minP: 0.1 } satisfies SetunProviderOptions };
     await generateText({ model: setun(), prompt: "a", providerOptions });
     await embed({ model: setun.embeddingModel(), value: "a" });
-    export const chat_: BaseChatModel = new ChatSetun({ model, options: { maxTokens: 3 } });
+    export const chat_: BaseChatModel = new ChatSetun({ model, maxTokens: 3, temperature: 0, stop: ["."] });
     export const vectors: EmbeddingsInterface = new SetunEmbeddings({ model });
     export const { parsed } = await new ChatSetun({ model })
       .withStructuredOutput<{ n: number }>({ type: "object" }, { includeRaw: true }).invoke("a");
@@ -160,7 +163,7 @@ describe(`drawn requests (${REPEAT})`, () => {
         const settings = { model: setun, prompt, maxOutputTokens: maxTokens, seed, temperature, topP, topK };
         texts.generated.push((await generateText(settings)).text);
         texts.streamedText.push(await streamText(settings).text);
-        const langchain = new ChatSetun({ model, options });
+        const langchain = new ChatSetun({ model, ...options });
         texts.invoked.push((await langchain.invoke(prompt)).text);
         let chunked = "";
         for await (const chunk of await langchain.stream(prompt)) chunked += chunk.text;

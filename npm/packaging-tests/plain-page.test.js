@@ -51,8 +51,62 @@ describe.each(IS_FULL ? HEADERS : HEADERS.slice(0, 1))("a page without bundler: 
   });
 });
 
+it("runs with threads where pages alone have the headers of isolation", async () => {
+  const server = await startServer({ root: project.folder, isolated: "pages" });
+  const browser = await launchChromium();
+  const { page, errors } = await openPage(browser, `${server.url}/index.html`);
+  const { result } = await page.evaluate(tellStory, STORY);
+  await browser.close();
+  await server.stop();
+  expect(result).toMatchObject({ text: expected, build: "relaxed-threads" });
+  expect(errors).toEqual([]);
+});
+
+const STRICT = "script-src 'self' 'wasm-unsafe-eval'";
+
 it.each([
-  ["script-src 'self'; worker-src 'none'", "network", /add 'self' to worker-src, or pass worker: false$/],
+  ["trusts its policy for addresses", "require-trusted-types-for 'script'; trusted-types setun; worker-src 'self' blob:", true, []],
+  [
+    "does not trust it",
+    "require-trusted-types-for 'script'; trusted-types other",
+    false,
+    [expect.stringMatching(/^setun: the model runs on the page's own thread: .* TrustedTypePolicy named 'setun'/)],
+  ],
+  [
+    "allows no workers",
+    "worker-src 'none'",
+    false,
+    [expect.stringMatching(/the page's own thread: .* add 'self' to worker-src, or pass worker: false$/)],
+  ],
+])("runs under a policy that %s", async (_, policy, worker, warnings) => {
+  const server = await startServer({ root: project.folder, policy: `default-src 'self'; ${STRICT}; ${policy}` });
+  const browser = await launchChromium();
+  const { page } = await openPage(browser, `${server.url}/index.html`);
+  /** @type {string[]} */
+  const warned = [];
+  page.on("console", (message) => message.type() === "warning" && warned.push(message.text()));
+  const { result, info } = await page.evaluate(tellStory, STORY);
+  await browser.close();
+  await server.stop();
+  expect([result.text, info.worker, warned]).toEqual([expected, worker, warnings]);
+});
+
+it("runs in a sandboxed frame, whose origin is none", async () => {
+  const frame = '<!doctype html><iframe sandbox="allow-scripts" src="./index.html"></iframe>';
+  const send = (/** @type {any} */ _, /** @type {any} */ response) =>
+    response.writeHead(200, { "content-type": "text/html" }).end(frame);
+  const server = await startServer({ root: project.folder, shared: true, answers: { "/frame.html": send } });
+  const browser = await launchChromium();
+  const { page } = await openPage(browser, `${server.url}/frame.html`, () => document.readyState === "complete");
+  const [, inner] = page.frames();
+  await inner?.waitForFunction(() => "setun" in window);
+  const story = await inner?.evaluate(tellStory, STORY);
+  await browser.close();
+  await server.stop();
+  expect(story?.result.text).toBe(expected);
+});
+
+it.each([
   ["script-src 'self'", "backend-unavailable", /add 'wasm-unsafe-eval' to script-src .* the files of setun$/],
 ])("a policy that forbids something is told what it lacks: %s", async (policy, code, words) => {
   const server = await startServer({ root: project.folder, policy: `default-src 'self'; ${policy}` });

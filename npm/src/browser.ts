@@ -7,7 +7,7 @@ import type { Connect } from "./connection.js";
 import { documentBase } from "./document-base.js";
 import { SetunError } from "./errors.js";
 import { estimateOn } from "./estimate.js";
-import { connectLocal, connectWorker } from "./host-links.js";
+import { connectLocal } from "./host-links.js";
 import { importBuild, importModule } from "./import-build.js";
 import { type Load, loadOn, type Platform } from "./load.js";
 import type { Model } from "./model.js";
@@ -21,6 +21,7 @@ import { modelsOn } from "./store/models.js";
 import { requestPersistence } from "./store/quota.js";
 import type { DeviceReport } from "./wasm.js";
 import { compileFrom } from "./wasm-instance.js";
+import { connectWorker } from "./worker-link.js";
 
 /** What an entry point has of the package. */
 export interface Parts {

@@ -3,7 +3,7 @@
 import { checkBackends, type EstimatedMemory, type Limits } from "./backend-fit.js";
 import { checkEstimateOptions } from "./check-options.js";
 import { type Connect, Connection, requestWithProgress } from "./connection.js";
-import { detectFeatures, reserveSharedMemory } from "./features.js";
+import { detectFeatures, mostSharedPages } from "./features.js";
 import { modelRequest, type Platform } from "./load.js";
 import type { EstimateOptions } from "./options.js";
 import { type Build, type Features, pickBuild } from "./pick-build.js";
@@ -85,7 +85,7 @@ async function probeBrowser(
   inWorker: boolean,
 ): Promise<{ features: Features; limits: Limits }> {
   const mayThread = inWorker && initialSharedPages > 0;
-  const shared = mayThread ? await reserveSharedMemory(initialSharedPages) : undefined;
+  const shared = mayThread ? await mostSharedPages() : 0;
   const features = await detectFeatures(builds, shared, builds.includes("webgpu"));
   return { features, limits: { inWorker, gpuBufferBytes: features.gpuBufferBytes } };
 }

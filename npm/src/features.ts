@@ -1,22 +1,29 @@
 /** Feature detection for browsers and Node. */
 
 import { relaxedSimd, simd, threads } from "wasm-feature-detect";
-import { environment } from "./environment.js";
+import { environment, remedy } from "./environment.js";
+import { SetunError } from "./errors.js";
 import type { Build, Features, Gpu } from "./pick-build.js";
 
 /** Sizes of shared memory to try, in pages of 64 KiB: 4, 2 and 1 GiB. Phones refuse the larger ones. */
 const SHARED_MEMORY_PAGES = [65_536, 32_768, 16_384];
 
-/** Shared memory of a threaded build, and its maximum. */
-export interface SharedMemory {
+/** Sizes of the shared memory of a threaded build. */
+export interface SharedPages {
+  readonly initial: number;
+  readonly maximum: number;
+}
+
+/** Shared memory, and the pages to which it may grow. */
+export interface ReservedMemory {
   readonly memory: WebAssembly.Memory;
-  readonly maximumPages: number;
+  readonly maximum: number;
 }
 
 /** Detects the features that `pickBuild` needs; the GPU only on request. */
 export async function detectFeatures(
   builds: readonly Build[],
-  sharedMemory: SharedMemory | undefined,
+  sharedMemoryPages: number,
   lookForGpu: boolean,
 ): Promise<Features> {
   const gpu = lookForGpu ? detectGpu() : undefined;
@@ -26,7 +33,7 @@ export async function detectFeatures(
     builds,
     simd128,
     relaxed,
-    sharedMemoryPages: sharedMemory?.maximumPages ?? 0,
+    sharedMemoryPages,
     cores: globalThis.navigator?.hardwareConcurrency ?? 1,
     ...(await gpu),
   };
@@ -52,16 +59,27 @@ function isSoftware(adapter: GPUAdapter): boolean {
 }
 
 /**
- * The largest available shared memory with `initialPages`; none without cross-origin isolation.
+ * The maximum size of shared memory, in pages; 0 without cross-origin isolation.
  *
- * The maximum is reserved as address space, so only an attempt says whether a browser grants it.
+ * The maximum is reserved as address space, so only an attempt says whether a browser grants it. This one has no bytes:
+ * a page keeps a memory until it collects its garbage.
  */
-export async function reserveSharedMemory(initialPages: number): Promise<SharedMemory | undefined> {
-  if (globalThis.crossOriginIsolated !== true || !(await threads())) return undefined;
-  for (const maximumPages of SHARED_MEMORY_PAGES) {
+export async function mostSharedPages(): Promise<number> {
+  if (globalThis.crossOriginIsolated !== true || !(await threads())) return 0;
+  return reserve({ initial: 0, maximum: SHARED_MEMORY_PAGES[0] ?? 0 })?.maximum ?? 0;
+}
+
+/** Shared memory of a threaded build, in its worker. It may have a lower maximum. */
+export function reserveSharedMemory(pages: SharedPages): ReservedMemory {
+  const found = reserve(pages);
+  if (found !== undefined) return found;
+  throw new SetunError("out-of-memory", `the browser refuses shared memory; ${remedy("memory")}`);
+}
+
+function reserve({ initial, maximum: most }: SharedPages): ReservedMemory | undefined {
+  for (const maximum of SHARED_MEMORY_PAGES.filter((pages) => pages <= most)) {
     try {
-      const memory = new WebAssembly.Memory({ initial: initialPages, maximum: maximumPages, shared: true });
-      return { memory, maximumPages };
+      return { memory: new WebAssembly.Memory({ initial, maximum, shared: true }), maximum };
     } catch {
       // Refused. Try a smaller one.
     }

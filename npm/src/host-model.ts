@@ -2,6 +2,7 @@
 
 import { refuseTooLarge } from "./backend-fit.js";
 import { ModelAndDraftBytes, shareStoreFolder } from "./draft-bytes.js";
+import { type ReservedMemory, reserveSharedMemory } from "./features.js";
 import { prepareEstimate } from "./host-estimate.js";
 import type { HostPlatform } from "./host-platform.js";
 import { ProgressReporter } from "./load-progress.js";
@@ -32,6 +33,8 @@ export class HostModel {
   readonly #loads = new Map<number, ReadOperation>();
   #probed: Probed | undefined;
   #opened: Opened | undefined;
+  /** The memory of a threaded build. */
+  #shared: ReservedMemory | undefined;
   /** The threads of the build, which a model needs as soon as it has weights. */
   #threads: Promise<void> | undefined;
   #disposed = false;
@@ -111,7 +114,7 @@ export class HostModel {
     const { backend, threads, limits } = message;
     const prepare = async () => {
       // Those for a GPU pass through one by one.
-      if (backend !== "webgpu") refuseTooLarge(message.source.name, loader, message.memoryPages);
+      if (backend !== "webgpu") refuseTooLarge(message.source.name, loader, this.#shared?.maximum);
       await modelBytes.prefetch();
       return draftBytes && this.#openDraft(message, modelBytes, draftBytes);
     };
@@ -167,16 +170,17 @@ export class HostModel {
   }
 
   async #openLoader(message: Message<"probe"> | Message<"open">, bytes: ModelBytes): Promise<WasmLoader> {
-    const memory = "memory" in message ? message.memory : undefined;
+    const pages = "memory" in message ? message.memory : undefined;
+    // A memory that the page made would outlive this worker.
+    this.#shared ??= pages && reserveSharedMemory(pages);
     // The files are looked up while the module compiles.
-    const started = startWasm(this.#platform.build, memory, message.threads);
+    const started = startWasm(this.#platform.build, this.#shared?.memory, message.threads);
     const [entry, running] = await Promise.all([bytes.start(), started]);
     this.#threads = running.threads;
     bytes.signal.throwIfAborted();
-    const memoryPages = "memoryPages" in message ? message.memoryPages : undefined;
     return openLoader(this.#platform, entry, bytes, {
       onProcessor: !mayUseGpu(message.backend),
-      memoryPages,
+      memoryPages: this.#shared?.maximum,
       pretokenizer: message.fetchOptions.pretokenizer,
     });
   }

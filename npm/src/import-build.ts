@@ -1,10 +1,10 @@
 /** Builds for the calling thread. */
 
-import type { BuildFiles } from "setun:builds";
 import type { ModuleFiles } from "setun:package";
 import { failedRequest } from "./download/answers.js";
 import { networkError } from "./download/errors.js";
 import { SetunError } from "./errors.js";
+import type { PlacedFiles } from "./package-files.js";
 import type { Build } from "./pick-build.js";
 import type { WasmModule } from "./wasm.js";
 import type { StartedModule } from "./wasm-instance.js";
@@ -16,7 +16,7 @@ import type { StartedModule } from "./wasm-instance.js";
  */
 export async function importBuild(
   build: Build,
-  files: BuildFiles | undefined,
+  files: PlacedFiles | undefined,
 ): Promise<{ glue: WasmModule; codeUrl: URL }> {
   if (files?.importGlue === undefined || files.codeUrl === undefined) {
     throw new SetunError("backend-unavailable", `the build "${build}" cannot run without a worker`);

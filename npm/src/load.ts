@@ -14,7 +14,7 @@ import {
 import { type Connect, Connection, requestWithProgress } from "./connection.js";
 import { hostName, remedy } from "./environment.js";
 import { SetunError } from "./errors.js";
-import { detectFeatures, reserveSharedMemory, type SharedMemory } from "./features.js";
+import { detectFeatures, mostSharedPages, type SharedPages } from "./features.js";
 import { Model, type ModelHost, type ModelInfo } from "./model.js";
 import type { FetchOptions } from "./open-model.js";
 import type { EstimateOptions, LoadOptions } from "./options.js";
@@ -31,6 +31,7 @@ import type { TabsRequest } from "./shared/load-tabs.js";
 import { nearestName } from "./shown.js";
 import { isDownload, type LoadSource, modelSource } from "./sources.js";
 import type { DeviceReport } from "./wasm.js";
+import { WorkerRefused } from "./worker-refused.js";
 
 /** Differences between a browser and Node. */
 export interface Platform extends ModelHost {
@@ -89,7 +90,11 @@ export function loadOn(platform: Platform): Load {
 async function loadRequest(platform: Platform, request: LoadRequest, options: LoadOptions): Promise<Model> {
   const open: Open = (given, wrap = (connect) => connect) => {
     const connect: Platform["connect"] = async (...to) => wrap(await platform.connect(...to));
-    return new LoadOperation({ ...platform, connect }, request, given).run();
+    const run = (all: LoadRequest) => new LoadOperation({ ...platform, connect }, all, given).run();
+    return run(request).catch((thrown: unknown) => {
+      if (!(thrown instanceof WorkerRefused) || given.worker === true || given.signal?.aborted) throw thrown;
+      return runOnPage(run, request, thrown);
+    });
   };
   if (options.shared || options.resume) {
     if (platform.loadTabs) return platform.loadTabs({ ...request, open, options, host: platform });
@@ -98,6 +103,23 @@ async function loadRequest(platform: Platform, request: LoadRequest, options: Lo
   }
   const { connection, info, report } = await open(options);
   return new Model(connection, info, report, platform);
+}
+
+/** Runs a load on the page's own thread, which no file of a worker is needed for. */
+async function runOnPage(
+  run: (request: LoadRequest) => Promise<Opened>,
+  request: LoadRequest,
+  refusal: WorkerRefused,
+): Promise<Opened> {
+  const unstored = <Model extends ModelRequest | undefined>(model: Model): Model =>
+    model && { ...model, fetchOptions: { ...model.fetchOptions, store: false } };
+  const { model, draft } = request;
+  const onPage = { ...request, model: unstored(model), draft: unstored(draft), inWorker: false };
+  const opened = await run(onPage).catch((thrown: unknown) => {
+    throw thrown instanceof SetunError && thrown.code === "network" ? refusal : thrown;
+  });
+  console.warn(`setun: the model runs on the page's own thread: ${refusal.message}`);
+  return opened;
 }
 
 /** The error of a folder that is not there, and whose name could be a model's of the Hub or of the catalog. */
@@ -163,7 +185,7 @@ interface LoadRequest {
 interface Choices {
   readonly features: Features;
   readonly choice: BuildChoice;
-  readonly memory: SharedMemory | undefined;
+  readonly memory: SharedPages | undefined;
 }
 
 /** Error codes of a device. Errors with other codes belong to the model. */
@@ -207,12 +229,13 @@ class LoadOperation {
     const { backend = "auto", threads } = this.#options;
     // Threads block while they wait, which the page's own thread must not.
     const mayThread = this.#inWorker && initialSharedPages > 0 && threads !== 1 && backend !== "webgpu";
-    const shared = mayThread ? await reserveSharedMemory(initialSharedPages) : undefined;
+    const maximum = mayThread ? await mostSharedPages() : 0;
     const mayRun = backend === "auto" ? this.#comparesGpu : mayUseGpu(backend);
     const lookForGpu = mayRun && builds.includes("webgpu");
-    const features = await detectFeatures(builds, shared, lookForGpu);
+    const features = await detectFeatures(builds, maximum, lookForGpu);
     const choice = pickBuild(features, { backend, threads });
-    return { features, choice, memory: isThreaded(choice.build) ? shared : undefined };
+    const memory = isThreaded(choice.build) ? { initial: initialSharedPages, maximum } : undefined;
+    return { features, choice, memory };
   }
 
   /** The model on the GPU if that is faster, else the decision against it. A failing GPU does not fail `load`. */
@@ -241,7 +264,7 @@ class LoadOperation {
 
   async #open(
     choice: BuildChoice,
-    memory: SharedMemory | undefined,
+    memory: SharedPages | undefined,
     report: (report: DeviceReport) => DeviceReport,
   ): Promise<Opened> {
     const connection = await this.#connect(choice);
@@ -256,11 +279,11 @@ class LoadOperation {
   async #openIn(
     connection: Connection,
     { build, backend, threads }: BuildChoice,
-    memory: SharedMemory | undefined,
+    memory: SharedPages | undefined,
     report: (report: DeviceReport) => DeviceReport,
   ): Promise<Opened> {
     const device = { backend, threads, limits: engineLimits(this.#options) };
-    const shared = memory && { memory: memory.memory, memoryPages: memory.maximumPages };
+    const shared = memory && { memory };
     const draft = this.#draft && { draft: this.#draft };
     const request = { type: "open", ...this.#model, ...draft, ...device, ...shared } as const;
     const opened = await requestWithProgress(connection, request, "opened", this.#options);

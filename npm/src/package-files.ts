@@ -5,16 +5,20 @@ import { grammarFiles, onnxFiles } from "setun:package";
 import { assetsAt } from "./assets-url.js";
 import { type Build, isThreaded } from "./pick-build.js";
 import { startWorker, startWorkerAt } from "./start-worker.js";
+import type { StartWorker } from "./worker-link.js";
 
 /** What a platform needs of the package's files. */
 export interface PackageFiles {
   /** The files of a build, if this package has it. */
-  build(build: Build): BuildFiles | undefined;
+  build(build: Build): PlacedFiles | undefined;
   /** The files of the grammar module. */
   readonly grammar: typeof grammarFiles;
   /** Those of the module that reads ONNX files. */
   readonly onnx: typeof onnxFiles;
 }
+
+/** The files of a build, and how its worker starts. */
+export type PlacedFiles = Omit<BuildFiles, "startWorker"> & { readonly startWorker: StartWorker };
 
 /** The files of the builds of an entry point. */
 export type BuildList = Partial<Record<Build, BuildFiles>>;
@@ -25,9 +29,9 @@ export function packageFiles(builds: BuildList, assetsUrl: string | undefined): 
 }
 
 function filesBeside(builds: BuildList): PackageFiles {
-  const build = (build: Build) => {
+  const build = (build: Build): PlacedFiles | undefined => {
     const files = builds[build];
-    return files && { ...files, startWorker: () => startWorker(files.startWorker) };
+    return files && { ...files, startWorker: (imported) => startWorker(files.startWorker, imported) };
   };
   return { build, grammar: grammarFiles, onnx: onnxFiles };
 }
@@ -41,7 +45,7 @@ function filesAt(builds: BuildList, at: (path: string) => URL): PackageFiles {
   return {
     build: (build) =>
       builds[build] && {
-        startWorker: () => startWorkerAt(at(`dist/worker-${build}.js`), `setun-${build}`),
+        startWorker: (imported) => startWorkerAt(at(`dist/worker-${build}.js`), `setun-${build}`, imported),
         ...(!isThreaded(build) && glueOf(build)),
       },
     grammar: glueOf("grammar"),

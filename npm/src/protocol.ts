@@ -9,6 +9,7 @@ import type { DeviceMemories } from "./backend-fit.js";
 import type { BeamOptions } from "./beam-options.js";
 import type { EngineLimits } from "./engine-limits.js";
 import type { WireError } from "./errors.js";
+import type { SharedPages } from "./features.js";
 import type { DownloadSize } from "./header-source.js";
 import type { LoadProgress } from "./load-progress.js";
 import type { Metrics } from "./metrics.js";
@@ -87,9 +88,8 @@ export type ToHost = { readonly id: number } & (
       readonly backend: string;
       readonly threads: number;
       readonly limits: EngineLimits;
-      /** Shared memory for a threaded build, and how many pages it may grow to. */
-      readonly memory?: WebAssembly.Memory;
-      readonly memoryPages?: number;
+      /** Size of the shared memory of a threaded build. */
+      readonly memory?: SharedPages;
     })
   | {
       /** Starts `count` generations: the first with this `id`, the others with the ids that follow. */

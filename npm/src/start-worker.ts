@@ -1,25 +1,38 @@
 /**
- * Workers of files on another origin, such as a content delivery network.
+ * Workers of files on another origin, such as a content delivery network, and of files that the browser does not take
+ * for a worker.
  *
- * Browsers start workers of the page's own origin only (HTML, "worker constructor"). A module of the page may
- * import the file from any server that allows it by CORS.
+ * Browsers start workers of the page's own origin only (HTML, "worker constructor"), and in isolated pages of files that
+ * have the page's headers. A module of the page has them, and may import the file.
  */
 
 /** Addresses of modules that import a file, by the file's address. */
 const modules = new Map<string, string>();
 
+/** Addresses of the files of workers. */
+const addresses = new WeakMap<Worker, string>();
+
+/** The used part of Trusted Types. */
+interface TrustedTypes {
+  createPolicy(name: string, rules: { createScriptURL(address: string): string }): TrustedPolicy;
+}
+
+interface TrustedPolicy {
+  createScriptURL(address: string): unknown;
+}
+
+let policy: TrustedPolicy | undefined;
+
 /**
- * Starts a worker by `start`, a function that bundlers can read. A file of another origin is imported instead.
+ * Starts a worker by `start`, a function that bundlers can read. With `imported`, and for a file of another origin, a
+ * module imports its file.
  */
-export function startWorker(start: () => Worker): Worker {
+export function startWorker(start: () => Worker, imported: boolean): Worker {
   const Plain = globalThis.Worker;
-  if (isOwn(import.meta.url)) return start();
   // The address is known to the bundler's code alone, so it is taken where that code uses it, at once. Classic workers
   // of bundlers load further scripts from beside their own address, which would be another: those are left as they are.
-  const construct = (target: typeof Worker, [address, options]: [string | URL, WorkerOptions?]) => {
-    if (options?.type !== "module") return new target(address, options);
-    return new target(ownAddress(new URL(address, globalThis.location.href)), options);
-  };
+  const construct = (target: typeof Worker, [address, options = {}]: [string | URL, WorkerOptions?]) =>
+    make(target, new URL(address, globalThis.location?.href), options, imported && options.type === "module");
   globalThis.Worker = new Proxy(Plain, { construct } as ProxyHandler<typeof Worker>);
   try {
     return start();
@@ -29,19 +42,38 @@ export function startWorker(start: () => Worker): Worker {
 }
 
 /** Starts the worker of a file by its address. */
-export function startWorkerAt(address: URL, name: string): Worker {
-  return new Worker(ownAddress(address), { type: "module", name });
+export function startWorkerAt(address: URL, name: string, imported: boolean): Worker {
+  return make(Worker, address, { type: "module", name }, imported);
 }
 
-/** An address from which a module worker may start. */
-function ownAddress(address: URL): string {
-  if (isOwn(address.href)) return address.href;
-  const known = modules.get(address.href);
+/** The address of a worker's file. */
+export function workerAddress(worker: Worker): string | undefined {
+  return addresses.get(worker);
+}
+
+function make(target: typeof Worker, address: URL, options: WorkerOptions, imported: boolean): Worker {
+  const isModule = options.type === "module";
+  const from = imported || (isModule && !isOwn(address.href)) ? moduleOf(address.href) : address.href;
+  const worker = new target(imported ? (trusted(from) as string) : from, options);
+  addresses.set(worker, address.href);
+  return worker;
+}
+
+/** The address of a module that imports a file. */
+function moduleOf(address: string): string {
+  const known = modules.get(address);
   if (known !== undefined) return known;
-  const code = `import ${JSON.stringify(address.href)};`;
+  const code = `import ${JSON.stringify(address)};`;
   const made = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
-  modules.set(address.href, made);
+  modules.set(address, made);
   return made;
+}
+
+/** The address as pages with Trusted Types want it: by the policy `setun`. */
+function trusted(address: string): unknown {
+  const { trustedTypes } = globalThis as { readonly trustedTypes?: TrustedTypes };
+  policy ??= trustedTypes?.createPolicy("setun", { createScriptURL: (given) => given });
+  return policy?.createScriptURL(address) ?? address;
 }
 
 function isOwn(address: string): boolean {

@@ -4,12 +4,13 @@
  * Firefox 153 sometimes stops workers that start workers.
  */
 
-/** Request of the worker for `count` thread workers, each of which gets `thread`. */
+import type { ThreadMessage } from "./worker.js";
+
+/** Request of the worker for thread workers, one for each source. */
 export interface ThreadsWanted {
   readonly type: "setun-start-threads";
-  readonly count: number;
-  /** Data of the generated code. */
-  readonly thread: unknown;
+  /** Where each thread gets the module and the memory, which the page never receives: it would keep them. */
+  readonly sources: readonly MessagePort[];
   /** Port for a {@link ThreadsStarted}. */
   readonly reply: MessagePort;
 }
@@ -25,14 +26,14 @@ type ThreadAnswer =
 
 /** Starts the workers of a pool and answers. After a failure none is left. */
 export async function startThreads(
-  { count, thread, reply }: ThreadsWanted,
+  { sources, reply }: ThreadsWanted,
   startWorker: () => Worker,
   threads: Worker[],
 ): Promise<void> {
-  const started = Array.from({ length: count }, () => {
+  const started = sources.map((source) => {
     const worker = startWorker();
     threads.push(worker);
-    return startThread(worker, thread);
+    return startThread(worker, source);
   });
   let answer: ThreadsStarted = {};
   try {
@@ -44,7 +45,7 @@ export async function startThreads(
   reply.postMessage(answer);
 }
 
-function startThread(worker: Worker, thread: unknown): Promise<void> {
+function startThread(worker: Worker, source: MessagePort): Promise<void> {
   return new Promise((resolve, reject) => {
     worker.addEventListener("error", ({ message }) =>
       reject(new Error(message || "no thread could be started")),
@@ -53,6 +54,6 @@ function startThread(worker: Worker, thread: unknown): Promise<void> {
       if (data.type === "setun-thread-ready") resolve();
       else reject(new Error(data.message));
     });
-    worker.postMessage(thread);
+    worker.postMessage({ type: "setun-thread", source } satisfies ThreadMessage, [source]);
   });
 }

@@ -24,9 +24,11 @@ export interface ThreadedBuild {
   joinPool(message: ThreadMessage): Promise<void>;
 }
 
-/** First message to a thread worker. The generated code reads the rest. */
+/** First message to a thread worker. */
 export interface ThreadMessage {
   readonly type: "setun-thread";
+  /** Has the module and the memory, which the generated code reads. */
+  readonly source: MessagePort;
 }
 
 /** Serves one build. Called at the top of a worker file, before any message arrives. */

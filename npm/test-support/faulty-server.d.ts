@@ -8,8 +8,10 @@ export interface Manners {
   etags?: boolean;
   /** Whether nothing says what a part is of, as where another site's headers are hidden. */
   bare?: boolean;
-  /** Whether it compresses what is requested as a whole. */
-  gzip?: boolean;
+  /** Whether it compresses what is requested as a whole, and tells the length of that. */
+  gzip?: boolean | "told";
+  /** The status of its answers to HEAD. */
+  head?: number;
   /** Whether it answers unknown addresses with a page. */
   pages?: boolean;
   /** Whether other sites may ask, see etags and ranges, and send headers (a list, as in the answer to OPTIONS). */

@@ -143,6 +143,8 @@ class FaultyServer {
     const asked = { path, method, start: start === undefined ? undefined : Number(start), headers };
     if (this.#permit(request, response)) return;
     this.requests.push(asked);
+    if (method === "HEAD" && this.manners.head !== undefined)
+      return response.writeHead(this.manners.head).end();
     const act = this.#actFor(asked);
     await act.after;
     if (act.become !== undefined) this.put(path, act.become.bytes, act.become.etag);
@@ -219,7 +221,7 @@ class FaultyServer {
       body = gzipSync(body);
       response.setHeader("content-encoding", "gzip");
     }
-    const isLengthTold = !act.chunked && !(isZipped && !act.lies);
+    const isLengthTold = !act.chunked && (!isZipped || act.lies || this.manners.gzip === "told");
     if (isLengthTold) response.setHeader("content-length", body.length + (act.saysMore ?? 0));
     response.statusCode = isPart ? 206 : 200;
     if (asked.method === "HEAD") return response.end();

@@ -30,8 +30,8 @@ const SHARED = { "access-control-allow-origin": "*", "cross-origin-resource-poli
 /**
  * Serves `root` on a free port of this machine.
  *
- * With `shared` pages of other origins may use the files, with `cached` browsers keep them. `answers` maps a path to a function that answers instead of the file; `models` answers all under `/models/`.
- * @param {{ root: string, isolated?: boolean, strict?: boolean, shared?: boolean, cached?: boolean, policy?: string, models?: import("./faulty-server.js").FaultyServer,
+ * With `isolated: "pages"` pages alone have the headers, and their files lack them. With `shared` pages of other origins may use the files, with `cached` browsers keep them. `answers` maps a path to a function that answers instead of the file; `models` answers all under `/models/`.
+ * @param {{ root: string, isolated?: boolean | "pages", strict?: boolean, shared?: boolean, cached?: boolean, policy?: string, models?: import("./faulty-server.js").FaultyServer,
  *   answers?: Record<string, (request: import("node:http").IncomingMessage, response: import("node:http").ServerResponse) => void> }} options
  */
 export async function startServer({
@@ -50,7 +50,7 @@ export async function startServer({
     const path = decodeURIComponent(new URL(request.url ?? "/", "http://localhost").pathname);
     requests.push(path);
     const headers = {
-      ...(isolated && ISOLATION),
+      ...((isolated === "pages" ? isPage(path) : isolated) && ISOLATION),
       ...(strict && STRICT_POLICY),
       ...(policy && { "content-security-policy": policy }),
       ...(shared && SHARED),
@@ -63,6 +63,11 @@ export async function startServer({
   await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
   const address = /** @type {import("node:net").AddressInfo} */ (server.address());
   return { url: `http://127.0.0.1:${address.port}`, requests, stop: () => stopServer(server) };
+}
+
+/** @param {string} path */
+function isPage(path) {
+  return path.endsWith(".html");
 }
 
 /** @param {string} path @param {import("node:http").ServerResponse} response @param {string} caching */

@@ -65,6 +65,54 @@ describe("a chat model", () => {
     ]);
   });
 
+  it.each([
+    ["by their names", { temperature: 0, maxTokens: 3, stop: ["\n"], topP: 0.9, topK: 4, seed: 7 }],
+    ["that only setun has", { minP: 0.1, repetitionPenalty: 1.1, timeout: 500 }],
+  ])("takes options of its constructor %s", async (_, options) => {
+    const model = fakeModel([{ texts: ["a"] }]);
+    const base = { tags: ["t"], metadata: { a: 1 }, maxRetries: 2, cache: false, verbose: false };
+    const chat = new ChatSetun({ model, ...base, ...options });
+    await chat.invoke("Hi");
+    for await (const _ of await chat.stream("Hi"));
+    expect(model.asked.map(({ options: { signal: _, ...given } }) => given)).toEqual([options, options]);
+    expect(chat).toMatchObject({ tags: ["t"], metadata: { a: 1 } });
+    expect(chat._identifyingParams()).toEqual({ model: "fake", ...options });
+  });
+
+  it("has an order of options: constructor, its `options`, the call, its `options`", async () => {
+    const model = fakeModel([{ texts: ["a"] }]);
+    const chat = new ChatSetun({
+      model,
+      seed: 1,
+      topK: 1,
+      topP: 0.1,
+      minP: 0.1,
+      options: { topK: 2, topP: 0.2 },
+    });
+    await chat.invoke("Hi", { topP: 0.3, maxTokens: 5, options: { minP: 0.4 } });
+    await chat.withConfig({ seed: 9, stop: ["x"] }).invoke("Hi");
+    expect(model.asked.map(({ options }) => options)).toEqual([
+      { seed: 1, topK: 2, topP: 0.3, minP: 0.4, maxTokens: 5 },
+      { seed: 9, topK: 2, topP: 0.2, minP: 0.1, stop: ["x"] },
+    ]);
+  });
+
+  it.each([
+    ["the constructor", () => new ChatSetun({ model: fakeModel([]), wrong: 1 } as never).invoke("Hi")],
+    [
+      "its `options`",
+      () => new ChatSetun({ model: fakeModel([]), options: { wrong: 1 } as never }).invoke("Hi"),
+    ],
+    [
+      "the `options` of a call",
+      () => new ChatSetun({ model: fakeModel([]) }).invoke("Hi", { options: { wrong: 1 } as never }),
+    ],
+    ["a stream", () => new ChatSetun({ model: fakeModel([]), wrong: 1 } as never).stream("Hi")],
+    ["embeddings", () => new SetunEmbeddings({ model: fakeModel([]), wrong: 1 } as never).embedQuery("Hi")],
+  ])("refuses an unknown option of %s", async (_, act) => {
+    await expect(act()).rejects.toThrow("wrong: unknown option");
+  });
+
   it("continues the text of a lone message without a chat template", async () => {
     const { model, chat } = chatOf([{ texts: ["a"] }]);
     Object.assign(model.info, { hasChatTemplate: false });

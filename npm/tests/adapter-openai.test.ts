@@ -183,13 +183,41 @@ describe("chat.completions.create", () => {
     const listed = [];
     for await (const { id } of client.models.list()) listed.push(id);
     expect(listed).toEqual(["small", "large"]);
-    expect((await client.models.list()).data.map(({ id }) => id)).toEqual(listed);
+    const page = await client.models.list();
+    expect([page.object, page.data.map(({ id }) => id)]).toEqual(["list", listed]);
+    const ofPage = [];
+    for await (const { id } of page) ofPage.push(id);
+    for await (const { id } of page) ofPage.push(id);
+    expect([ofPage, page.hasNextPage()]).toEqual([[...listed, ...listed], false]);
+    expect(page.getPaginatedItems()).toEqual(page.data);
     expect((await client.models.retrieve("large")).id).toBe("large");
     const { choices } = await client.chat.completions.create({ model: "large", messages });
     expect(choices[0]?.message.content).toBe("b");
     for (const name of ["huge", undefined]) {
       const create = client.chat.completions.create({ ...(name && { model: name }), messages });
-      await expect(create).rejects.toMatchObject({ status: 404, code: "not-found", param: "model" });
+      const message = `404 model: expected one of small, large, found ${name ?? "none"}`;
+      await expect(create).rejects.toMatchObject({ status: 404, code: "not-found", param: "model", message });
+    }
+    const unknown = { status: 404, message: "404 model: expected one of small, large, found huge" };
+    await expect(client.models.retrieve("huge")).rejects.toMatchObject(unknown);
+    await expect(client.embeddings.create({ model: "huge", input: "a" })).rejects.toMatchObject(unknown);
+    await expect(client.responses.create({ model: "huge", input: "a" })).rejects.toMatchObject(unknown);
+  });
+
+  it("says what to use instead of methods that need the client's classes or HTTP", async () => {
+    const { chat, responses, embeddings } = createClient(fakeModel([{ texts: ["a"] }]));
+    const given: never = undefined as never;
+    const parse = "400 parse: not supported: use create and JSON.parse";
+    await expect(chat.completions.parse(given)).rejects.toThrow(parse);
+    await expect(responses.parse(given)).rejects.toThrow(parse);
+    const stream = "400 stream: not supported: use create with stream: true";
+    await expect(chat.completions.stream(given)).rejects.toThrow(stream);
+    await expect(responses.stream(given)).rejects.toThrow(stream);
+    for (const answer of [chat.completions.create({ messages }), embeddings.create({ input: "a" })]) {
+      const advice = "not supported: nothing is sent by HTTP";
+      await expect(answer.withResponse(given)).rejects.toThrow(`400 withResponse: ${advice}`);
+      await expect(answer.asResponse(given)).rejects.toThrow(`400 asResponse: ${advice}`);
+      expect(await answer).toHaveProperty("object");
     }
   });
 });

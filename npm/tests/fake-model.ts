@@ -19,6 +19,8 @@ export interface Answer {
   readonly thoughts?: readonly string[];
   readonly calls?: readonly { readonly name: string; readonly pieces: readonly string[] }[];
   readonly finishReason?: GenerationResult["finishReason"];
+  /** Whether it ends before its format is complete. */
+  readonly unfinished?: boolean;
   readonly error?: Error;
 }
 
@@ -33,11 +35,20 @@ export interface FakeModel extends AdapterModel {
   stopped: number;
 }
 
-/** A message has as many tokens as words, and one more. Options with the name `wrong` are refused. */
-export function fakeModel(answers: readonly Answer[], { contextLength = 100 } = {}): FakeModel {
+/** The text of a conversation. It throws for one that it refuses. */
+export type Template = (messages: readonly ChatMessage[], tools: readonly object[]) => string;
+
+/** A message has as many tokens as words, and one more; with a template, its text. Options named `wrong` are refused. */
+export function fakeModel(
+  answers: readonly Answer[],
+  { contextLength = 100, template }: { contextLength?: number; template?: Template } = {},
+): FakeModel {
   const left = [...answers];
+  const templated = (prompt: unknown, tools: readonly object[] = []) =>
+    typeof prompt === "string" ? undefined : template?.(prompt as ChatMessage[], tools);
   const start = (prompt: unknown, options: Asked["options"] = {}) => {
-    if ("wrong" in options) throw new SetunError("bad-option", "wrong: unknown option");
+    templated(prompt, options.tools);
+    checkNames(options);
     model.asked.push({ prompt, options });
     const answer = left.length > 1 ? left.shift() : left[0];
     return fakeGeneration(answer ?? {}, options.signal, countOf(prompt), () => {
@@ -63,13 +74,19 @@ export function fakeModel(answers: readonly Answer[], { contextLength = 100 } = 
         Array.from({ length: n }, () => start(prompt, options)),
       );
     },
-    countTokens: async (prompt, { tools = [] } = {}) => countOf(prompt) + tools.length,
-    embedMany: async (texts) => ({
-      embeddings: texts.map((text) => Float32Array.of(text.length, 0.5)),
-      usage: { promptTokens: countOf(texts) },
-    }),
+    countTokens: async (prompt, { tools = [] } = {}) =>
+      templated(prompt, tools)?.split(/\s+/).length ?? countOf(prompt) + tools.length,
+    async embedMany(texts, options = {}) {
+      checkNames(options);
+      const embeddings = texts.map((text) => Float32Array.of(text.length, 0.5));
+      return { embeddings, usage: { promptTokens: countOf(texts) } };
+    },
   };
   return model;
+}
+
+function checkNames(options: object): void {
+  if ("wrong" in options) throw new SetunError("bad-option", "wrong: unknown option");
 }
 
 function countOf(prompt: unknown): number {
@@ -128,7 +145,9 @@ function fakeGeneration(
         const device = { backend: "cpu", level: "scalar", model: "fake", build: "simd128" as const };
         const text = texts.join("");
         const reasoning = thoughts.join("");
-        return { text, reasoning, tokens: [], finishReason, usage, toolCalls, timings, seed: 1, ...device };
+        const { unfinished = false } = answer;
+        const end = { finishReason, unfinished, usage, toolCalls, timings, seed: 1 };
+        return { text, reasoning, tokens: [], ...end, ...device };
       })();
     },
     async text() {

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import {
   hubModelId,
@@ -9,6 +10,12 @@ import {
   safeFolderName,
   urlModelId,
 } from "../src/store/names.js";
+import { unsignedQuery } from "../src/store/signed-url.js";
+
+/** Queries, and what is left of each. */
+const SIGNED_QUERIES = JSON.parse(
+  readFileSync(new URL("../../tests/fixtures/signed-queries.json", import.meta.url), "utf8"),
+);
 
 const of = async (address: string) => modelIdText(await urlModelId(address));
 
@@ -69,6 +76,15 @@ describe("folders of models", () => {
     [`http://127.0.0.1:8765/${"n".repeat(120)}.gguf`, `127.0.0.1_8765/_/${"n".repeat(96)}-41c64244`],
   ])("are those of the command line: %s", async (address, expected) => {
     expect(await of(address)).toBe(expected);
+  });
+
+  it.each<[string, string]>(SIGNED_QUERIES)("leave out the signature of %s", (query, kept) => {
+    expect(unsignedQuery(query)).toBe(kept);
+  });
+
+  it("are the same for each signature of a file", async () => {
+    expect(await of("https://h/a/x.gguf?X-Amz-Signature=1")).toBe(await of("https://h/a/x.gguf"));
+    expect(await of("https://h/x.gguf?v=2&sig=1&se=2")).toBe(await of("https://h/x.gguf?v=2"));
   });
 
   it("differ for different URLs, and are valid", async () => {

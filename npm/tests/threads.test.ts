@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { connectWorker } from "../src/host-links.js";
 import type { ToHost } from "../src/protocol.js";
+import { startWorkerAt } from "../src/start-worker.js";
 import type { ThreadsStarted } from "../src/threads.js";
+import { connectWorker } from "../src/worker-link.js";
 
 /** A worker that records its messages. Tests send its answers. */
 class FakeWorker extends EventTarget {
@@ -41,17 +42,23 @@ function start() {
       resolve(data);
     };
   });
-  const thread = { type: "setun-thread", receiver: 7 };
-  const ask = () => workers[0]?.say({ type: "setun-start-threads", count: 2, thread, reply });
-  return { workers, received, failed, link, answer, thread, ask, port: port1 };
+  const channels = [new MessageChannel(), new MessageChannel()];
+  const sources = channels.map(({ port2 }) => port2);
+  const ask = () => workers[0]?.say({ type: "setun-start-threads", sources, reply });
+  const end = () => {
+    for (const port of [port1, ...channels.map((channel) => channel.port1)]) port.close();
+  };
+  return { workers, received, failed, link, answer, sources, ask, end };
 }
 
 describe("the threads of a worker", () => {
   it("are workers of the page, and the worker is told when all are ready", async () => {
-    const { workers, received, answer, thread, ask, link } = start();
+    const { workers, received, answer, sources, ask, link, end } = start();
     ask();
     const [host, ...threads] = workers;
-    expect(threads.map(({ told }) => told)).toEqual([[thread], [thread]]);
+    expect(threads.map(({ told }) => told)).toEqual(
+      sources.map((source) => [{ type: "setun-thread", source }]),
+    );
     for (const worker of threads) worker.say({ type: "setun-thread-ready" });
     expect(await answer).toEqual({});
     expect(received).toEqual([]);
@@ -59,23 +66,25 @@ describe("the threads of a worker", () => {
     expect(received).toEqual([{ type: "opened", id: 1 }]);
     link.close();
     expect(workers.map(({ terminated }) => terminated)).toEqual([true, true, true]);
+    end();
   });
 
   it("all end if one fails, and the worker gets the reason", async () => {
-    const { workers, answer, ask } = start();
+    const { workers, answer, ask, end } = start();
     ask();
     const [host, ready, failing] = workers;
     ready?.say({ type: "setun-thread-ready" });
     failing?.say({ type: "setun-thread-failed", message: "no memory" });
     expect(await answer).toEqual({ failure: "no memory" });
     expect([host, ready, failing].map((worker) => worker?.terminated)).toEqual([false, true, true]);
+    end();
   });
 
   it("are not started for a terminated worker", () => {
-    const { workers, ask, link, port } = start();
+    const { workers, ask, link, end } = start();
     link.close();
     ask();
-    port.close();
+    end();
     expect(workers).toHaveLength(1);
   });
 });
@@ -105,18 +114,6 @@ describe("the worker of a load", () => {
     expect(received).toEqual([]);
   });
 
-  it.each([
-    [true, /could not be loaded: its server cannot be reached, a bundler .*Vite/],
-    [false, /could not be loaded: this browser is offline$/],
-  ])("that cannot be loaded says why, online: %s", (onLine, message) => {
-    vi.stubGlobal("navigator", { onLine });
-    const { workers, failed } = start();
-    workers[0]?.dispatchEvent(new Event("error"));
-    expect(failed).toEqual([expect.objectContaining({ code: "network" })]);
-    expect(failed[0]?.message).toMatch(message);
-    vi.unstubAllGlobals();
-  });
-
   it("ends without an answer too", () => {
     vi.useFakeTimers();
     const { workers, link } = start();
@@ -125,5 +122,99 @@ describe("the worker of a load", () => {
     link.close();
     vi.runAllTimers();
     expect(workers[0]?.terminated).toBe(true);
+  });
+});
+
+describe("a worker that does not start", () => {
+  const ADDRESS = "https://app.example/dist/worker-relaxed.js";
+
+  afterEach(() => vi.unstubAllGlobals());
+
+  /** Starts a worker by its address. `refusals`: how many of the first workers the browser refuses at once. */
+  function startAt(refusals = 0) {
+    const workers: FakeWorker[] = [];
+    const addresses: string[] = [];
+    class BrowserWorker extends FakeWorker {
+      constructor(address: string | URL) {
+        super();
+        addresses.push(`${address}`);
+        if (addresses.length <= refusals) throw new TypeError("refused");
+        workers.push(this);
+      }
+    }
+    vi.stubGlobal("Worker", BrowserWorker);
+    vi.stubGlobal("origin", "https://app.example");
+    const failed: Error[] = [];
+    const connect = connectWorker((imported) => startWorkerAt(new URL(ADDRESS), "setun", imported));
+    const link = connect(
+      () => undefined,
+      (error) => failed.push(error),
+    );
+    return { workers, addresses, failed, link };
+  }
+
+  const open = { type: "open", id: 3 } as ToHost;
+
+  it("is started by a module with the page's headers, and gets the same messages", () => {
+    const { workers, addresses, failed, link } = startAt();
+    link.send(open);
+    workers[0]?.dispatchEvent(new Event("error"));
+    expect(addresses).toEqual([ADDRESS, expect.stringMatching(/^blob:/)]);
+    expect(workers.map(({ told, terminated }) => [told.at(-1), terminated])).toEqual([
+      [open, true],
+      [open, false],
+    ]);
+    expect(failed).toEqual([]);
+    link.close();
+  });
+
+  it("is trusted by a policy of its own", () => {
+    const createPolicy = vi.fn((_name: string, rules: object) => rules);
+    vi.stubGlobal("trustedTypes", { createPolicy });
+    const { addresses, link } = startAt(1);
+    expect(addresses).toEqual([ADDRESS, expect.stringMatching(/^blob:/)]);
+    expect(createPolicy).toHaveBeenCalledWith("setun", expect.anything());
+    link.close();
+  });
+
+  it("says what the browser said of the second attempt", () => {
+    expect(() => startAt(2)).toThrow(
+      expect.objectContaining({ code: "network", message: expect.stringMatching(/: refused$/) }),
+    );
+  });
+
+  it.each<[string, boolean, Partial<Response> | undefined, RegExp]>([
+    ["offline", false, undefined, /could not be loaded: this browser is offline$/],
+    ["unreached", true, undefined, /worker-relaxed\.js: the request failed$/],
+    ["missing", true, { ok: false, status: 404 }, /is not there \(404\): a bundler .*Vite/],
+    [
+      "a page",
+      true,
+      { ok: true, status: 200, headers: new Headers({ "content-type": "text/html" }) },
+      /is not there/,
+    ],
+    [
+      "of another type",
+      true,
+      { ok: true, status: 200, headers: new Headers({ "content-type": "text/plain" }) },
+      /has text\/plain, expected/,
+    ],
+    [
+      "refused",
+      true,
+      { ok: true, status: 200, headers: new Headers({ "content-type": "text/javascript" }) },
+      /gives no reason$/,
+    ],
+  ])("names one cause: %s", async (_, onLine, response, message) => {
+    vi.stubGlobal("navigator", { onLine });
+    vi.stubGlobal("fetch", async () => {
+      if (response === undefined) throw new TypeError("failed");
+      return { headers: new Headers(), ...response };
+    });
+    const { workers, failed, link } = startAt();
+    for (const worker of [0, 1]) workers[worker]?.dispatchEvent(new Event("error"));
+    await vi.waitFor(() => expect(failed).toHaveLength(1));
+    expect(failed[0]).toMatchObject({ code: "network", message: expect.stringMatching(message) });
+    link.close();
   });
 });

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{
     digest::Digest,
     error::Error,
-    url::{last_segment, parts},
+    url::{last_segment, parts, unsigned},
 };
 
 /// What a name may be.
@@ -122,8 +122,8 @@ impl ModelId {
         let parts = parts(address).unwrap_or_default();
         let path = parts.path.trim_matches('/');
         let (owner, name) = path.rsplit_once('/').unwrap_or(("_", path));
-        // What follows a question mark may say which file is meant, and may be a secret.
-        let name = match parts.query {
+        // A query may select a file, and may be a secret. A signature is new each time and selects nothing.
+        let name = match parts.query.and_then(|query| unsigned(&query)) {
             Some(query) => format!("{name}-{}", &Digest::of(query.as_bytes()).hex()[..APART]),
             None => name.to_owned(),
         };
@@ -273,6 +273,7 @@ mod tests {
             "https://h:1/a",
             "https://h_1/a",
         ];
+        assert_eq!(of("https://h/d?X-Amz-Signature=1"), of("https://h/d?X-Amz-Signature=2"));
         let mut names: Vec<_> = many.iter().map(|address| of(address)).collect();
         for name in &names {
             assert!(name.split('/').all(is_plain), "{name}");

@@ -30,6 +30,62 @@ pub(crate) fn parts(address: &str) -> Option<Parts> {
     (is_web && is_host).then(|| Parts { scheme, authority, path: path.to_owned(), query })
 }
 
+/// Fields of a query that sign an address, of which each store has one.
+const SIGNATURES: [&str; 5] =
+    ["signature", "sig", "x-amz-signature", "x-goog-signature", "x-oss-signature"];
+
+/// Beginnings of further fields of signed addresses: S3, Google Cloud and Alibaba Cloud.
+const SIGNED_PREFIXES: [&str; 3] = ["x-amz-", "x-goog-", "x-oss-"];
+
+/// Further fields of signed addresses: CloudFront, the older S3, Google Cloud and Alibaba Cloud, and Azure.
+const SIGNED_FIELDS: [&str; 28] = [
+    "awsaccesskeyid",
+    "expires",
+    "googleaccessid",
+    "hash-algorithm",
+    "key-pair-id",
+    "ossaccesskeyid",
+    "policy",
+    "saoid",
+    "scid",
+    "sdd",
+    "se",
+    "ses",
+    "sip",
+    "ske",
+    "skoid",
+    "sks",
+    "skt",
+    "sktid",
+    "skv",
+    "sp",
+    "spr",
+    "sr",
+    "srt",
+    "ss",
+    "st",
+    "suoid",
+    "sv",
+    "security-token",
+];
+
+/// A query without the fields of a signature; `None` if nothing is left. A query without a signature stays as it is.
+pub(crate) fn unsigned(query: &str) -> Option<String> {
+    let name = |field: &str| field.split('=').next().unwrap_or(field).to_ascii_lowercase();
+    let is_signature = |field: &&str| SIGNATURES.contains(&name(field).as_str());
+    if !query.split('&').any(|field| is_signature(&field)) {
+        return Some(query.to_owned());
+    }
+    let is_kept = |field: &&str| {
+        let name = name(field);
+        let signs = SIGNED_FIELDS.contains(&name.as_str())
+            || SIGNED_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        !signs && !is_signature(field) && !field.is_empty()
+    };
+    let kept: Vec<_> = query.split('&').filter(is_kept).collect();
+    Some(kept.join("&")).filter(|kept| !kept.is_empty())
+}
+
 /// Scheme, host and port: what a token may be sent to.
 pub(crate) fn origin(address: &str) -> Option<String> {
     let Parts { scheme, authority, .. } = parts(address)?;
@@ -127,6 +183,16 @@ mod tests {
         assert_ne!(origin("http://h:1/"), origin("http://h:2/"));
         assert_ne!(origin("https://h.evil/"), origin("https://h/"));
         assert_eq!(origin("https://h@evil/"), None);
+    }
+
+    /// `signed-queries.json` has what the npm package keeps of the same queries.
+    #[test]
+    fn signatures_are_no_part_of_a_query() {
+        let cases = include_str!("../../../tests/fixtures/signed-queries.json");
+        let cases: Vec<(String, String)> = serde_json::from_str(cases).expect("pairs");
+        for (query, kept) in cases {
+            assert_eq!(unsigned(&query).unwrap_or_default(), kept, "{query}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ import type {
   LanguageModelV4Usage,
   SharedV4Warning,
 } from "@ai-sdk/provider";
+import * as sdk from "@ai-sdk/provider";
 import { toStream } from "../readable-stream.js";
 import { optionsOf } from "./ai-sdk-options.js";
 import { messagesOf } from "./ai-sdk-prompt.js";
@@ -22,10 +23,14 @@ import {
 } from "./core.js";
 import { type BlockStep, Blocks } from "./steps.js";
 
+/** That of the AI SDK 7, or of 6 (`v3`), whose package lacks a class. Their models differ in no member that is used here. */
+const isV4 = "NoSuchProviderReferenceError" in sdk;
+export const specificationVersion = (isV4 ? "v4" : "v3") as "v4";
+
 /** A loaded model as the AI SDK calls it. */
 export function languageModel(modelId: string, model: AdapterModel): LanguageModelV4 {
   return {
-    specificationVersion: "v4",
+    specificationVersion,
     provider: "setun",
     modelId,
     supportedUrls: {},
@@ -109,8 +114,8 @@ const UNIFIED = {
   length: "length",
   tool_calls: "tool-calls",
   content_filter: "content-filter",
-  timeout: "interrupted",
-  aborted: "interrupted",
+  timeout: isV4 ? "interrupted" : "other",
+  aborted: isV4 ? "interrupted" : "other",
 } as const;
 
 function endOf(raw: GenerationResult["finishReason"]): LanguageModelV4FinishReason {

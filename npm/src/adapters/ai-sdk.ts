@@ -1,5 +1,5 @@
 /**
- * `setun/ai-sdk`: loaded models as a provider of the Vercel AI SDK 7.
+ * `setun/ai-sdk`: loaded models as a provider of the Vercel AI SDK, 7 or 6.
  *
  * `docs/adapters.md` lists what each setting becomes, and which are warnings.
  *
@@ -12,7 +12,7 @@ import {
   NoSuchModelError,
   type ProviderV4,
 } from "@ai-sdk/provider";
-import { languageModel } from "./ai-sdk-language.js";
+import { languageModel, specificationVersion } from "./ai-sdk-language.js";
 import { type AdapterModel, byName, found, type Models } from "./core.js";
 
 export type { SetunProviderOptions } from "./ai-sdk-options.js";
@@ -45,7 +45,7 @@ export function createSetun(models: Models): SetunProvider {
     });
   const language = (id?: string) => languageModel(...find(id, "languageModel"));
   return Object.assign((id?: string) => language(id), {
-    specificationVersion: "v4" as const,
+    specificationVersion,
     languageModel: language,
     embeddingModel: (id?: string) => embeddingModel(...find(id, "embeddingModel")),
     imageModel: (modelId: string) => {
@@ -56,7 +56,7 @@ export function createSetun(models: Models): SetunProvider {
 
 function embeddingModel(modelId: string, model: AdapterModel): EmbeddingModelV4 {
   return {
-    specificationVersion: "v4",
+    specificationVersion,
     provider: "setun",
     modelId,
     maxEmbeddingsPerCall: undefined,

@@ -28,23 +28,18 @@ import { ChatGenerationChunk, type ChatResult } from "@langchain/core/outputs";
 import type { Runnable } from "@langchain/core/runnables";
 import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
-import {
-  type AdapterModel,
-  defined,
-  type EmbedOptions,
-  type GenerateOptions,
-  type Generation,
-  type Tool,
-  type ToolChoice,
-  textToContinue,
-} from "./core.js";
+import type { AdapterModel, EmbedOptions, GenerateOptions, Generation, Tool, ToolChoice } from "./core.js";
+import { defined, textToContinue } from "./core.js";
 import { type AnswerChunk, answerOf, chunkOf, endOf, messagesOf } from "./langchain-messages.js";
 
-/** Options of setun that LangChain has no names for, such as `maxTokens` and `seed`. */
-export type SetunOptions = Omit<GenerateOptions, "signal" | "stop" | "tools" | "toolChoice">;
+/** Options of setun that a constructor takes, such as `maxTokens` and `seed`. Unknown ones are refused by the first call. */
+export type SetunOptions = Omit<GenerateOptions, "signal" | "tools" | "toolChoice">;
+
+/** Those that a call takes by their own names. */
+type Sampling = Pick<GenerateOptions, "maxTokens" | "temperature" | "topP" | "topK" | "seed">;
 
 /** Options of a call. */
-export interface ChatSetunCallOptions extends BaseChatModelCallOptions {
+export interface ChatSetunCallOptions extends BaseChatModelCallOptions, Sampling {
   /** Tools that the model may call; `bindTools` sets them. */
   tools?: BindToolsInput[];
   /** Format of the answer; `withStructuredOutput` sets it. */
@@ -58,11 +53,11 @@ export interface ChatSetunCallOptions extends BaseChatModelCallOptions {
 /** A schema of structured output. */
 type OutputSchema<Output extends Record<string, unknown>> = Parameters<typeof createContentParser<Output>>[0];
 
-/** What a chat model is made of. */
-export interface ChatSetunFields extends BaseChatModelParams {
+/** What a chat model is made of: also options for all answers. */
+export interface ChatSetunFields extends BaseChatModelParams, SetunOptions {
   /** A model of `load`. */
   model: AdapterModel;
-  /** Options of setun for all answers. */
+  /** More options for all answers. They come after the others. */
   options?: SetunOptions;
 }
 
@@ -71,18 +66,18 @@ export interface ChatSetunFields extends BaseChatModelParams {
  *
  * @example
  * ```ts
- * const chat = new ChatSetun({ model: await load("hf:owner/name"), options: { maxTokens: 200 } });
+ * const chat = new ChatSetun({ model: await load("hf:owner/name"), maxTokens: 200 });
  * for await (const { text } of await chat.stream("Why is the sky blue?")) output.append(text);
  * ```
  */
 export class ChatSetun extends BaseChatModel<ChatSetunCallOptions> {
   readonly #model: AdapterModel;
-  readonly #options: SetunOptions | undefined;
+  readonly #options: SetunOptions;
 
-  constructor({ model, options, ...fields }: ChatSetunFields) {
-    super(fields);
+  constructor({ model, options, ...given }: ChatSetunFields) {
+    super(given);
     this.#model = model;
-    this.#options = options;
+    this.#options = { ...optionsOf(given), ...options };
   }
 
   /** Name of the class in traces. */
@@ -169,10 +164,11 @@ export class ChatSetun extends BaseChatModel<ChatSetunCallOptions> {
 
   #start(messages: BaseMessage[], call: this["ParsedCallOptions"]): Generation {
     const { stop, signal, tools, tool_choice, responseFormat, parallelToolCalls, options } = call;
+    const { maxTokens, temperature, topP, topK, seed } = call;
     const offered = tools?.map((tool) => convertToOpenAITool(tool) as Tool);
     const given = {
       ...this.#options,
-      ...defined({ signal, responseFormat, parallelToolCalls }),
+      ...defined({ signal, responseFormat, parallelToolCalls, maxTokens, temperature, topP, topK, seed }),
       ...(stop?.length && { stop }),
       ...(offered?.length && { tools: offered, ...defined({ toolChoice: choiceOf(tool_choice) }) }),
       ...options,
@@ -182,6 +178,12 @@ export class ChatSetun extends BaseChatModel<ChatSetunCallOptions> {
     return text === undefined ? this.#model.chat(prompt, given) : this.#model.generate(text, given);
   }
 }
+
+/** Names of LangChain's own fields; the others are options of the engine, which checks them. */
+const FIELDS =
+  "cache callbackManager callbacks disableStreaming maxConcurrency maxRetries metadata onFailedAttempt outputVersion tags verbose";
+const isOption = ([name]: [string, unknown]) => !FIELDS.split(" ").includes(name);
+const optionsOf = (given: object) => Object.fromEntries(Object.entries(given).filter(isOption));
 
 function choiceOf(choice: BaseChatModelCallOptions["tool_choice"]): ToolChoice | undefined {
   if (typeof choice !== "string") return choice as ToolChoice | undefined;
@@ -200,10 +202,10 @@ export class SetunEmbeddings extends Embeddings {
   readonly #model: AdapterModel;
   readonly #options: EmbedOptions;
 
-  constructor({ model, pooling, normalize, ...fields }: SetunEmbeddingsFields) {
-    super(fields);
+  constructor({ model, ...given }: SetunEmbeddingsFields) {
+    super(given);
     this.#model = model;
-    this.#options = defined({ pooling, normalize });
+    this.#options = optionsOf(given);
   }
 
   /** A vector for each text. */

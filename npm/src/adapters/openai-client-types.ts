@@ -30,11 +30,33 @@ type Streamed<Params> = Params & { stream: true };
 /** A request for one answer. */
 type Whole<Params> = Params & { stream?: false | null };
 
+/** A method of the official client that is not here: it cannot be called, and rejects with what to use instead. */
+export type Absent = (notHere: never) => Promise<never>;
+
+/** What an answer has no equal of. */
+export interface AbsentResponse {
+  /** Not here, since nothing is sent by HTTP: await the promise. */
+  withResponse: Absent;
+  /** Not here, since nothing is sent by HTTP: await the promise. */
+  asResponse: Absent;
+}
+
+/** An answer to come. There is no HTTP response beside it. */
+export type AnswerPromise<Answer> = Promise<Answer> & AbsentResponse;
+
+/** Helpers of the official client that are not here. */
+export interface AbsentHelpers {
+  /** Not here: use `create`, and `JSON.parse` of the text. */
+  parse: Absent;
+  /** Not here: use `create` with `stream: true`. */
+  stream: Absent;
+}
+
 /** `create` of an endpoint that streams. */
 export interface Create<Params, Answer, Chunk> {
-  (params: Streamed<Params>, options?: RequestOptions): Promise<Stream<Chunk>>;
-  (params: Whole<Params>, options?: RequestOptions): Promise<Answer>;
-  (params: Params, options?: RequestOptions): Promise<Answer | Stream<Chunk>>;
+  (params: Streamed<Params>, options?: RequestOptions): AnswerPromise<Stream<Chunk>>;
+  (params: Whole<Params>, options?: RequestOptions): AnswerPromise<Answer>;
+  (params: Params, options?: RequestOptions): AnswerPromise<Answer | Stream<Chunk>>;
 }
 
 /** `create` of embeddings. */
@@ -42,21 +64,35 @@ export interface CreateEmbeddings {
   (
     params: EmbeddingParams & { encoding_format: "base64" },
     options?: RequestOptions,
-  ): Promise<EmbeddingResponse<string>>;
-  (params: EmbeddingParams, options?: RequestOptions): Promise<EmbeddingResponse>;
+  ): AnswerPromise<EmbeddingResponse<string>>;
+  (params: EmbeddingParams, options?: RequestOptions): AnswerPromise<EmbeddingResponse>;
+}
+
+/** A page with all loaded models. */
+export interface ModelPage extends AsyncIterable<ModelObject> {
+  object: "list";
+  data: ModelObject[];
+  /** Always false. */
+  hasNextPage(): boolean;
+  /** The models. */
+  getPaginatedItems(): ModelObject[];
 }
 
 /** The endpoints that a model can answer. */
 export interface Client {
   readonly chat: {
-    readonly completions: { readonly create: Create<ChatParams, ChatCompletion, ChatCompletionChunk> };
+    readonly completions: AbsentHelpers & {
+      readonly create: Create<ChatParams, ChatCompletion, ChatCompletionChunk>;
+    };
   };
   readonly completions: { readonly create: Create<CompletionParams, Completion, Completion> };
-  readonly responses: { readonly create: Create<ResponseParams, ModelResponse, ResponseEvent> };
+  readonly responses: AbsentHelpers & {
+    readonly create: Create<ResponseParams, ModelResponse, ResponseEvent>;
+  };
   readonly embeddings: { readonly create: CreateEmbeddings };
   readonly models: {
-    /** The loaded models, as a page and as an async iterable. */
-    list(): Promise<{ object: "list"; data: ModelObject[] }> & AsyncIterable<ModelObject>;
+    /** The loaded models, as a page and as an async iterable, which the page is as well. */
+    list(): Promise<ModelPage> & AsyncIterable<ModelObject>;
     /** A loaded model. */
     retrieve(model: string): Promise<ModelObject>;
   };

@@ -43,11 +43,13 @@ export function modelObjects(names: readonly string[], find: (name: string) => s
   return {
     list() {
       const data = names.map(objectOf);
-      return Object.assign(Promise.resolve({ object: "list" as const, data }), {
+      const items = {
         async *[Symbol.asyncIterator]() {
           yield* data;
         },
-      });
+      };
+      const page = { object: "list" as const, data, hasNextPage: () => false, getPaginatedItems: () => data };
+      return Object.assign(Promise.resolve({ ...page, ...items }), items);
     },
     retrieve: async (name) => objectOf(find(name)),
   };

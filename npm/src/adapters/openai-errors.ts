@@ -53,6 +53,14 @@ export function refused(param: string, message: string): APIError {
   return new APIError(400, `${param}: ${message}`, { code: "bad-option", param });
 }
 
+/** Methods of the official client that are not here, by what to use instead. */
+export function absent<Name extends string>(advice: Record<Name, string>) {
+  const methods: Record<string, () => Promise<never>> = {};
+  for (const [name, instead] of Object.entries<string>(advice))
+    methods[name] = () => Promise.reject(refused(name, `not supported: ${instead}`));
+  return methods as Record<Name, () => Promise<never>>;
+}
+
 /** The error of the client for what the engine throws. */
 export function asApiError(thrown: unknown, signal: AbortSignal): unknown {
   if (thrown instanceof APIError) return thrown;

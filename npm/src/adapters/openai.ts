@@ -8,10 +8,10 @@
 
 import { type AdapterModel, byName, found, type Generation, type Models } from "./core.js";
 import { startChat } from "./openai-chat.js";
-import type { Client, Create, CreateEmbeddings, RequestOptions } from "./openai-client-types.js";
+import type * as client from "./openai-client-types.js";
 import { startCompletion } from "./openai-completions.js";
 import { embed, modelObjects } from "./openai-embeddings.js";
-import { APIError, asApiError } from "./openai-errors.js";
+import { APIError, absent, asApiError } from "./openai-errors.js";
 import { startResponse } from "./openai-responses.js";
 import { controllerOf, Stream, streamOf } from "./openai-stream.js";
 import type { EmbeddingParams } from "./openai-types.js";
@@ -36,33 +36,34 @@ export { APIError, Stream };
  * for await (const { choices } of stream) output.append(choices[0].text);
  * ```
  */
-export function createClient(models: Models): Client {
+export function createClient(models: Models): client.Client {
   const loaded = byName(models);
   const find: Find = (name) =>
     found(loaded, name, (id, known) => {
       const message = `model: expected one of ${known}, found ${id || "none"}`;
       return new APIError(404, message, { code: "not-found", param: "model" });
     });
-  const embeddings = (params: EmbeddingParams, options?: RequestOptions) =>
+  const embeddings = (params: EmbeddingParams, options?: client.RequestOptions) =>
     answered(options, ({ signal }) => embed(...find(params.model), params, signal));
   return {
-    chat: { completions: { create: endpoint(find, startChat) } },
+    chat: { completions: { create: endpoint(find, startChat), ...HELPERS } },
     completions: { create: endpoint(find, startCompletion) },
-    responses: { create: endpoint(find, startResponse) },
-    embeddings: { create: embeddings as CreateEmbeddings },
+    responses: { create: endpoint(find, startResponse), ...HELPERS },
+    embeddings: { create: embeddings as client.CreateEmbeddings },
     models: modelObjects([...loaded.keys()], (name) => find(name)[0]),
   };
 }
 
+const HELPERS = absent({ parse: "use create and JSON.parse", stream: "use create with stream: true" });
+const RESPONSE = absent({ withResponse: "nothing is sent by HTTP", asResponse: "nothing is sent by HTTP" });
+
 /** The model of a request. @throws {APIError} */
 type Find = (name: string | undefined) => readonly [string, AdapterModel];
+type Request<Answer> = (controller: AbortController) => Promise<Answer>;
 
 /** Starts a request: its generations, and what an endpoint makes of them. @throws {APIError} */
 type Start<Params, Answer, Chunk> = (
-  name: string,
-  model: AdapterModel,
-  params: Params,
-  signal: AbortSignal,
+  ...request: [name: string, model: AdapterModel, params: Params, signal: AbortSignal]
 ) => {
   readonly generations: readonly Generation[];
   whole(): Promise<Answer>;
@@ -72,21 +73,22 @@ type Start<Params, Answer, Chunk> = (
 function endpoint<Params extends { model?: string; stream?: boolean | null }, Answer, Chunk>(
   find: Find,
   start: Start<Params, Answer, Chunk>,
-): Create<Params, Answer, Chunk> {
-  const create = (params: Params, options?: RequestOptions) =>
+): client.Create<Params, Answer, Chunk> {
+  const create = (params: Params, options?: client.RequestOptions) =>
     answered(options, async (controller) => {
       const { generations, whole, chunks } = start(...find(params.model), params, controller.signal);
       if (!params.stream) return whole();
       return streamOf(chunks(await begun(stepsOf(generations))), controller);
     });
-  return create as Create<Params, Answer, Chunk>;
+  return create as client.Create<Params, Answer, Chunk>;
 }
 
 /** What a request gives, with the client's errors. */
-async function answered<Answer>(
-  options: RequestOptions | undefined,
-  answer: (controller: AbortController) => Promise<Answer>,
-): Promise<Answer> {
+function answered<Answer>(...request: Parameters<typeof settled<Answer>>): client.AnswerPromise<Answer> {
+  return Object.assign(settled(...request), RESPONSE);
+}
+
+async function settled<Answer>(options: client.RequestOptions | undefined, answer: Request<Answer>) {
   const controller = controllerOf(options);
   let isStream = false;
   try {

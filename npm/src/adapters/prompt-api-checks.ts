@@ -1,107 +1,94 @@
-/** Checks of arguments as the Prompt API's interface definition makes them. */
+/** Arguments of the Prompt API: checked as its interface definition says, and read. */
 
-import type { ChatMessage } from "./core.js";
-import type { Expected, MessageContent, MessageType, PromptMessage, PromptTool } from "./prompt-api-types.js";
+import type { ChatMessage, GenerateOptions } from "./core.js";
+import { callOf, type OpenCalls, responseOf } from "./prompt-api-tools.js";
+import type { CoreOptions, Expected, PromptMessage, SamplingMode } from "./prompt-api-types.js";
 
-const TYPES: readonly unknown[] = [
-  "text",
-  "image",
-  "audio",
-  "tool-call",
-  "tool-response",
-] satisfies MessageType[];
-const ROLES: readonly unknown[] = ["system", "user", "assistant"] satisfies PromptMessage["role"][];
+const TYPES: readonly unknown[] = ["text", "image", "audio", "tool-call", "tool-response"];
+const ROLES: readonly unknown[] = ["system", "user", "assistant"];
 
-/** An exception of the platform. */
-export function exception(name: string, message: string, cause?: unknown): DOMException {
-  const error = new DOMException(message, name);
-  return cause === undefined ? error : Object.assign(error, { cause });
-}
-
-/** The checked messages of a prompt. */
-export interface CheckedPrompt {
-  readonly messages: readonly ChatMessage[];
-  /** Whether the last message is to be continued. */
-  readonly isPrefixed: boolean;
-}
-
-/** @throws {TypeError | DOMException} as the specification says. `isFirst`: whether the session is empty. */
-export function checkPrompt(input: unknown, isFirst: boolean): CheckedPrompt {
+/**
+ * The messages of a prompt, and whether the last one is to be continued. `isFirst`: whether the session is
+ * empty. `calls`: those without a response; `undefined` in a session without tools.
+ *
+ * @throws {TypeError | DOMException} as the specification says.
+ */
+export function checkPrompt(input: unknown, isFirst: boolean, calls?: OpenCalls) {
   const isList = typeof input === "object" && input !== null && Symbol.iterator in input;
   if (!isList) return { messages: [{ role: "user", content: String(input) }], isPrefixed: false };
   const given = Array.from(input as Iterable<unknown>);
   if (given.length === 0) return { messages: [{ role: "user", content: "" }], isPrefixed: false };
   let isPrefixed = false;
-  const messages = given.map((message, index) => {
-    const { role, content, prefix } = checkMessage(message, index);
-    if (prefix) {
-      if (role !== "assistant" || index !== given.length - 1)
-        throw exception("SyntaxError", `message ${index}: prefix is for a final message of the assistant`);
-      isPrefixed = true;
-    }
+  const messages = given.flatMap((message, index) => {
+    const where = `message ${index}`;
+    if (typeof message !== "object" || message === null)
+      throw new TypeError(`${where}: expected an object, found ${typeof message}`);
+    const { role, content, prefix } = message as Partial<PromptMessage>;
+    if (!ROLES.includes(role))
+      throw new TypeError(`${where}: expected a role of ${ROLES.join(", ")}, found ${role}`);
+    if (content === undefined) throw new TypeError(`${where}: there is no content`);
+    if (prefix && (role !== "assistant" || index !== given.length - 1))
+      throw new DOMException(`${where}: prefix is for a final message of the assistant`, "SyntaxError");
+    isPrefixed = Boolean(prefix);
     if (role === "system" && !(isFirst && index === 0))
-      throw new TypeError(`message ${index}: a system message comes first in a session`);
-    return { role, content };
+      throw new TypeError(`${where}: a system message comes first in a session`);
+    return messagesOf(String(role), content, where, calls);
   });
   return { messages, isPrefixed };
 }
 
-function checkMessage(message: unknown, index: number): { role: string; content: string; prefix: boolean } {
-  if (typeof message !== "object" || message === null)
-    throw new TypeError(`message ${index}: expected an object, found ${typeof message}`);
-  const { role, content, prefix = false } = message as Partial<PromptMessage>;
-  if (!ROLES.includes(role))
-    throw new TypeError(`message ${index}: expected a role of ${ROLES.join(", ")}, found ${role}`);
-  if (content === undefined) throw new TypeError(`message ${index}: there is no content`);
-  return { role: role as string, content: textOf(content, index), prefix: Boolean(prefix) };
-}
-
-/** Texts are joined without a character between them. */
-function textOf(content: unknown, index: number): string {
+/** Texts are joined without a character between them. Responses to calls are messages of their own, before the text. */
+function messagesOf(role: string, content: unknown, where: string, calls?: OpenCalls): ChatMessage[] {
   if (typeof content !== "object" || content === null || !(Symbol.iterator in content))
-    return String(content);
-  const texts = Array.from(content as Iterable<Partial<MessageContent>>, (part) => {
+    return [{ role, content: String(content) }];
+  let text = "";
+  const tool_calls: object[] = [];
+  const responses: ChatMessage[] = [];
+  for (const part of content as Iterable<{ type?: unknown; value?: unknown } | null>) {
     const { type, value } = part ?? {};
-    if (!TYPES.includes(type)) throw new TypeError(`message ${index}: unknown type of content: ${type}`);
-    if (type !== "text")
-      throw exception("NotSupportedError", `message ${index}: content of type ${type} is not supported`);
-    if (typeof value !== "string")
-      throw new TypeError(`message ${index}: expected a string as the value of a text`);
-    return value;
-  });
-  return texts.join("");
+    if (!TYPES.includes(type)) throw new TypeError(`${where}: unknown type of content: ${type}`);
+    if (type === "text" && typeof value !== "string")
+      throw new TypeError(`${where}: expected a string as the value of a text`);
+    if (type === "text") text += String(value);
+    else if (type === "tool-call" && calls) tool_calls.push(callOf(role, value, where, calls));
+    else if (type === "tool-response" && calls) responses.push(responseOf(role, value, where, calls));
+    else throw new DOMException(`${where}: content of type ${type} is not supported`, "NotSupportedError");
+  }
+  if (responses.length > 0 && text === "") return responses;
+  return [...responses, { role, content: text, ...(tool_calls.length > 0 && { tool_calls }) }];
 }
 
 /** Whether texts are all that is expected. @throws {TypeError | RangeError} for an unknown type or language tag. */
-export function expectsTextsOnly(name: string, expected: readonly Expected[] | undefined): boolean {
-  let textsOnly = true;
-  for (const { type, languages } of expected ?? []) {
+function expectsTextsOnly(name: string, expected: readonly Expected[] = []): boolean {
+  for (const { type, languages } of expected) {
     if (!TYPES.includes(type)) throw new TypeError(`${name}: unknown type of content: ${type}`);
     if (languages !== undefined) Intl.getCanonicalLocales([...languages]);
-    // Calls of tools are no content of messages here: the session answers them.
-    if (type === "image" || type === "audio") textsOnly = false;
   }
-  return textsOnly;
+  return ![...expected].some(({ type }) => type === "image" || type === "audio");
 }
 
-/** @throws {TypeError} for a tool without a name, a description, a schema or a function. */
-export function checkTools(tools: readonly PromptTool[] | undefined): readonly PromptTool[] {
-  const all = [...(tools ?? [])];
-  for (const [index, tool] of all.entries()) {
-    const { name, description, inputSchema, execute } = tool ?? {};
-    const isSchema = typeof inputSchema === "object" && inputSchema !== null;
-    if (name === undefined || description === undefined || !isSchema || typeof execute !== "function")
-      throw new TypeError(`tools[${index}]: expected {name, description, inputSchema, execute}`);
-  }
-  return all;
+/** The sampling of each mode. */
+const SAMPLING = {
+  "most-predictable": { temperature: 0 },
+  predictable: { temperature: 0.4, topP: 0.9 },
+  balanced: { temperature: 0.7, topP: 0.95 },
+  creative: { temperature: 1, topP: 0.95 },
+  "most-creative": { temperature: 1.3, topP: 0.98 },
+} satisfies Record<SamplingMode, GenerateOptions>;
+
+/** Whether sessions with these options are possible. @throws {TypeError | RangeError} */
+export function checkCore({ samplingMode: mode = "default", ...expected }: CoreOptions): boolean {
+  const modes = Object.keys(SAMPLING);
+  if (mode !== "default" && !modes.includes(mode))
+    throw new TypeError(`samplingMode: expected one of ${modes.join(", ")}, found ${mode}`);
+  const inputs = expectsTextsOnly("expectedInputs", expected.expectedInputs);
+  return expectsTextsOnly("expectedOutputs", expected.expectedOutputs) && inputs;
 }
 
-/** A promise that rejects when a signal is aborted. */
-export function abortable<Result>(promise: Promise<Result>, signal: AbortSignal): Promise<Result> {
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) abort();
-    signal.addEventListener("abort", abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
-  });
+/** The mode of a session, and its sampling where options say one. */
+export function samplingOf({ samplingMode = "default", topK, temperature }: CoreOptions) {
+  const isDefault = samplingMode === "default";
+  const mode: SamplingMode = isDefault ? "balanced" : samplingMode;
+  const own = { ...(topK !== undefined && { topK }), ...(temperature !== undefined && { temperature }) };
+  return [mode, { ...(isDefault ? {} : SAMPLING[mode]), ...own }] as const;
 }

@@ -1,20 +1,8 @@
 /** The model behind `LanguageModel`: where it comes from, and how far its load is. */
 
 import type { LoadProgress } from "../load-progress.js";
-import type { AdapterModel, GenerateOptions } from "./core.js";
-import type { Availability } from "./prompt-api-types.js";
-
-/** Options for `load`. */
-export interface LoaderOptions {
-  /** Reports progress. */
-  readonly onProgress: (progress: LoadProgress) => void;
-}
-
-/** A loaded model, or a function that loads it when the first session is created. */
-export type ModelSource = AdapterModel | ((options: LoaderOptions) => Promise<AdapterModel>);
-
-/** Options of all sessions. */
-export type SessionDefaults = Omit<GenerateOptions, "signal" | "tools" | "toolChoice" | "responseFormat">;
+import type { AdapterModel } from "./core.js";
+import type { Availability, ModelSource, SessionDefaults } from "./prompt-api-types.js";
 
 /** One model for all sessions. */
 export class SharedModel {

@@ -7,27 +7,19 @@
  */
 
 import { following } from "./core.js";
-import { abortable, checkPrompt, checkTools, exception } from "./prompt-api-checks.js";
-import { type ModelSource, type SessionDefaults, SharedModel } from "./prompt-api-model.js";
+import { checkCore, checkPrompt, samplingOf } from "./prompt-api-checks.js";
+import { SharedModel } from "./prompt-api-model.js";
 import { CreateMonitor } from "./prompt-api-monitor.js";
-import { checkCore, type InstallOptions, samplingOf } from "./prompt-api-options.js";
-import { asException, Conversation, formatOf, QuotaExceededError, toolsOf } from "./prompt-api-session.js";
-import type {
-  Availability,
-  CoreOptions,
-  CreateOptions,
-  LanguageModelParams,
-  Prompt,
-  PromptOptions,
-  SamplingMode,
-} from "./prompt-api-types.js";
+import { asException, Conversation, formatOf } from "./prompt-api-session.js";
+import { isOpenLoop, toolsOf } from "./prompt-api-tools.js";
+import * as api from "./prompt-api-types.js";
 
 export type { AdapterModel } from "./core.js";
-export type { LoaderOptions, ModelSource, SessionDefaults } from "./prompt-api-model.js";
 export type { CreateMonitor } from "./prompt-api-monitor.js";
-export type { InstallOptions } from "./prompt-api-options.js";
-export type * from "./prompt-api-types.js";
-export { QuotaExceededError };
+export * from "./prompt-api-types.js";
+
+type Operation<Result> = (signal: AbortSignal) => Promise<Result>;
+type Format = ReturnType<typeof formatOf>;
 
 let shared: SharedModel | undefined;
 
@@ -35,12 +27,13 @@ let shared: SharedModel | undefined;
  * Sets the model of {@link LanguageModel}, or the function that loads it when the first session is created.
  * `defaults` are options of all answers.
  */
-export function provideModel(source: ModelSource, defaults: SessionDefaults = {}): void {
+export function provideModel(source: api.ModelSource, defaults: api.SessionDefaults = {}): void {
   shared = new SharedModel(source, defaults);
 }
 
 /**
- * Sets `globalThis.LanguageModel` where it is absent, or always with `force`. Returns whether it did.
+ * Sets `globalThis.LanguageModel` and its classes of tools where it is absent, or always with `force`.
+ * Returns whether it did.
  *
  * @example
  * ```ts
@@ -48,25 +41,27 @@ export function provideModel(source: ModelSource, defaults: SessionDefaults = {}
  * const session = await LanguageModel.create();
  * ```
  */
-export function install(source: ModelSource, { force = false, defaults = {} }: InstallOptions = {}): boolean {
-  if ("LanguageModel" in globalThis && !force) return false;
-  provideModel(source, defaults);
-  const property = { value: LanguageModel, writable: true, configurable: true, enumerable: false };
-  Object.defineProperty(globalThis, "LanguageModel", property);
+export function install(source: api.ModelSource, options: api.InstallOptions = {}): boolean {
+  if ("LanguageModel" in globalThis && !options.force) return false;
+  provideModel(source, options.defaults);
+  const { LanguageModelToolCall, LanguageModelToolSuccess, LanguageModelToolError } = api;
+  const tools = { LanguageModelToolCall, LanguageModelToolSuccess, LanguageModelToolError };
+  for (const [name, value] of Object.entries({ LanguageModel, ...tools }))
+    Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: false });
   return true;
 }
 
-/** A conversation with the model. */
-export class LanguageModel extends EventTarget {
+/** A conversation with the model. `Answer` is `OpenAnswer` where the application runs the tools. */
+export class LanguageModel<Answer = string> extends EventTarget {
   readonly #conversation: Conversation;
-  readonly #mode: SamplingMode;
+  readonly #mode: api.SamplingMode;
   readonly #destroyed = new AbortController();
   /** The end of the last operation; they run in order. */
   #queue: Promise<unknown> = Promise.resolve();
   /** Called when messages have been dropped. */
   oncontextoverflow: ((event: Event) => void) | null = null;
 
-  private constructor(conversation: Conversation, mode: SamplingMode) {
+  private constructor(conversation: Conversation, mode: api.SamplingMode) {
     super();
     this.#conversation = conversation;
     this.#mode = mode;
@@ -78,13 +73,14 @@ export class LanguageModel extends EventTarget {
   }
 
   /** Whether sessions with these options can be created, and whether the model is loaded. */
-  static async availability(options: CoreOptions = {}): Promise<Availability> {
+  static async availability(options: api.CoreOptions = {}): Promise<api.Availability> {
+    isOpenLoop(options);
     const isPossible = checkCore(options);
     return shared === undefined || !isPossible ? "unavailable" : shared.availability;
   }
 
   /** Sampling defaults of the loaded model; `null` without one. */
-  static async params(): Promise<LanguageModelParams | null> {
+  static async params(): Promise<api.LanguageModelParams | null> {
     const info = shared?.loaded?.info;
     if (info === undefined) return null;
     const { topK: defaultTopK, temperature: defaultTemperature } = info.defaults;
@@ -93,15 +89,17 @@ export class LanguageModel extends EventTarget {
   }
 
   /** A new session. It loads the model if no session has. */
-  static async create(options: CreateOptions = {}): Promise<LanguageModel> {
-    const { signal, initialPrompts = [], monitor } = options;
+  static async create<Answer = string>(options: api.CreateOptions = {}): Promise<LanguageModel<Answer>> {
+    const { signal, initialPrompts = [], monitor, tools = [] } = options;
+    const isOpen = isOpenLoop(options);
     const isPossible = checkCore(options);
-    const initial = initialPrompts.length === 0 ? undefined : checkPrompt(initialPrompts, true);
-    if (initial?.isPrefixed) throw exception("SyntaxError", "initialPrompts: prefix is for prompts");
+    const calls = isOpen || tools.length > 0 ? new Map() : undefined;
+    const initial = initialPrompts.length === 0 ? undefined : checkPrompt(initialPrompts, true, calls);
+    if (initial?.isPrefixed) throw new DOMException("initialPrompts: prefix is for prompts", "SyntaxError");
     signal?.throwIfAborted();
     if (shared === undefined)
-      throw exception("NotSupportedError", "there is no model: call provideModel or install");
-    if (!isPossible) throw exception("NotSupportedError", "the model reads and writes text only");
+      throw new DOMException("there is no model: call provideModel or install", "NotSupportedError");
+    if (!isPossible) throw new DOMException("the model reads and writes text only", "NotSupportedError");
     const source = shared;
     const target = new CreateMonitor();
     monitor?.(target);
@@ -111,11 +109,10 @@ export class LanguageModel extends EventTarget {
       running.throwIfAborted();
       target.report(1);
       const [mode, sampling] = samplingOf(options);
-      const tools = checkTools(options.tools);
       const own = { ...source.defaults, ...sampling, ...toolsOf(tools) };
-      const conversation = new Conversation({ model, tools, options: own });
+      const conversation = new Conversation({ model, tools: [...tools], isOpen, options: own });
       if (initial !== undefined) await conversation.begin(initial.messages, running);
-      const session = new LanguageModel(conversation, mode);
+      const session = new LanguageModel<Answer>(conversation, mode);
       signal?.addEventListener("abort", () => session.#destroyed.abort(signal.reason), { once: true });
       return session;
     });
@@ -132,31 +129,33 @@ export class LanguageModel extends EventTarget {
   }
 
   /** The mode that the session was created with. */
-  get samplingMode(): SamplingMode {
+  get samplingMode(): api.SamplingMode {
     return this.#mode;
   }
 
   /** Answers a prompt. The answer joins the session; an aborted or failed prompt leaves it as it was. */
-  async prompt(input: Prompt, options: PromptOptions = {}): Promise<string> {
-    const format = constraintOf(options);
-    let answer = "";
-    const onText = (text: string) => {
-      answer += text;
-    };
-    await this.#answer(input, format, this.#controllerOf(options), onText);
-    return answer;
+  async prompt(input: api.Prompt, options: api.PromptOptions = {}): Promise<Answer> {
+    const format = formatOf(options);
+    let text = "";
+    const calls: unknown[] = [];
+    await this.#answer(input, format, this.#controllerOf(options), (piece) => {
+      if (typeof piece === "string") text += piece;
+      else calls.push(piece);
+    });
+    if (calls.length > 0 && text !== "") calls.unshift({ type: "text", value: text });
+    return (calls.length > 0 ? calls : text) as Answer;
   }
 
   /** Answers a prompt in pieces. Cancelling the stream leaves the session as it was. */
-  promptStreaming(input: Prompt, options: PromptOptions = {}): ReadableStream<string> {
-    const format = constraintOf(options);
+  promptStreaming(input: api.Prompt, options: api.PromptOptions = {}): ReadableStream<api.Piece<Answer>> {
+    const format = formatOf(options);
     const controller = this.#controllerOf(options);
     controller.signal.throwIfAborted();
     let isCancelled = false;
     return new ReadableStream({
       start: (stream) => {
-        const onText = (text: string) => isCancelled || stream.enqueue(text);
-        this.#answer(input, format, controller, onText).then(
+        const onPiece = (piece: unknown) => isCancelled || stream.enqueue(piece as api.Piece<Answer>);
+        this.#answer(input, format, controller, onPiece).then(
           () => isCancelled || stream.close(),
           (error) => stream.error(error),
         );
@@ -169,21 +168,20 @@ export class LanguageModel extends EventTarget {
   }
 
   /** Adds messages and computes them, without an answer. */
-  async append(input: Prompt, options: { signal?: AbortSignal } = {}): Promise<void> {
+  async append(input: api.Prompt, options: { signal?: AbortSignal } = {}): Promise<void> {
     const append = (signal: AbortSignal) => this.#conversation.append(this.#check(input).messages, signal);
     return this.#inTurn(this.#controllerOf(options), append);
   }
 
   /** Tokens that a prompt would add. */
-  async measureContextUsage(input: Prompt, options: PromptOptions = {}): Promise<number> {
-    constraintOf(options);
-    return settled(this.#controllerOf(options), async () =>
-      this.#conversation.measure(this.#check(input).messages),
-    );
+  async measureContextUsage(input: api.Prompt, options: api.PromptOptions = {}): Promise<number> {
+    formatOf(options);
+    const measure = async () => this.#conversation.measure(this.#check(input).messages);
+    return settled(this.#controllerOf(options), measure);
   }
 
   /** A session with the same messages. Their KV cache is shared. */
-  async clone({ signal }: { signal?: AbortSignal } = {}): Promise<LanguageModel> {
+  async clone({ signal }: { signal?: AbortSignal } = {}): Promise<LanguageModel<Answer>> {
     this.#destroyed.signal.throwIfAborted();
     signal?.throwIfAborted();
     return new LanguageModel(new Conversation(this.#conversation.parts, this.#conversation), this.#mode);
@@ -191,26 +189,21 @@ export class LanguageModel extends EventTarget {
 
   /** Ends the session: what runs rejects with an `AbortError`. The model stays loaded. */
   destroy(): void {
-    this.#destroyed.abort(exception("AbortError", "the session has been destroyed"));
+    this.#destroyed.abort(new DOMException("the session has been destroyed", "AbortError"));
   }
 
-  #answer(
-    input: Prompt,
-    format: ReturnType<typeof formatOf>,
-    controller: AbortController,
-    onText: (text: string) => void,
-  ): Promise<void> {
-    const reply = (signal: AbortSignal) =>
-      this.#conversation.reply(this.#check(input), format, signal, onText);
-    return this.#inTurn(controller, reply);
+  #answer(input: api.Prompt, format: Format, controller: AbortController, onPiece: (piece: unknown) => void) {
+    return this.#inTurn(controller, (signal) =>
+      this.#conversation.reply(this.#check(input), format, signal, onPiece),
+    );
   }
 
-  #check(input: Prompt) {
-    return checkPrompt(input, this.#conversation.isEmpty);
+  #check(input: api.Prompt) {
+    return checkPrompt(input, this.#conversation.isEmpty, this.#conversation.calls);
   }
 
   /** Runs an operation after those before it. */
-  #inTurn(controller: AbortController, operation: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  #inTurn(controller: AbortController, operation: Operation<void>): Promise<void> {
     return settled(controller, (signal) => {
       const run = this.#queue.then(() => {
         signal.throwIfAborted();
@@ -227,24 +220,17 @@ export class LanguageModel extends EventTarget {
 }
 
 /** What an operation gives, or an exception of the platform. An abort rejects at once. */
-async function settled<Result>(
-  controller: AbortController,
-  operation: (signal: AbortSignal) => Promise<Result>,
-): Promise<Result> {
+async function settled<Result>(controller: AbortController, operation: Operation<Result>): Promise<Result> {
   const { signal } = controller;
   signal.throwIfAborted();
   try {
-    return await abortable(operation(signal), signal);
+    const aborted = new Promise<never>((_, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    });
+    return await Promise.race([operation(signal), aborted]);
   } catch (thrown) {
     throw asException(thrown, signal);
   } finally {
     controller.abort(); // Takes its listeners off the signals that it follows.
   }
-}
-
-/** @throws {TypeError} */
-function constraintOf({ responseConstraint, omitResponseConstraintInput }: PromptOptions) {
-  if (omitResponseConstraintInput && responseConstraint === undefined)
-    throw new TypeError("omitResponseConstraintInput: there is no responseConstraint");
-  return formatOf(responseConstraint);
 }

@@ -19,12 +19,18 @@ export function pageAdvice(address: string): string {
   return pages.has(address) ? ADVICE : "";
 }
 
+/** Whether a page may not read all headers of an address: other origins hide `Content-Encoding`, for one. */
+export function hidesHeaders(address: string): boolean {
+  // Node has no origin.
+  const origin: string | undefined = globalThis.origin;
+  return origin !== undefined && new URL(address).origin !== origin;
+}
+
 /** Why a request has failed, as far as the page may know. */
 export function failedRequest(address: string): string {
   if (globalThis.navigator?.onLine === false) return "the request failed, this browser is offline";
-  // Node has no origin.
-  const origin: string | undefined = globalThis.origin;
-  if (origin === undefined || new URL(address).origin === origin) return "the request failed";
+  if (!hidesHeaders(address)) return "the request failed";
+  const { origin } = globalThis;
   return (
     "the request failed: the server cannot be reached, or does not allow this page to read its files; it must send " +
     `"Access-Control-Allow-Origin: ${origin}" (or "*"), or the files must be on ${origin}`

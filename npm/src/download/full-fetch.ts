@@ -2,6 +2,7 @@
 
 import { chunkCount, chunkRange } from "../store/journal.js";
 import { sha256 } from "../store/sha256.js";
+import { hidesHeaders } from "./answers.js";
 import { FileChangedError, RetryableError, sizeError } from "./errors.js";
 import type { FileDownload } from "./file-download.js";
 import type { HttpClient } from "./http.js";
@@ -67,7 +68,7 @@ class FullFetch {
   }
 
   async #receiveChunk(chunk: number): Promise<void> {
-    const { header, planned } = this.#file;
+    const { header } = this.#file;
     const { start, end } = chunkRange(header, chunk);
     const stored = this.#file.digest(chunk);
     const bytes = new Uint8Array(end - start);
@@ -75,8 +76,7 @@ class FullFetch {
     try {
       while (filled < bytes.length) {
         const piece = await this.#next(bytes.length - filled);
-        if (piece === undefined)
-          throw new RetryableError(sizeError(planned.address, header.bytes, `${start + filled}`));
+        if (piece === undefined) throw this.#ended(start + filled);
         bytes.set(piece, filled);
         filled += piece.length;
         if (stored === undefined) this.#onBytes(piece.length);
@@ -87,6 +87,13 @@ class FullFetch {
     }
     if (stored === undefined) return this.#file.storeChunk(chunk, bytes, true);
     if ((await sha256(bytes)) !== stored) throw new FileChangedError(`chunk ${chunk} has changed`);
+  }
+
+  /** Error of a file with fewer bytes. Where a server's size may be of a compressed transfer, those are all. */
+  #ended(found: number): Error {
+    const { header, planned } = this.#file;
+    if (hidesHeaders(planned.address)) return this.#fetcher.otherSize(found);
+    return new RetryableError(sizeError(planned.address, header.bytes, `${found}`));
   }
 
   async #next(maxBytes: number): Promise<Uint8Array | undefined> {

@@ -157,7 +157,19 @@ export async function probeOnce(http: HttpClient, address: string): Promise<File
   await part.cancel();
   if (part.isMissing) return undefined;
   if (found === undefined) await expectStatus(part, [200]);
-  return found ?? { bytes: part.length, identity: part.identity, condition: part.condition };
+  const probe = found ?? { bytes: part.length, identity: part.identity, condition: part.condition };
+  return probe.bytes === undefined ? { ...probe, bytes: await lengthOfAll(http, address) } : probe;
+}
+
+/**
+ * The size by a request of all bytes, which ends after its headers. Other origins hide `Content-Range`, not
+ * `Content-Length`, and a range is of the file, never of a compressed transfer.
+ */
+export async function lengthOfAll(http: HttpClient, address: string): Promise<number | undefined> {
+  const all = await http.send(address, { start: 0 });
+  const { status, isMissing, length } = all;
+  await all.cancel();
+  return (status === 206 || status === 200) && !isMissing ? length : undefined;
 }
 
 function ofPart(response: DownloadResponse): FileProbe | undefined {

@@ -11,8 +11,9 @@ import {
   referencedCommit,
 } from "../store/revisions.js";
 import type { Storage } from "../store/storage.js";
+import { hidesHeaders } from "./answers.js";
 import type { HttpClient } from "./http.js";
-import { probeOnce } from "./http.js";
+import { lengthOfAll, probeOnce } from "./http.js";
 import { inFolder } from "./plan.js";
 import { entryOfSelection, SHARD_INDEX, SINGLE_WEIGHTS, selectStoredFiles } from "./select-files.js";
 
@@ -73,7 +74,9 @@ export async function isUpToDate(
     if (found === undefined) return true;
     const isSameKind = found.identity?.startsWith('"') === main.etag?.startsWith('"');
     const matchesPlan = !isSameKind || found.identity === undefined || found.identity === main.etag;
-    return matchesPlan && (found.bytes === undefined || found.bytes === main.bytes);
+    if (!matchesPlan || found.bytes === undefined || found.bytes === main.bytes) return matchesPlan;
+    // Of another origin the stated length may be that of a compressed transfer.
+    return hidesHeaders(address) && (await lengthOfAll(http, address)) === main.bytes;
   } catch {
     http.signal.throwIfAborted();
     return true;

@@ -1,7 +1,8 @@
 /** Range requests of one file, which must not change between them. */
 
+import { hidesHeaders } from "./answers.js";
 import { FileChangedError, networkError, RetryableError, sizeError } from "./errors.js";
-import { expectStatus, type HttpClient } from "./http.js";
+import { expectStatus, type HttpClient, lengthOfAll } from "./http.js";
 import type { PlannedFile } from "./plan.js";
 import type { DownloadResponse } from "./response.js";
 import { RetryBudget } from "./retry.js";
@@ -78,7 +79,7 @@ export class RangeFetcher {
     await expectStatus(found, [200]);
     this.#checkIdentity(found);
     const { length, address } = found;
-    if (length !== undefined && length !== this.#planned.bytes) {
+    if (length !== undefined && length !== this.#planned.bytes && !hidesHeaders(address)) {
       await found.cancel();
       throw this.otherSize(length);
     }
@@ -113,10 +114,12 @@ export class RangeFetcher {
   async #checkResponse(response: DownloadResponse, start: number, end: number): Promise<void> {
     const { status, range, length } = response;
     const { bytes } = this.#planned;
-    if (status === 416) throw this.#rangeError(range?.total);
+    if (status === 416)
+      throw this.#rangeError(range?.total ?? (await lengthOfAll(this.#http, response.address)));
     if (status === 200) {
       this.#checkIdentity(response);
-      if (length !== undefined && length !== bytes) throw this.otherSize(length);
+      if (length !== undefined && length !== bytes && !hidesHeaders(response.address))
+        throw this.otherSize(length);
       throw new RangesUnsupported(response);
     }
     await expectStatus(response, [206]);

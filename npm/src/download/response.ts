@@ -1,6 +1,6 @@
 /** A server's response: headers, body and timeouts. */
 
-import { failedRequest, isMissing } from "./answers.js";
+import { failedRequest, hidesHeaders, isMissing } from "./answers.js";
 import { networkError, RetryableError, sizeError } from "./errors.js";
 import { IDLE_TIMEOUT, type RequestLimits, RequestWatchdog } from "./watchdog.js";
 
@@ -114,7 +114,8 @@ export class DownloadResponse {
       if (length > maxBytes) return this.cancel();
       pieces.push(piece);
     }
-    if (this.length !== undefined && this.length !== length) {
+    // Of another origin the stated length may be that of a compressed transfer.
+    if (this.length !== undefined && this.length !== length && !hidesHeaders(this.address)) {
       throw new RetryableError(sizeError(this.address, this.length, `${length}`));
     }
     const bytes = new Uint8Array(length);

@@ -4,6 +4,7 @@ import { SetunError } from "../errors.js";
 import type { HubSource } from "../hub-name.js";
 import type { UrlSource } from "../sources.js";
 import { sha256 } from "./sha256.js";
+import { unsignedQuery } from "./signed-url.js";
 
 /** A parsed model name. */
 export interface ModelName {
@@ -108,8 +109,9 @@ export async function urlModelId(address: string): Promise<ModelId> {
   const slash = trimmed.lastIndexOf("/");
   const owner = slash < 0 ? "_" : trimmed.slice(0, slash);
   const last = trimmed.slice(slash + 1);
-  // A query may select a file, and may be secret.
-  const name = query === undefined ? last : `${last}-${await shortHash(query)}`;
+  // A query may select a file, and may be secret. A signature is new each time and selects nothing.
+  const kept = unsignedQuery(query ?? "");
+  const name = kept === "" ? last : `${last}-${await shortHash(kept)}`;
   return {
     host: await hostName(authority),
     owner: await safeFolderName(owner.replaceAll("/", "--")),

@@ -1,8 +1,8 @@
 /** First message to a thread; the worker script must answer it by `joinPool`. */
 export interface ThreadMessage {
   readonly type: "setun-thread";
-  readonly module: WebAssembly.Module;
-  readonly memory: WebAssembly.Memory;
+  /** Has the module and the memory. */
+  readonly source: MessagePort;
 }
 
 /** The exports of `setun.js` that a thread needs. */

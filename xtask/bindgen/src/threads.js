@@ -13,12 +13,15 @@
  */
 export async function startPool(glue, count) {
   const [module, memory] = glue.threadStart();
-  await askPage(count, { type: "setun-thread", module, memory });
+  const channels = Array.from({ length: count }, () => new MessageChannel());
+  // A memory that the page receives lives until the page collects its garbage, long after all workers.
+  for (const { port1 } of channels) port1.postMessage({ module, memory });
+  await askPage(channels.map(({ port2 }) => port2));
   glue.setPoolWorkers(count);
 }
 
-/** Has the page start `count` workers of this script and send each of them `thread`. */
-function askPage(count, thread) {
+/** Has the page start a worker of this script for each source, and send it there. */
+function askPage(sources) {
   return new Promise((resolve, reject) => {
     const { port1: port, port2: reply } = new MessageChannel();
     port.onmessage = ({ data: { failure } }) => {
@@ -26,7 +29,7 @@ function askPage(count, thread) {
       if (failure === undefined) resolve();
       else reject(new Error(failure));
     };
-    self.postMessage({ type: "setun-start-threads", count, thread, reply }, [reply]);
+    self.postMessage({ type: "setun-start-threads", sources, reply }, [...sources, reply]);
   });
 }
 
@@ -37,11 +40,20 @@ function askPage(count, thread) {
  */
 export async function joinPool(glue, message) {
   try {
-    await glue.default({ module_or_path: message.module, memory: message.memory });
+    const { module, memory } = await received(message.source);
+    await glue.default({ module_or_path: module, memory });
   } catch (error) {
     self.postMessage({ type: "setun-thread-failed", message: String(error) });
     return;
   }
   self.postMessage({ type: "setun-thread-ready" });
   glue.servePool();
+}
+
+/** The one message of a port. */
+function received(port) {
+  return new Promise((resolve, reject) => {
+    port.onmessage = ({ data }) => resolve(data);
+    port.onmessageerror = () => reject(new Error("the memory cannot be shared with a thread"));
+  }).finally(() => port.close());
 }
