@@ -16,8 +16,11 @@ const BROWSERS = [
 /** Milliseconds after which a step counts as one that never ends: many times what the longest takes on a busy machine. */
 export const PATIENCE_MS = 900_000;
 
-/** Starts `$CHROME`, or the first browser found; headless. @param {string[]} more arguments */
-export async function launch(more = []) {
+/**
+ * Starts `$CHROME`, or the first browser found; headless. Its visitor was here before, so that no story writes itself.
+ * @param {string[]} more arguments @param {{ isFirstVisit?: boolean }} visitor
+ */
+export async function launch(more = [], { isFirstVisit = false } = {}) {
   const executablePath = process.env.CHROME || BROWSERS.find((path) => existsSync(path));
   if (!executablePath) throw new Error(`no browser found; set CHROME. Looked for: ${BROWSERS.join(", ")}`);
   const quiet = ["--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"];
@@ -32,7 +35,17 @@ export async function launch(more = []) {
   browser.newContext = async (options) => {
     const context = await newContext(options);
     context.setDefaultTimeout(PATIENCE_MS);
+    if (!isFirstVisit) await context.addInitScript(setVisited);
     return context;
   };
   return browser;
+}
+
+/** In the browser, before the page's scripts. */
+function setVisited() {
+  try {
+    localStorage.setItem("setun-visited", "1");
+  } catch {
+    // Pages without an origin keep nothing.
+  }
 }

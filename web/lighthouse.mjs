@@ -27,7 +27,7 @@ const QUICK = { throttlingMethod: "provided", pauseAfterFcpMs: 0, pauseAfterLoad
 /** A browser that Lighthouse can drive, and what ends it. */
 export async function startBrowser() {
   const port = await freePort();
-  const browser = await launch([`--remote-debugging-port=${port}`]);
+  const browser = await launch([`--remote-debugging-port=${port}`], { isFirstVisit: true });
   return { port, stop: () => browser.close() };
 }
 

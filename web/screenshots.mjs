@@ -5,7 +5,7 @@
  *
  *     node screenshots.mjs --out FOLDER [--view NAME ...]
  *
- * Writes NAME-light.png, NAME-dark.png and NAME-phone.png (390 pixels wide).
+ * Writes NAME-light.png, NAME-dark.png and NAME-phone.png (360 pixels wide).
  */
 
 import { mkdirSync } from "node:fs";
@@ -19,7 +19,7 @@ import { PATIENCE, startPreview, WEB } from "./tests/preview.mjs";
 const LOOKS = /** @type {const} */ ({
   light: { viewport: { width: 1140, height: 710 }, colorScheme: "light" },
   dark: { viewport: { width: 1140, height: 710 }, colorScheme: "dark" },
-  phone: { viewport: { width: 390, height: 1400 }, colorScheme: "light" },
+  phone: { viewport: { width: 360, height: 1400 }, colorScheme: "light" },
 });
 
 /** The model that is downloaded. */
@@ -28,7 +28,15 @@ const MODEL = "/stories/large.safetensors";
 /** @typedef {import("playwright-core").Page} Page */
 
 /** What a visitor does in each view. @type {Record<string, (page: Page, models: string) => Promise<unknown>>} */
-const VIEWS = { chat, models: downloads, "side-by-side": sideBySide, parity, explorer, benchmark };
+const VIEWS = {
+  "first-visit": firstVisit,
+  chat,
+  models: downloads,
+  "side-by-side": sideBySide,
+  parity,
+  explorer,
+  benchmark,
+};
 
 const { values } = parseArgs({
   options: { out: { type: "string" }, view: { type: "string", multiple: true } },
@@ -52,7 +60,8 @@ async function takePicture(view, look) {
   const open = VIEWS[view];
   if (open === undefined) throw new Error(`--view: ${view} is none of ${Object.keys(VIEWS).join(", ")}`);
   const page = await browser.newPage({ ...LOOKS[look], reducedMotion: "reduce" });
-  await page.goto(`${server.url}#${view === "side-by-side" ? "story" : view}`);
+  if (view === "first-visit") await page.addInitScript(() => localStorage.removeItem("setun-visited"));
+  await page.goto(`${server.url}#${/side-by-side|first-visit/.test(view) ? "story" : view}`);
   await open(page, models.at(MODEL));
   const path = join(String(values.out), `${view}-${look}.png`);
   await page.evaluate(() => scrollTo(0, 0));
@@ -69,6 +78,12 @@ async function startModels() {
   faulty.put(MODEL, largeModel(folder));
   faulty.rule(MODEL, Number.MAX_SAFE_INTEGER, { slow: 2000 });
   return faulty;
+}
+
+/** @param {Page} page */
+async function firstVisit(page) {
+  await page.waitForSelector('#status[data-state="done"]', PATIENCE);
+  await page.waitForSelector("#invitation:visible", PATIENCE);
 }
 
 /** @param {Page} page */

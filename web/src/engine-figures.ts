@@ -2,6 +2,8 @@
 
 import type { Metrics, Summary } from "setun";
 import { duration } from "./chart.js";
+import { make } from "./elements.js";
+import { term } from "./glossary.js";
 import { MemoryBar, type MemoryMetrics } from "./memory-bar.js";
 import { Sparkline } from "./sparkline.js";
 
@@ -43,17 +45,24 @@ interface Change {
   readonly before: FigureMetrics | undefined;
 }
 
-type Figure = readonly [name: string, title: string, kind: "line" | "bar", show: (change: Change) => Shown];
+type Figure = readonly [
+  name: string,
+  title: string,
+  kind: "line" | "bar",
+  show: (change: Change) => Shown,
+  /** Its definition in the glossary. */
+  definition?: string,
+];
 
 const FIGURES: readonly Figure[] = [
-  ["rate", "Tokens/s of all texts", "line", rate],
-  ["between", "Inter-token latency", "line", (change) => times(change, "interTokenLatency")],
-  ["first", "Time to first token", "line", (change) => times(change, "timeToFirstToken")],
-  ["step", "Step time", "line", (change) => times(change, "stepTime")],
-  ["batch", "Batch size", "line", batch],
+  ["rate", "Throughput", "line", rate],
+  ["between", "Time between tokens", "line", (change) => times(change, "interTokenLatency")],
+  ["first", "First token, median", "line", (change) => times(change, "timeToFirstToken")],
+  ["step", "Time of a step", "line", (change) => times(change, "stepTime")],
+  ["batch", "Rows in a step", "line", batch],
   ["queue", "Queue", "line", queue],
-  ["cache", "Prefix cache hits", "bar", prefixCache],
-  ["drafts", "Speculation accepted", "bar", drafts],
+  ["cache", "Prompts found in the cache", "bar", prefixCache],
+  ["drafts", "Speculative tokens accepted", "bar", drafts, "speculative"],
 ];
 
 /** A figure without values. */
@@ -61,7 +70,10 @@ const NOTHING: Shown = { value: "–", more: "" };
 
 /** The list of figures. */
 export class EngineFigures {
-  readonly #tiles = FIGURES.map(([name, title, kind, show]) => ({ tile: new Tile(name, title, kind), show }));
+  readonly #tiles = FIGURES.map(([name, title, kind, show, definition]) => ({
+    tile: new Tile(name, definition === undefined ? title : term(definition, title), kind),
+    show,
+  }));
   readonly #memory = new MemoryBar();
   #source: object | undefined;
   #before: FigureMetrics | undefined;
@@ -91,15 +103,14 @@ class Tile {
   readonly #bar = document.createElement("dd");
   readonly #line = new Sparkline();
 
-  constructor(name: string, title: string, kind: "line" | "bar") {
-    const term = document.createElement("dt");
-    term.textContent = title;
+  constructor(name: string, title: Node | string, kind: "line" | "bar") {
+    const heading = make("dt", {}, title);
     this.element.dataset.figure = name;
     this.#more.className = "more";
     this.#bar.className = kind;
     this.#bar.ariaHidden = "true";
     if (kind === "line") this.#bar.append(this.#line.element);
-    this.element.append(term, this.#value, this.#bar, this.#more);
+    this.element.append(heading, this.#value, this.#bar, this.#more);
     this.show(NOTHING);
   }
 
@@ -121,7 +132,9 @@ function rate({ now, before }: Change): Shown {
   const [made, milliseconds] = [now.tokens - (before?.tokens ?? 0), added(now.stepTime, before?.stepTime)];
   const next = milliseconds > 0 ? (1000 * made) / milliseconds : undefined;
   const more = `${now.tokens} tokens in total`;
-  return next === undefined ? { more } : { value: next.toFixed(next < 100 ? 1 : 0), more, next };
+  return next === undefined
+    ? { more }
+    : { value: `${next.toFixed(next < 100 ? 1 : 0)} tokens/s`, more, next };
 }
 
 /** Median of a duration; the sparkline has the mean since the last update. */

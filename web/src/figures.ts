@@ -3,6 +3,7 @@
 import type { GenerationResult, LoadProgress, Model } from "setun";
 import { drawChart, duration } from "./chart.js";
 import { showDevices } from "./devices.js";
+import type { DownloadClock } from "./download-time.js";
 import { element, say } from "./elements.js";
 import { TokenTimes } from "./token-times.js";
 
@@ -12,7 +13,7 @@ export class Figures {
   #drawing = 0;
 
   constructor() {
-    for (const id of ["tokens", "rate", "first", "seed-used"]) say(id, "–");
+    for (const id of ["tokens", "rate", "first", "seed-used"]) say(id, "");
     drawChart([]);
   }
 
@@ -36,9 +37,10 @@ export class Figures {
   #show(): void {
     const { milliseconds, rate } = this.#times;
     const [first] = milliseconds;
+    element("pace", HTMLElement).hidden = false;
     say("tokens", String(milliseconds.length));
-    say("rate", rate === undefined ? "–" : asRate(rate));
-    say("first", first === undefined ? "–" : duration(first));
+    say("rate", rate === undefined ? "" : asRate(rate));
+    say("first", first === undefined ? "" : duration(first));
     drawChart(milliseconds);
   }
 }
@@ -93,10 +95,13 @@ export function showShare(bar: HTMLProgressElement, { loadedBytes, totalBytes }:
   else bar.value = loadedBytes / totalBytes;
 }
 
-/** Progress of a load, in words. */
-export function progressWords({ phase, loadedBytes, totalBytes, file }: LoadProgress): string {
+/** Progress of a load, in words; with a clock also the time that is left. */
+export function progressWords(progress: LoadProgress, clock?: DownloadClock): string {
+  const { phase, loadedBytes, totalBytes, file } = progress;
   const total = totalBytes === undefined ? "" : ` of ${megabytes(totalBytes)}`;
-  return `${PHASES[phase]} · ${megabytes(loadedBytes)}${total} MB · ${file}`;
+  const left = clock?.left(progress);
+  const words = [`${megabytes(loadedBytes)}${total} MB`, ...(left === undefined ? [] : [left]), file];
+  return [PHASES[phase], ...words].join(" · ");
 }
 
 export function usedBy({ info }: Model): string {

@@ -13,9 +13,12 @@ import {
 } from "./current-model.js";
 import { element, say } from "./elements.js";
 import { EnginePanel } from "./engine-panel.js";
+import { endFirstVisit, wantsFirstStory } from "./first-visit.js";
 import { chosenModel, droppedModel } from "./folders.js";
+import { definitionIsShown, listenToTerms } from "./glossary.js";
 import { offerGpu } from "./gpu.js";
-import { registerServiceWorker } from "./offline.js";
+import { invite } from "./invitation.js";
+import { keepBuilds, registerServiceWorker } from "./offline.js";
 import { openViews } from "./open-views.js";
 import { type Columns, fork, move, run, showSecond } from "./run.js";
 import { SecondModel } from "./second-model.js";
@@ -44,7 +47,8 @@ const activity = new Activity((isRunning) => {
   for (const button of starts) button.disabled = isRunning;
   for (const button of stops) button.disabled = !isRunning;
 });
-const views = openViews({ current, activity, choose, write: () => begin(run) });
+let isReady = false;
+const views = openViews({ current, activity, choose, write: () => begin(run), openStory: writeFirstStory });
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
@@ -58,6 +62,7 @@ backend.addEventListener("change", async () => {
 });
 
 function begin(work: typeof run): void {
+  endFirstVisit();
   card.close();
   activity.start((signal) => work(models, columns, signal));
 }
@@ -99,7 +104,7 @@ two.addEventListener("change", () => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") void activity.stop();
+  if (event.key === "Escape" && !definitionIsShown()) void activity.stop();
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
 });
 
@@ -153,9 +158,25 @@ function buttons(...ids: string[]): HTMLButtonElement[] {
   return ids.map((id) => element(id, HTMLButtonElement));
 }
 
+/** On the first visit a story writes itself, as soon as the page will not be loaded again. */
+function writeFirstStory(): void {
+  if (isReady && !activity.isRunning && current.choice === BUILT_IN && wantsFirstStory()) begin(run);
+}
+
+listenToTerms();
 void offerGpu();
-void remembered().then((choice) => {
+void invite((choice, question) => {
+  choose(choice);
+  views.ask(question);
+});
+const rememberedChoice = remembered().then((choice) => {
   const isChosen = activity.isRunning || current.choice !== BUILT_IN;
   if (choice && !isChosen) choose(choice);
 });
-void registerServiceWorker(() => !activity.isRunning && !document.activeElement?.matches("input, textarea"));
+const mayReload = () => !activity.isRunning && !document.activeElement?.matches("input, textarea");
+const registered = registerServiceWorker(mayReload);
+void Promise.all([crossOriginIsolated || registered, rememberedChoice]).then(([stays]) => {
+  isReady = stays;
+  if (views.isStory()) writeFirstStory();
+  if (stays) void registered.then(() => keepBuilds(() => activity.isRunning || current.loaded !== undefined));
+});

@@ -9,7 +9,7 @@ export type MemoryMetrics = Pick<Metrics, "memory" | "blocks" | "usedBlocks" | "
 const KINDS: Kinds<keyof MemoryByKind> = [
   ["layers", "layers"],
   ["head", "output head"],
-  ["prefilter", "head prefilter"],
+  ["prefilter", "head prefilter", "prefilter"],
   ["kvCache", "KV cache"],
 ];
 

@@ -17,17 +17,23 @@ export interface Shared {
   choose(choice: Choice): void;
   /** Writes a story. */
   write(): void;
+  /** Is called when the view of stories is shown. */
+  openStory(): void;
 }
 
 /** What the page's own events do in the view that is shown. */
 export interface OpenedViews {
+  /** Shows the chat, and begins it with a question; without one, makes the model ready. */
+  ask(question: string): void;
   submit(): void;
+  /** Whether the view of stories is shown. */
+  isStory(): boolean;
   /** Takes dropped files; `false` where they are the page's next model. */
   drop(choice: Choice): boolean;
 }
 
 /** Opens the view of the address. */
-export function openViews({ current, activity, choose, write }: Shared): OpenedViews {
+export function openViews({ current, activity, choose, write, openStory }: Shared): OpenedViews {
   const chat = once(async () => {
     const [{ Chat }, { LocalWriter }] = await Promise.all([
       import("./chat/chat.js"),
@@ -42,7 +48,7 @@ export function openViews({ current, activity, choose, write }: Shared): OpenedV
   const parity = once(async () => new (await import("./parity/parity.js")).Parity(activity));
   const explorer = once(async () => new (await import("./explorer/explorer.js")).Explorer(activity));
   const open: Record<View, (details: string) => Promise<unknown>> = {
-    story: async () => undefined,
+    story: async () => openStory(),
     chat,
     models: async () => (await picker()).refresh(),
     benchmark: async (details) => (await benchmark()).showShared(details),
@@ -61,6 +67,13 @@ export function openViews({ current, activity, choose, write }: Shared): OpenedV
   views.listen((view, details) => void open[view](details).catch(failed));
   views.start();
   return {
+    ask: (question) => {
+      location.hash = "#chat";
+      void chat()
+        .then((view) => view.ask(question))
+        .catch(failed);
+    },
+    isStory: () => views.current === "story",
     submit: () => void submit[views.current]().catch(failed),
     drop: (choice) => {
       if (views.current !== "explorer") return false;

@@ -1,9 +1,14 @@
 /** A whole by its parts: one bar, and a legend. */
 
 import { make } from "./elements.js";
+import { term } from "./glossary.js";
 
-/** A kind of part, and its name. */
-export type Kinds<Kind extends string> = readonly (readonly [kind: Kind, name: string])[];
+/** A kind of part, its name, and its definition in the glossary. */
+export type Kinds<Kind extends string> = readonly (readonly [
+  kind: Kind,
+  name: string,
+  definition?: string,
+])[];
 
 /** A figure with a title, a bar with a part for each kind, and its legend. */
 export class PartsBar<Kind extends string> {
@@ -13,16 +18,18 @@ export class PartsBar<Kind extends string> {
   readonly #parts;
 
   constructor(figure: string, title: string, kinds: Kinds<Kind>) {
-    this.#parts = kinds.map(([kind, name]) => {
-      const [part, value] = [make("span", {}), make("span", { textContent: `${name} –` })];
-      for (const one of [part, value]) one.dataset.kind = kind;
-      return { kind, name, part, value };
+    this.#parts = kinds.map(([kind, name, definition]) => {
+      const [part, value] = [make("span", {}), make("b", { textContent: "–" })];
+      const shown = definition === undefined ? name : term(definition, name);
+      const entry = make("span", {}, shown, " ", value);
+      for (const one of [part, entry]) one.dataset.kind = kind;
+      return { kind, part, value, entry };
     });
     this.element.dataset.figure = figure;
     const bar = make("dd", { className: "parts", ariaHidden: "true" });
     const legend = make("dd", { className: "legend" });
     bar.append(...this.#parts.map(({ part }) => part));
-    legend.append(...this.#parts.map(({ value }) => value));
+    legend.append(...this.#parts.map(({ entry }) => entry));
     this.element.append(make("dt", { textContent: title }), this.#whole, bar, legend, this.#more);
   }
 
@@ -35,9 +42,9 @@ export class PartsBar<Kind extends string> {
     this.#whole.textContent = whole;
     this.#more.textContent = more;
     const sum = sumOf(values);
-    for (const { kind, name, part, value } of this.#parts) {
+    for (const { kind, part, value } of this.#parts) {
       part.style.flexGrow = String(values[kind] / Math.max(sum, Number.MIN_VALUE));
-      value.textContent = `${name} ${write(values[kind])}`;
+      value.textContent = write(values[kind]);
     }
   }
 }

@@ -95,6 +95,32 @@ for (const [name, width, colorScheme] of /** @type {const} */ ([
       assert.equal(await findings(), "");
     });
 
+    if (width < 800) {
+      it("has targets of 44 pixels in every view", async () => {
+        for (const view of ["story", "chat", "models", "benchmark", "parity", "explorer"]) {
+          await page.goto(`${server.url}#${view}`);
+          await page.waitForSelector(`[data-view~="${view}"]:visible`);
+          if (view === "chat") await page.waitForSelector(".beginnings", PATIENCE);
+          if (view === "models") await page.waitForSelector(".model", PATIENCE);
+          const small = await page
+            .locator(
+              "button:visible, .button:visible, select:visible, summary:visible, input:not(.unseen):visible, nav a",
+            )
+            .evaluateAll((all) =>
+              all.flatMap((one) => {
+                // A box is as large as its label.
+                const target = one.matches('[type="checkbox"]') ? (one.closest("label") ?? one) : one;
+                const { width, height } = target.getBoundingClientRect();
+                return height >= 43.9 && width >= 43.9
+                  ? []
+                  : [`${one.id || one.textContent}: ${width} × ${height}`];
+              }),
+            );
+          assert.deepEqual(small, [], view);
+        }
+      });
+    }
+
     it("needs no sideways scrolling in any view", async () => {
       for (const view of ["story", "chat", "models", "benchmark", "parity", "explorer"]) {
         await page.goto(`${server.url}#${view}`);

@@ -94,8 +94,30 @@ describe("the chat with a model without a chat template", () => {
       answer.replace(/\s+/g, " "),
     );
     assert.match(await textOf("article .note >> nth=1"), /^Length limit reached · 16 tokens · .* · seed 3$/);
+    await page.locator("article").evaluateAll((all) => {
+      for (const article of all) Object.assign(article, { isFirst: true });
+    });
     await send("Then it slept.");
     assert.equal((await bodies()).length, 4);
+    // What was there is not made anew.
+    const areSame = await page.locator("article").evaluateAll((all) => all.map((one) => "isFirst" in one));
+    assert.deepEqual(areSame, [true, true, false, false]);
+  });
+
+  it("has its field at the bottom of the window, above every message", async () => {
+    for (const [width, height] of /** @type {const} */ ([
+      [1100, 900],
+      [360, 740],
+    ])) {
+      await page.setViewportSize({ width, height });
+      if (width === 1100) await send("Once upon a time");
+      await page.locator("#messages").evaluate((log) => log.scrollIntoView({ block: "end" }));
+      const box = (await page.locator(".composer").boundingBox()) ?? { y: 0, height: 0 };
+      assert.ok(
+        Math.abs(box.y + box.height - height) < 40,
+        `${width}: ends at ${box.y + box.height} of ${height}`,
+      );
+    }
   });
 
   it("takes a beginning that is offered", async () => {
@@ -283,6 +305,7 @@ describe("the chat with a model that thinks", () => {
     await folder.remove();
     const reasoning = page.locator("article details.reasoning").last();
     assert.equal(await reasoning.isVisible(), true);
+    assert.match((await reasoning.locator("summary").textContent()) ?? "", /^Thought for [1-9]\d* seconds?$/);
     assert.equal(await reasoning.locator("div").isVisible(), false, "it is folded");
     await reasoning.locator("summary").click();
     assert.notEqual((await reasoning.locator("div").textContent())?.trim(), "");

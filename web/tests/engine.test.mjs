@@ -6,6 +6,9 @@ import { ENDLESS, excessWidth, PATIENCE, page, setControls, useStage } from "./s
 
 useStage({ controls: { "max-tokens": "40", seed: "3" } });
 
+/** The panel is folded at first. */
+const openPanel = () => page.click("#engine summary");
+
 async function runToEnd() {
   await page.click("#run");
   await page.waitForSelector("#run:enabled", PATIENCE);
@@ -28,11 +31,12 @@ const line = async (name) =>
 
 describe("the panel of the engine", () => {
   it("shows figures that agree with the page, and is idle when nothing runs", async () => {
+    await openPanel();
     assert.deepEqual(await figure("rate"), ["–", "", ""]);
     await runToEnd();
     assert.ok((await updates()) >= 1);
     const [rate = "", , tokens] = await figure("rate");
-    assert.ok(Number(rate) > 0, rate);
+    assert.match(rate, /^[1-9]\d*(\.\d)? tokens\/s$/);
     assert.equal(tokens, `${await page.textContent("#tokens")} tokens in total`);
     for (const name of ["between", "first", "step"]) {
       const [half = "", , most = ""] = await figure(name);
@@ -55,6 +59,7 @@ describe("the panel of the engine", () => {
   });
 
   it("updates while something runs", async () => {
+    await openPanel();
     await setControls(page, ENDLESS);
     await page.check("#two");
     await page.fill("#seed-2", "4");
@@ -72,6 +77,7 @@ describe("the panel of the engine", () => {
   });
 
   it("counts prefix cache hits and accepted draft tokens", async () => {
+    await openPanel();
     await page.fill("#prompt", "Once upon a time there was a fox. ".repeat(6));
     await page.fill("#temperature", "0");
     await page.fill("#lookahead", "8");
@@ -93,6 +99,7 @@ describe("the panel of the engine", () => {
   });
 
   it("starts again with another model", async () => {
+    await openPanel();
     await runToEnd();
     await page.selectOption("#backend", "scalar");
     await page.waitForSelector('#backend-used[data-level="scalar"]', PATIENCE);
@@ -103,10 +110,9 @@ describe("the panel of the engine", () => {
   });
 
   it("opens and closes by the keyboard, and requests nothing while it is closed", async () => {
-    await page.focus("#engine summary");
-    await page.keyboard.press("Enter");
     await runToEnd();
     assert.equal(await updates(), 0);
+    assert.equal(await page.isVisible("#engine-figures"), false);
     await page.focus("#engine summary");
     await page.keyboard.press("Enter");
     await page.waitForFunction(
@@ -115,12 +121,21 @@ describe("the panel of the engine", () => {
       PATIENCE,
     );
     assert.match((await figure("rate"))[2] ?? "", /^\d+ tokens in total$/);
+    await page.keyboard.press("Enter");
+    assert.equal(await page.isVisible("#engine-figures"), false);
   });
 
   it("has a text for everything; drawings are hidden from screen readers", async () => {
+    await openPanel();
     await runToEnd();
     const names = await page.locator("#engine dt").allTextContents();
     assert.equal(new Set(names).size, 9);
+    // A name has one figure on the whole view.
+    const others = await page.locator("#pace dt").allTextContents();
+    assert.deepEqual(
+      others.filter((name) => names.includes(name)),
+      [],
+    );
     const seen = await page
       .locator("#engine svg, #engine .parts, #engine .bar")
       .evaluateAll(
@@ -137,6 +152,7 @@ describe("the panel of the engine", () => {
     it(`keeps its size, whatever it says: ${width} pixels, ${colorScheme}`, async () => {
       await page.emulateMedia({ colorScheme });
       await page.setViewportSize({ width, height: 900 });
+      await openPanel();
       const size = async () => {
         const { width, height } = (await page.locator("#engine").boundingBox()) ?? {};
         return [width, height];

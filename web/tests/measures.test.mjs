@@ -2,7 +2,10 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { it } from "node:test";
+import { WEB } from "./preview.mjs";
 import { context, openPage, PATIENCE, page, server, textOf, useStage } from "./stage.mjs";
 
 useStage({ ready: "#run:enabled" });
@@ -29,12 +32,32 @@ it("the benchmark runs, and its link shows the same result on another page", asy
   const { Model, Backend, Build, Threads = "" } = own;
   assert.deepEqual([Model, Backend, Build], ["Story model, built in", "cpu · simd128", "simd128"]);
   assert.match(Threads, /^1 of \d+ cores$/);
+  const bars = page.locator(".comparison").first().locator("li");
+  assert.equal(
+    await bars.filter({ hasText: "This browser, simd128" }).locator("b").textContent(),
+    figureOf(own),
+  );
   await page.click("#benchmark-share:enabled", PATIENCE);
   await page.waitForSelector("#benchmark-share[data-link]", PATIENCE);
   assert.match(await textOf("#benchmark-status"), /^The link is copied\./);
   const link = await page.evaluate(() => navigator.clipboard.readText());
   const other = await openPage({ view: new URL(link).hash.slice(1), ready: ".result" });
   assert.deepEqual(await figures(other, "From the link"), own);
+});
+
+it("the benchmark cites measured speeds, each with its date, before anything ran", async () => {
+  await page.click('nav a[href="#benchmark"]');
+  await page.waitForSelector(".comparison", PATIENCE);
+  const document = await readFile(join(WEB, "../docs/performance.md"), "utf8");
+  for (const comparison of await page.locator(".comparison").all()) {
+    assert.match((await comparison.textContent()) ?? "", /measured on 2026-\d\d-\d\d/);
+    const bars = await comparison.locator("li").allInnerTexts();
+    assert.ok(bars.length >= 4);
+    for (const bar of bars) {
+      const speed = bar.split(/\s/).at(-1) ?? "";
+      assert.ok(document.includes(`| ${speed.replace(/\.0$/, "")}`), bar);
+    }
+  }
 });
 
 it("parity ends with a verdict, and every CPU build shows the hash of the page's build", async () => {
@@ -61,6 +84,11 @@ it("parity ends with a verdict, and every CPU build shows the hash of the page's
     names.map((name) => ({ name, hash, selfTest: name === "reference" ? "" : "passed", verdict: "equal" })),
   );
 });
+
+/** A card's speed as the bars write it. @param {Record<string, string>} figures */
+function figureOf({ "Decode, tokens/s": speed = "" }) {
+  return Number(speed) < 100 ? speed : Number(speed).toFixed(0);
+}
 
 /** The first digits of SHA-256 over what the build computed: ids and log-probabilities, little-endian. */
 async function builtHash() {

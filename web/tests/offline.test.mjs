@@ -78,6 +78,15 @@ describe("the page on a host of static files", () => {
     assert.equal(await page.isVisible("#page-status"), false);
   });
 
+  it("runs without a server even if nothing ran before: the build is fetched when the page is idle", async () => {
+    await page.goto(`${server.url}#models`);
+    await page.waitForSelector("#offline-note:visible", PATIENCE);
+    await server.stop();
+    await page.click('nav a[href="#story"]');
+    await page.reload();
+    assert.ok(((await story()) ?? "").length > 10);
+  });
+
   it("can be installed", async () => {
     const session = await context.newCDPSession(page);
     const { errors, url } = await session.send("Page.getAppManifest");

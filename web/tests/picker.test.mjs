@@ -59,7 +59,7 @@ async function playHub(weights) {
 }
 
 /** The card of a model of the catalog. @param {string} title */
-const listed = (title) => page.locator(".model", { has: page.locator(`h3:text-is("${title}")`) });
+const listed = (title) => page.locator(".model", { has: page.locator(`h4:text-is("${title}")`) });
 
 describe("the list of models", () => {
   it("has the built-in model and the catalog, with sizes, and says what cannot run here, without a request", async () => {
@@ -69,7 +69,7 @@ describe("the list of models", () => {
     await page.waitForSelector(".model >> nth=20", PATIENCE);
     // The fragment names the view, not a part of it that is scrolled to.
     assert.equal(await page.evaluate(() => window.scrollY), 0);
-    assert.equal(await textOf(".model h3"), "Story model, built in");
+    assert.equal(await textOf(".model h4"), "Story model, built in");
     const facts = (await listed("BitNet b1.58 2B4T").textContent()) ?? "";
     assert.match(
       facts,
@@ -89,13 +89,58 @@ describe("the list of models", () => {
     );
   });
 
+  it("is grouped by family, what runs here first, and recommends one", async () => {
+    const groups = await page.locator(".family").evaluateAll((all) =>
+      all.map((one) => ({
+        title: one.querySelector("h3")?.textContent ?? "",
+        fits: [...one.querySelectorAll(".model")].map((card) => card.getAttribute("data-fits") === "yes"),
+      })),
+    );
+    assert.deepEqual(
+      groups.slice(0, 2).map(({ title }) => title),
+      ["On this device", "Ternary Bonsai"],
+    );
+    assert.equal(new Set(groups.map(({ title }) => title)).size, groups.length);
+    for (const { title, fits } of groups)
+      assert.deepEqual(
+        fits,
+        fits.toSorted((one, other) => Number(other) - Number(one)),
+        title,
+      );
+    const best = page.locator(".model", { has: page.locator(".badge:visible") });
+    assert.deepEqual(await best.locator("h4").allTextContents(), ["Ternary Bonsai 1.7B"]);
+    assert.equal(await best.getAttribute("data-fits"), "yes");
+  });
+
+  it("after a failed download has the model that was loaded, and says what to do", async () => {
+    await page.getByRole("button", { name: /^Use: Story model/ }).click();
+    await page.waitForSelector('.model[data-state="loaded"]', PATIENCE);
+    await context.route("https://huggingface.co/**", (route) => route.abort());
+    await listed(LISTED.title)
+      .getByRole("button", { name: /^Download and use/ })
+      .click();
+    await status("failed");
+    await page.waitForSelector('.model[data-state="loaded"]', PATIENCE);
+    assert.match(
+      await textOf("#models-status"),
+      /^Check the connection and press the button again: .*\(network\)$/,
+    );
+    assert.equal(await textOf('.model[data-state="loaded"] h4'), "Story model, built in");
+    assert.equal(await textOf("#model-name"), "Story model, built in");
+    assert.equal(await page.inputValue("#address"), "");
+    await page.click('nav a[href="#story"]');
+    await page.fill("#max-tokens", "4");
+    await page.click("#run");
+    await page.waitForSelector('#status[data-state="done"]', PATIENCE);
+  });
+
   it("is searched, and filtered by what runs here", async () => {
     await page.fill("#model-filter", "falcon3 instruct");
     await page.waitForSelector('#models-count:text-matches("^4 of ")', PATIENCE);
     await page.press("#model-filter", "Enter");
     await page.check("#models-fitting");
     await page.waitForSelector('#models-count:text-matches("^2 of ")', PATIENCE);
-    assert.deepEqual(await page.locator(".model h3").allTextContents(), [
+    assert.deepEqual(await page.locator(".model h4").allTextContents(), [
       "Falcon3 1B Instruct 1.58bit",
       "Falcon3 3B Instruct 1.58bit",
     ]);

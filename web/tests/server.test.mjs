@@ -136,7 +136,7 @@ describe("the page of a server", () => {
     });
     assert.notEqual(await line.getAttribute("d"), "");
     const rate = await page.locator('[data-figure="rate"] dd').first().textContent();
-    assert.ok(Number(rate) > 0, rate ?? "nothing");
+    assert.match(rate ?? "nothing", /^[1-9]\d*(\.\d)? tokens\/s$/);
     await operationsMove();
     await cancel(loaded);
     await page.waitForSelector("#no-requests:visible");

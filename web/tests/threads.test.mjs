@@ -31,6 +31,21 @@ describe("a conversation", () => {
     assert.equal(thread.title, "one");
   });
 
+  it("is named in plain text, whatever Markdown the question has", () => {
+    const titles = {
+      "# What is **ternary**?": "What is ternary?",
+      "- *one*\n- `two` and snake_case_name": "one two and snake_case_name",
+      "See [the page](https://example.org/a_b_c) and 2 * 3 * 4": "See the page and 2 * 3 * 4",
+      "```js\nlet a;\n```\n> why?": "let a; why?",
+      "  \n\n1. __First__ ~~second~~": "First second",
+    };
+    for (const [content, title] of Object.entries(titles)) {
+      const thread = threads.newThread();
+      threads.add(thread, null, "user", content);
+      assert.equal(thread.title, title);
+    }
+  });
+
   it("keeps versions apart, and shows the newest messages after the chosen one", () => {
     const { thread, one, first, two, other } = branched();
     assert.deepEqual(threads.versions(thread, first), [first, other]);
@@ -90,12 +105,12 @@ describe("a file of conversations", () => {
   it("comes back equal, under new ids", async () => {
     const { toJson, fromJson } = await importModule("chat/exchange.ts");
     const { thread, other } = branched();
-    other.note = "7 tokens";
+    Object.assign(other, { note: "7 tokens", reasoning: "Hm.", reasoningSeconds: 2.5 });
     const [back] = fromJson(toJson([thread]));
     assert.deepEqual(shown(back), shown(thread));
     assert.deepEqual(
-      back.messages.map((/** @type {any} */ { role, content, note }) => ({ role, content, note })),
-      thread.messages.map((/** @type {any} */ { role, content, note }) => ({ role, content, note })),
+      back.messages.map((/** @type {any} */ { id, parent, ...rest }) => rest),
+      thread.messages.map((/** @type {any} */ { id, parent, ...rest }) => rest),
     );
     const ids = new Set([...thread.messages, ...back.messages].map(({ id }) => id));
     assert.equal(ids.size, 2 * thread.messages.length);
@@ -157,6 +172,34 @@ describe("a result in a link", () => {
       assert.equal(fromFragment(toFragment(/** @type {any} */ (wrong))), undefined);
     for (const wrong of ["%%%", "e30", ""]) assert.equal(fromFragment(wrong), undefined);
     assert.equal(median([3, 1, 2]), 2);
+  });
+});
+
+describe("the time of a download", () => {
+  it("is told by its own rate, after a moment", async () => {
+    const { DownloadClock } = await importModule("download-time.ts");
+    const clock = new DownloadClock();
+    const at = (/** @type {number} */ loadedBytes, phase = "downloading") => ({
+      ...{ phase, loadedBytes, totalBytes: 463e6, file: "a.gguf" },
+    });
+    assert.equal(clock.left(at(0, "connecting"), 0), undefined);
+    // What had arrived before is no part of the rate.
+    assert.equal(clock.left(at(100e6), 1_000), undefined);
+    assert.equal(clock.left(at(101e6), 1_500), undefined);
+    assert.equal(clock.left(at(103e6), 4_000), "6 minutes left");
+    assert.equal(clock.left(at(452e6), 100_000), "a minute left");
+    assert.equal(clock.left({ ...at(200e6), totalBytes: undefined }, 5_000), undefined);
+    assert.equal(clock.left(at(463e6, "packing"), 200_000), undefined);
+  });
+
+  it("is told in minutes, then in hours", async () => {
+    const { timeWords } = await importModule("download-time.ts");
+    assert.deepEqual([5, 61, 5_300, 9_000].map(timeWords), [
+      "a minute",
+      "2 minutes",
+      "89 minutes",
+      "3 hours",
+    ]);
   });
 });
 

@@ -7,6 +7,7 @@ import type { CurrentModel } from "../current-model.js";
 import { element, make } from "../elements.js";
 import { explain } from "../explain.js";
 import { progressWords, showModel } from "../figures.js";
+import { comparisonCharts } from "./comparison.js";
 import { type BenchmarkResult, browserName, fromFragment, median, toFragment } from "./result.js";
 
 const ROUNDS = 3;
@@ -30,6 +31,7 @@ export class Benchmark {
     this.#current = current;
     this.#activity = activity;
     this.#share.addEventListener("click", () => void this.#copy());
+    this.#show();
   }
 
   /** Shows the result of a link beside this browser's. */
@@ -111,6 +113,7 @@ export class Benchmark {
       ...(this.#shared ? [resultCard("From the link", this.#shared)] : []),
     ];
     element("benchmark-results", HTMLElement).replaceChildren(...results);
+    element("benchmark-comparisons", HTMLElement).replaceChildren(...comparisonCharts(this.#own));
     this.#share.disabled = this.#own === undefined;
   }
 

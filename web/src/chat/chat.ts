@@ -106,6 +106,17 @@ export class Chat {
     else this.#say(text);
   }
 
+  /** Begins a conversation with a question; without one, makes the model ready for it. */
+  async ask(text: string): Promise<void> {
+    await this.#activity.stop();
+    if (this.#thread.messages.length > 0) this.#thread = newThread();
+    this.#report("idle", "");
+    this.#show();
+    if (text === "") this.#prepare();
+    else this.#say(text);
+    this.#field.focus();
+  }
+
   #listen(): void {
     this.#title.addEventListener("change", () => this.#set("title", this.#title.value.trim()));
     // What is being written stays when the view is shown anew.
@@ -184,12 +195,7 @@ export class Chat {
       try {
         await this.#write(parent, begun, signal);
       } catch (error) {
-        const isStopped = signal.aborted && error === signal.reason;
-        this.#report(isStopped ? "idle" : "failed", isStopped ? "Stopped while loading." : explain(error));
-        this.#status.append(
-          " ",
-          button("Try again", () => this.#answer(parent, begun)),
-        );
+        this.#failed(error, signal, () => this.#answer(parent, begun));
         selectNewest(this.#thread);
       }
       this.#isWriting = false;
@@ -197,6 +203,25 @@ export class Chat {
       this.#log.showEnd();
       await this.#save();
     });
+  }
+
+  #prepare(): void {
+    if (this.#activity.isRunning) return;
+    this.#activity.start(async (signal) => {
+      try {
+        await this.#writer.load?.({ signal, report: (state, words) => this.#report(state, words) });
+        this.#report("done", `${this.#writer.name} is ready.`);
+      } catch (error) {
+        this.#failed(error, signal, () => this.#prepare());
+      }
+    });
+  }
+
+  /** Says why something ended early, and offers it again. */
+  #failed(error: unknown, signal: AbortSignal, again: () => void): void {
+    const isStopped = signal.aborted && error === signal.reason;
+    this.#report(isStopped ? "idle" : "failed", isStopped ? "Stopped while loading." : explain(error));
+    this.#status.append(" ", button("Try again", again));
   }
 
   async #write(parent: string | null, begun: readonly TextDelta[], signal: AbortSignal): Promise<void> {
@@ -219,9 +244,15 @@ export class Chat {
     const steps: TextDelta[] = [...begun];
     try {
       let savedAt = performance.now();
+      let thinkingSince: number | undefined;
       for await (const step of written) {
         if (step.logprob !== undefined && step.reasoning === undefined) steps.push(step);
-        if (step.reasoning) answer.reasoning = (answer.reasoning ?? "") + step.reasoning;
+        if (step.reasoning) {
+          thinkingSince ??= performance.now();
+          answer.reasoning = (answer.reasoning ?? "") + step.reasoning;
+        }
+        if (thinkingSince !== undefined && answer.content === "")
+          answer.reasoningSeconds = (performance.now() - thinkingSince) / 1000;
         answer.content += step.text;
         view.update();
         if (performance.now() - savedAt < SAVE_MS) continue;

@@ -66,6 +66,9 @@ function message(where: string, value: unknown, ids: Map<string, string>): Messa
     role: oneOf(`${where}.role`, ROLES, given.role),
     content: string(`${where}.content`, given.content),
     ...(given.reasoning !== undefined && { reasoning: string(`${where}.reasoning`, given.reasoning) }),
+    ...(given.reasoningSeconds !== undefined && {
+      reasoningSeconds: number(`${where}.reasoningSeconds`, given.reasoningSeconds),
+    }),
     ...(given.note !== undefined && { note: string(`${where}.note`, given.note) }),
   };
 }

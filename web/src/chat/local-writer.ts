@@ -1,11 +1,12 @@
 /** Answers of the model in this browser. */
 
-import type { GenerationResult } from "setun";
+import type { GenerationResult, Model } from "setun";
 import { readAnswer, readBackend } from "../controls.js";
 import { BUILT_IN, type CurrentModel } from "../current-model.js";
+import { DownloadClock } from "../download-time.js";
 import { noteOf, progressWords, showModel } from "../figures.js";
 import { startAnswer, usedFormat } from "./prompt.js";
-import type { Answer, Question, Writer } from "./writer.js";
+import type { Answer, LoadQuestion, Question, Writer } from "./writer.js";
 
 /** Loads the chosen model when it is first needed. */
 export class LocalWriter implements Writer {
@@ -27,13 +28,19 @@ export class LocalWriter implements Writer {
     this.#current.listen(listener);
   }
 
-  async start({ conversation, format, version, signal, report }: Question): Promise<Answer> {
+  async load({ signal, report }: LoadQuestion): Promise<Model> {
     report("loading", "Loading the model…");
+    const clock = new DownloadClock();
     const model = await this.#current.get(readBackend(), {
       signal,
-      onProgress: (progress) => report("loading", progressWords(progress)),
+      onProgress: (progress) => report("loading", progressWords(progress, clock)),
     });
     showModel(model);
+    return model;
+  }
+
+  async start({ conversation, format, version, signal, report }: Question): Promise<Answer> {
+    const model = await this.load({ signal, report });
     report("running", "Reading the conversation…");
     const used = usedFormat(format, model.info.hasChatTemplate);
     const generation = startAnswer(model, used, conversation, readAnswer(version));

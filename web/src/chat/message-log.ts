@@ -36,12 +36,15 @@ export class MessageLog {
     const edited = new Map(
       this.#views.filter((view) => view.isEdited).map((view) => [view.message.id, view]),
     );
-    this.#views = path(thread).map(
-      (message) => edited.get(message.id) ?? this.#view(thread, message, speaker),
-    );
+    const known = new Map(this.#views.map((view) => [view.message, view]));
+    this.#views = path(thread).map((message) => {
+      const view = edited.get(message.id) ?? known.get(message);
+      view?.show({ versions: versions(thread, message), speaker: speakerOf(message, speaker) });
+      return view ?? this.#view(thread, message, speaker);
+    });
     const elements = this.#views.map((view) => view.element);
     const focused = document.activeElement;
-    this.#log.replaceChildren(...(elements.length > 0 ? elements : [this.#beginnings(answers)]));
+    this.#place(elements.length > 0 ? elements : [this.#beginnings(answers)]);
     if (focused instanceof HTMLElement && this.#log.contains(focused)) focused.focus({ preventScroll: true });
   }
 
@@ -60,9 +63,18 @@ export class MessageLog {
     this.#views.at(-1)?.follow();
   }
 
+  /** Puts elements in order. Those that are in their places are not moved, so that nothing in them flashes. */
+  #place(elements: readonly Element[]): void {
+    for (const there of [...this.#log.children]) if (!elements.includes(there)) there.remove();
+    for (const [at, wanted] of elements.entries()) {
+      const there = this.#log.children[at];
+      if (there !== wanted) this.#log.insertBefore(wanted, there ?? null);
+    }
+  }
+
   #view(thread: Thread, message: Message, model: string): MessageView {
-    const speaker = message.role === "user" ? "You" : model;
-    return new MessageView({ message, versions: versions(thread, message), speaker }, this.#actions);
+    const shown = { message, versions: versions(thread, message), speaker: speakerOf(message, model) };
+    return new MessageView(shown, this.#actions);
   }
 
   #beginnings(answers: boolean): HTMLElement {
@@ -82,4 +94,8 @@ export class MessageLog {
       make("ul", {}, ...items),
     );
   }
+}
+
+function speakerOf({ role }: Message, model: string): string {
+  return role === "user" ? "You" : model;
 }

@@ -1,7 +1,9 @@
 /** A message on the page: its text, its figures and what can be done with it. */
 
 import { button, make } from "../elements.js";
-import { renderMarkdown } from "./markdown.js";
+import { copyButton } from "./copy-button.js";
+import { MarkdownView } from "./markdown-view.js";
+import { ReasoningView } from "./reasoning-view.js";
 import type { Message } from "./thread.js";
 
 /** What the buttons of messages do. */
@@ -28,29 +30,45 @@ export class MessageView {
   readonly element: HTMLElement;
   readonly message: Message;
   readonly #actions: MessageActions;
-  readonly #thoughts = make("div", {});
-  readonly #reasoning = make("details", { className: "reasoning", hidden: true });
-  readonly #body = make("div", { className: "body" });
+  readonly #speaker = make("h3", { className: "speaker" });
+  readonly #reasoning = new ReasoningView();
+  readonly #text = new MarkdownView();
   readonly #tools = make("div", { className: "tools" });
+  /** What the tools were made of. */
+  #made = "";
+  #shownText = "";
   #drawing = 0;
   #isEdited = false;
+  #isBusy = false;
 
-  constructor({ message, versions, speaker }: ShownMessage, actions: MessageActions) {
-    this.message = message;
+  constructor(shown: ShownMessage, actions: MessageActions) {
+    this.message = shown.message;
     this.#actions = actions;
-    const heading = make("h3", { className: "speaker", textContent: speaker });
+    const { element: reasoning } = this.#reasoning;
     this.element = make(
       "article",
       { className: "message" },
-      heading,
-      this.#reasoning,
+      this.#speaker,
+      reasoning,
       this.#body,
       this.#tools,
     );
-    this.#reasoning.append(make("summary", { textContent: "Reasoning" }), this.#thoughts);
-    this.element.dataset.role = message.role;
+    this.element.dataset.role = this.message.role;
+    this.show(shown);
+  }
+
+  /** Shows the message as it is now; what is the same stays in its place. */
+  show({ versions, speaker }: Omit<ShownMessage, "message">): void {
+    if (this.#isEdited) return;
+    const wasBusy = this.#isBusy;
+    this.isBusy = false;
+    this.#speaker.textContent = speaker;
+    const { content, note } = this.message;
+    const made = JSON.stringify([versions.map(({ id }) => id), note]);
+    if (made === this.#made && !wasBusy && this.#shownText === content) return;
+    this.#made = made;
     this.#draw();
-    this.#tools.append(...this.#buttons(versions));
+    this.#tools.replaceChildren(...this.#buttons(versions));
   }
 
   /** Whether the visitor is changing the text. */
@@ -60,6 +78,7 @@ export class MessageView {
 
   /** Whether the text is being written. */
   set isBusy(isBusy: boolean) {
+    this.#isBusy = isBusy;
     this.element.toggleAttribute("data-busy", isBusy);
     this.element.ariaBusy = String(isBusy);
     this.#tools.hidden = isBusy;
@@ -80,13 +99,16 @@ export class MessageView {
     if (isFollowed) this.element.scrollIntoView({ block: "nearest" });
   }
 
+  get #body(): HTMLElement {
+    return this.#text.element;
+  }
+
   #draw(): void {
-    const { role, content, reasoning = "" } = this.message;
-    this.#reasoning.hidden = reasoning === "";
-    if (reasoning !== "") this.#thoughts.replaceChildren(renderMarkdown(reasoning));
+    const { role, content } = this.message;
+    this.#shownText = content;
+    this.#reasoning.show(this.message, this.#isBusy && content === "");
     if (role === "user") this.#body.replaceChildren(content);
-    else this.#body.replaceChildren(renderMarkdown(content));
-    for (const block of this.#body.querySelectorAll("pre")) block.replaceWith(codeBlock(block));
+    else this.#text.show(content, this.#isBusy);
   }
 
   #buttons(versions: readonly Message[]): (Node | string)[] {
@@ -108,7 +130,7 @@ export class MessageView {
     const made = button("Probabilities", () => {
       const areShown = made.ariaPressed !== "true";
       made.ariaPressed = String(areShown);
-      if (areShown) this.#body.replaceChildren(tokens);
+      if (areShown) this.#text.showInstead(tokens);
       else this.#draw();
     });
     made.ariaPressed = "false";
@@ -158,33 +180,4 @@ export class MessageView {
     this.#isEdited = true;
     field.focus();
   }
-}
-
-/** Code with its language and a button that copies it. */
-function codeBlock(block: HTMLElement): HTMLElement {
-  const language = make("span", { textContent: block.dataset.language || "code" });
-  const text = block.textContent ?? "";
-  block.tabIndex = 0;
-  const head = make(
-    "div",
-    { className: "code-head" },
-    language,
-    copyButton("Copy code", () => text),
-  );
-  return make("div", { className: "code" }, head, block.cloneNode(true));
-}
-
-function copyButton(text: string, contents: () => string): HTMLButtonElement {
-  const made = button(text, async () => {
-    try {
-      await navigator.clipboard.writeText(contents());
-      made.textContent = "Copied";
-    } catch {
-      made.textContent = "The browser refused";
-    }
-    setTimeout(() => {
-      made.textContent = text;
-    }, 2000);
-  });
-  return made;
 }

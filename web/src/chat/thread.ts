@@ -16,6 +16,8 @@ export interface Message {
   content: string;
   /** What the model thought before an answer. */
   reasoning?: string;
+  /** How long it thought. */
+  reasoningSeconds?: number;
   /** Figures of an answer, in words. */
   note?: string;
 }
@@ -95,11 +97,8 @@ export function forkAt(thread: Thread, message: Message): Thread {
   const whole = path(thread);
   const kept = whole.slice(0, whole.indexOf(message) + 1);
   const fork = { ...newThread(), title: thread.title, system: thread.system, format: thread.format };
-  for (const { role, content, reasoning, note } of kept) {
-    const copy = add(fork, fork.leaf, role, content);
-    if (reasoning !== undefined) copy.reasoning = reasoning;
-    if (note !== undefined) copy.note = note;
-  }
+  for (const { id, parent, ...rest } of kept)
+    Object.assign(add(fork, fork.leaf, rest.role, rest.content), rest);
   return fork;
 }
 
@@ -112,6 +111,16 @@ function isBelow(thread: Thread, message: Message, ancestor: string): boolean {
 }
 
 function titleOf(content: string): string {
-  const line = content.trim().replace(/\s+/g, " ");
+  const line = plainText(content).trim().replace(/\s+/g, " ");
   return line.length <= TITLE_LENGTH ? line : `${line.slice(0, TITLE_LENGTH - 1).trimEnd()}…`;
+}
+
+/** A text without Markdown's marks. */
+function plainText(content: string): string {
+  return content
+    .replace(/^\s*(?:```|~~~).*$/gm, "")
+    .replace(/^\s*(?:#{1,6}|>|[-*+]|\d+[.)])\s+/gm, "")
+    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
+    .replace(/\*\*|__|~~|`/g, "")
+    .replace(/(?<!\w)([*_])(?=\S)(.+?)(?<=\S)\1(?!\w)/g, "$2");
 }

@@ -4,14 +4,18 @@ import type { TextDelta } from "setun";
 import type { Conversation } from "./prompt.js";
 import type { Format } from "./thread.js";
 
+/** A wish for a model that is ready. */
+export interface LoadQuestion {
+  readonly signal: AbortSignal;
+  report(state: string, words: string): void;
+}
+
 /** What an answer is written to. */
-export interface Question {
+export interface Question extends LoadQuestion {
   readonly conversation: Conversation;
   readonly format: Format;
   /** How many other answers there are to the same. One with the same seed would be the same text. */
   readonly version: number;
-  readonly signal: AbortSignal;
-  report(state: string, words: string): void;
 }
 
 /** An answer that is being written, token by token. */
@@ -31,4 +35,6 @@ export interface Writer {
   /** Calls `listener` when one of these changes. */
   listen(listener: () => void): void;
   start(question: Question): Promise<Answer>;
+  /** Makes the model ready before there is a question. A server's is. */
+  load?(question: LoadQuestion): Promise<unknown>;
 }

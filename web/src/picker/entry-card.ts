@@ -1,6 +1,7 @@
 /** A model of the list on the page. */
 
 import type { LoadProgress } from "setun";
+import { DownloadClock } from "../download-time.js";
 import { button, make } from "../elements.js";
 import { progressWords, showShare } from "../figures.js";
 import type { Fit } from "./device-fit.js";
@@ -17,14 +18,24 @@ export interface EntryActions {
 /** Whether a model waits, loads or is loaded. */
 export type EntryState = "idle" | "loading" | "loaded";
 
+/** A model, whether it runs here, and what it does now. */
+export interface ShownEntry {
+  readonly entry: ModelEntry;
+  readonly fit: Fit | undefined;
+  readonly state: EntryState;
+  readonly isRecommended: boolean;
+}
+
 /** An item with a model's name, facts, progress and buttons. */
 export class EntryCard {
   readonly element = make("li", { className: "model" });
   readonly #bar = make("progress", { ariaLabel: "Progress" });
   readonly #words = make("span", { className: "progress-words" });
+  readonly #clock = new DownloadClock();
 
-  constructor(entry: ModelEntry, fit: Fit | undefined, state: EntryState, actions: EntryActions) {
-    const name = make("h3", { textContent: entry.choice.name });
+  constructor({ entry, fit, state, isRecommended }: ShownEntry, actions: EntryActions) {
+    const name = make("h4", { textContent: entry.choice.name });
+    const badge = make("p", { className: "badge", textContent: "Recommended", hidden: !isRecommended });
     const facts = make("p", { className: "facts", textContent: factsOf(entry).join(" · ") });
     const words = make("p", { className: "fit", textContent: fit?.words ?? "" });
     words.hidden = words.textContent === "";
@@ -33,12 +44,12 @@ export class EntryCard {
     const row = make("div", { className: "row" }, ...buttons(entry, fit, state, actions));
     this.element.dataset.state = state;
     this.element.dataset.fits = fit?.runs ?? "unknown";
-    this.element.append(name, facts, words, progress, row);
+    this.element.append(name, badge, facts, words, progress, row);
   }
 
   show(progress: LoadProgress): void {
     showShare(this.#bar, progress);
-    this.#words.textContent = progressWords(progress);
+    this.#words.textContent = progressWords(progress, this.#clock);
   }
 }
 

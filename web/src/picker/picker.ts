@@ -4,12 +4,14 @@ import { models, type StoredModel } from "setun";
 import type { Activity } from "../activity.js";
 import { readBackend } from "../controls.js";
 import { type Choice, type CurrentModel, choiceFor, sameModel } from "../current-model.js";
-import { element } from "../elements.js";
+import { element, make } from "../elements.js";
 import { explain } from "../explain.js";
 import { showModel, size } from "../figures.js";
 import { type Device, detectDevice } from "./device-fit.js";
 import { allEntries, factsOf, fitHere, type ModelEntry, matches } from "./entries.js";
 import { type EntryActions, EntryCard, type EntryState } from "./entry-card.js";
+import { families, recommended } from "./families.js";
+import { remedyFor } from "./remedy.js";
 
 /** The list of models, and what is done with them. */
 export class Picker {
@@ -76,15 +78,22 @@ export class Picker {
     this.#card = undefined;
     const all = allEntries(this.#current.choice, this.#found, this.#stored);
     const shown = all.filter((entry) => this.#isWanted(entry, device));
-    const cards = shown.map((entry) => {
-      const state = this.#stateOf(entry.choice);
-      const card = new EntryCard(entry, fitHere(entry, device), state, this.#actions);
-      if (state === "loading") this.#card = card;
-      return card.element;
+    const groups = families(shown, device).map(({ title, entries }) => {
+      const cards = entries.map((entry) => this.#cardOf(entry, device));
+      const list = make("ul", { className: "models", ariaLabel: title }, ...cards);
+      return make("li", { className: "family" }, make("h3", { textContent: title }), list);
     });
-    this.#list.replaceChildren(...cards);
+    this.#list.replaceChildren(...groups);
     element("models-count", HTMLElement).textContent =
       shown.length === all.length ? `${all.length} models` : `${shown.length} of ${all.length} models`;
+  }
+
+  #cardOf(entry: ModelEntry, device: Device): HTMLElement {
+    const state = this.#stateOf(entry.choice);
+    const isRecommended = entry.catalog !== undefined && entry.catalog === recommended(device);
+    const card = new EntryCard({ entry, fit: fitHere(entry, device), state, isRecommended }, this.#actions);
+    if (state === "loading") this.#card = card;
+    return card.element;
   }
 
   #isWanted(entry: ModelEntry, device: Device): boolean {
@@ -102,8 +111,9 @@ export class Picker {
     const { choice } = entry;
     if (!(await this.#mayRun(entry))) return;
     await this.#activity.stop();
+    const before = this.#current.loaded?.choice;
     this.#choose(choice);
-    this.#activity.start((signal) => this.#load(choice, signal));
+    this.#activity.start((signal) => this.#load(choice, before, signal));
   }
 
   /** Whether a model can run here; where that is unknown, its headers tell, before its weights are downloaded. */
@@ -118,7 +128,8 @@ export class Picker {
     return fit?.runs === "yes";
   }
 
-  async #load(choice: Choice, signal: AbortSignal): Promise<void> {
+  /** Loads a model. If that fails, the one that was loaded before is loaded again. */
+  async #load(choice: Choice, before: Choice | undefined, signal: AbortSignal): Promise<void> {
     this.#loading = choice;
     this.#report("loading", `Loading ${choice.name}…`);
     void this.refresh();
@@ -133,11 +144,24 @@ export class Picker {
       const isPaused = signal.aborted && error === signal.reason;
       this.#report(
         isPaused ? "idle" : "failed",
-        isPaused ? "Paused. What has arrived stays in the browser." : explain(error),
+        isPaused
+          ? "Paused. What has arrived stays in the browser."
+          : `${remedyFor(error)} ${choice.name} was not loaded: ${explain(error)}`,
       );
+      if (!isPaused && before !== undefined) await this.#restore(before, signal);
     }
     this.#loading = undefined;
     await this.refresh();
+  }
+
+  async #restore(choice: Choice, signal: AbortSignal): Promise<void> {
+    this.#choose(choice);
+    try {
+      showModel(await this.#current.get(readBackend(), { signal }));
+    } catch (error) {
+      // The next run says why, if it fails as well.
+      console.warn("setun: the model before could not be loaded again", error);
+    }
   }
 
   /** Reads the headers of a model. */
