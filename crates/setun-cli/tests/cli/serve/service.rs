@@ -1,7 +1,7 @@
 //! Surroundings of a server: keys, a log, and a service manager.
 
 use std::{
-    io::Read,
+    io::{BufRead, BufReader, Read},
     net::TcpListener,
     os::{fd::OwnedFd, unix::net::UnixDatagram},
     process::{Command, Stdio},
@@ -12,7 +12,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::Server;
-use crate::{models::in_store, support::send};
+use crate::{
+    models::in_store,
+    support::{STORIES, TINY, model, send},
+};
 
 const COMPLETE: &str = r#"{"prompt": "A cat", "max_tokens": 2}"#;
 
@@ -125,6 +128,30 @@ fn a_socket_of_the_service_manager_is_served() {
     let answer = server.ask("POST /v1/completions", COMPLETE);
     assert_eq!(answer["usage"]["completion_tokens"], 2, "{answer}");
     server.end();
+}
+
+#[test]
+fn models_beside_those_of_the_start_are_named() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (first, second) = (model(STORIES), model(TINY));
+    let args = ["serve", "--port", "0", "--model", &first, "--model", &second];
+    let mut command = in_store(&home, &args);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("built");
+    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut before = vec![];
+    let last = loop {
+        let mut line = String::new();
+        assert_ne!(stderr.read_line(&mut line).expect("a line"), 0, "it ended: {before:?}");
+        if line.starts_with("serving ") {
+            break line;
+        }
+        before.push(line.trim_end().to_owned());
+    };
+    assert!(last.starts_with("serving real-tinystories-1m at http://"), "{last}");
+    let expected = "loaded when a request names them: `packed`";
+    assert!(before.iter().any(|line| line == expected), "{before:?}");
+    send("-TERM", &child);
+    assert!(child.wait().expect("its end").success());
 }
 
 /// A server that is given a socket as a service manager gives it, and the socket's address.
