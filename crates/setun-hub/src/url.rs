@@ -37,7 +37,7 @@ const SIGNATURES: [&str; 5] =
 /// Beginnings of further fields of signed addresses: S3, Google Cloud and Alibaba Cloud.
 const SIGNED_PREFIXES: [&str; 3] = ["x-amz-", "x-goog-", "x-oss-"];
 
-/// Further fields of signed addresses: CloudFront, the older S3, Google Cloud and Alibaba Cloud, and Azure.
+/// Further fields of signed addresses: `CloudFront`, the older S3, Google Cloud, Alibaba Cloud, Azure.
 const SIGNED_FIELDS: [&str; 28] = [
     "awsaccesskeyid",
     "expires",

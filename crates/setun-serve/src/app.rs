@@ -1,10 +1,6 @@
 //! State that all handlers share.
 
-use std::{
-    pin::pin,
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
@@ -16,11 +12,11 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     api_keys::KeyHash,
-    batches::Batches,
     blocking::beside,
     content_encoding::ContentEncoding,
     error::ApiError,
     fields::Fields,
+    files::service::Batches,
     lifecycle::{Lifecycle, RequestGuard},
     limits::Limiter,
     registry::{KeepAlive, ModelRegistry, ModelView},
@@ -29,6 +25,7 @@ use crate::{
     served_model::ServedModel,
     server_metrics::ServerMetrics,
     spans::{RequestSpan, SpanExporter},
+    unix_time::unix_seconds,
 };
 
 /// Bytes a second that a body must have on average, beside the time that it may pause.
@@ -205,10 +202,6 @@ fn origin(request: &Request) -> RequestOrigin {
         api: request.uri().path().to_owned(),
         request_id: id.unwrap_or_default().to_owned(),
     }
-}
-
-pub(crate) fn unix_seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 #[cfg(test)]

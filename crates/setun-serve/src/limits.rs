@@ -151,7 +151,7 @@ impl Limiter {
         self.limits.concurrent_texts.or_else(|| is_shared.then(|| engine.tenant_requests()))
     }
 
-    /// How many of so many requests of batches run at once: half of what a key may have is for others.
+    /// Requests of batches that run at once, at most this number: half of what a key may have is for others.
     pub(crate) fn share_of_batches(&self, most: usize) -> usize {
         let of_key = self.limits.concurrent_requests.map_or(most, |requests| requests / 2);
         most.min(of_key).max(1)

@@ -8,7 +8,7 @@ use std::{
 use setun::Clock;
 
 use crate::{
-    access::Hosts, api_keys::ApiKeys, batches::FileStore, lifecycle::Lifecycle, limits::Limits,
+    access::Hosts, api_keys::ApiKeys, files::FileStore, lifecycle::Lifecycle, limits::Limits,
     spans::SpanExporter,
 };
 

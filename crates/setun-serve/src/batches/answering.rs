@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use setun::batch_file::{BatchRequest, PreparedRequest, id_of, refusal, settled, texts_of};
 use tokio::{sync::Semaphore, time::sleep};
 
-use super::service::Batches;
+use crate::files::service::Batches;
 use crate::{
     api_keys::KeyHash,
     app::{App, AppState},

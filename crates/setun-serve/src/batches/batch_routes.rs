@@ -11,8 +11,10 @@ use setun::batch_file::URLS;
 use super::{
     file_routes::{find, lifetime},
     page::{Page, Query},
-    records::{BatchStatus, BatchTimes, COMPLETION_WINDOW, Purpose, RequestCounts, StoredBatch},
     runner,
+};
+use crate::files::{
+    records::{BatchStatus, BatchTimes, COMPLETION_WINDOW, Purpose, RequestCounts, StoredBatch},
     service::Requester,
 };
 use crate::{

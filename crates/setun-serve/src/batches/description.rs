@@ -6,7 +6,6 @@ use setun::batch_file::URLS;
 use super::{
     batch_routes::{self, MAX_METADATA},
     file_routes::{self, ANCHOR, LIFETIMES},
-    records::COMPLETION_WINDOW,
 };
 use crate::description::{
     operation::{Api, RouteShape},
@@ -15,6 +14,7 @@ use crate::description::{
         text, text_within, values,
     },
 };
+use crate::files::records::COMPLETION_WINDOW;
 
 /// Schemas of files and batches.
 pub(crate) fn schemas() -> Vec<(&'static str, AnySchema)> {

@@ -18,8 +18,10 @@ use tokio::{fs::File, io::AsyncReadExt};
 
 use super::{
     form::{Form, FormField},
-    new_file::NewFile,
     page::{Page, Query},
+};
+use crate::files::{
+    new_file::NewFile,
     records::{Purpose, StoredFile},
     service::{Batches, Owner, Requester},
 };

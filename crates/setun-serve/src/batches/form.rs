@@ -43,7 +43,7 @@ pub(super) struct FormField {
 }
 
 impl Form {
-    /// The form of a body of at most so many bytes that does not pause for this time.
+    /// The form of a body with a limit of bytes, which may not pause for longer than this.
     pub(super) fn of(request: Request, most: u64, time: Duration) -> Result<Self, ApiError> {
         let headers = request.headers();
         if headers.contains_key(CONTENT_ENCODING) {

@@ -16,12 +16,14 @@ use tokio::time::sleep;
 use tracing::info;
 
 use super::{
-    answer_files::AnswerFiles,
     answering::{Answered, Answering, Stop},
     lines,
+    validation::{of_file, validate},
+};
+use crate::files::{
+    answer_files::AnswerFiles,
     records::{BatchStatus, Fault, StoredBatch},
     service::{Batches, Owner},
-    validation::{of_file, validate},
 };
 use crate::{
     app::{App, AppState},
@@ -289,7 +291,7 @@ impl Runner {
             }
             Ok(())
         });
-        let _ = failed.await; // the next start goes on with it
+        let _ = failed.await; // the next start continues it
     }
 
     /// Goes on from one status to another, unless the batch has been cancelled.

@@ -4,11 +4,9 @@ use std::{collections::HashSet, io, path::Path};
 
 use setun::batch_file::{BatchLineError, BatchRequest};
 
-use super::{
-    lines::{Line, Lines},
-    records::Fault,
-};
+use super::lines::{Line, Lines};
 use crate::excerpt::{bounded, excerpt};
+use crate::files::records::Fault;
 
 /// Most faults of a file that are reported.
 const MAX_FAULTS: usize = 100;

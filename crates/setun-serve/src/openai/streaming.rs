@@ -1,6 +1,6 @@
 //! Fields of requests that ask for events, and fields that all chunks of an answer share.
 
-use crate::{app::unix_seconds, error::ApiError, fields::Fields, request_id::new_id};
+use crate::{error::ApiError, fields::Fields, request_id::new_id, unix_time::unix_seconds};
 
 use super::usage::ChunkUsage;
 

@@ -57,6 +57,9 @@ async function refusals() {
   );
 }
 
+/** How often a batch is asked for that never ends. */
+const MOST_ROUNDS = 100_000;
+
 async function batches() {
   const bodies = requests.map(({ prompt, options }) => ({ model, prompt, ...options }));
   const line = (body, key) =>
@@ -69,9 +72,10 @@ async function batches() {
   assert.equal(await (await client.files.content(file.id)).text(), content);
   const asked = { input_file_id: file.id, endpoint: "/v1/completions", completion_window: "24h" };
   let batch = await client.batches.create(asked);
-  const begun = performance.now();
+  let rounds = 0;
   while (!["completed", "failed", "cancelled", "expired"].includes(batch.status)) {
-    assert.ok(performance.now() - begun < 300_000, JSON.stringify(batch));
+    rounds += 1;
+    assert.ok(rounds < MOST_ROUNDS, JSON.stringify(batch));
     batch = await client.batches.retrieve(batch.id);
   }
   assert.deepEqual(batch.request_counts, { total: bodies.length, completed: bodies.length, failed: 0 });

@@ -18,7 +18,7 @@ use super::{
 use crate::error::ApiError;
 
 /// Answers, and those that are errors.
-pub(super) struct AnswerFiles {
+pub(crate) struct AnswerFiles {
     store: FileStore,
     owner: Owner,
     batch: String,
@@ -46,7 +46,7 @@ struct Head {
 impl AnswerFiles {
     /// Reads what is there of a batch. A line that is not whole, which a process has left that ended while it
     /// wrote, is cut off.
-    pub(super) fn open(store: &FileStore, batch: &StoredBatch, owner: Owner) -> io::Result<Self> {
+    pub(crate) fn open(store: &FileStore, batch: &StoredBatch, owner: Owner) -> io::Result<Self> {
         let mut done = HashSet::new();
         let mut open = |id: &str| {
             let before = done.len();
@@ -62,12 +62,12 @@ impl AnswerFiles {
     }
 
     /// Ids of the requests that were answered before.
-    pub(super) fn done(&self) -> HashSet<String> {
+    pub(crate) fn done(&self) -> HashSet<String> {
         self.done.clone()
     }
 
     /// Adds the answer of a request: a line that is whole, or none.
-    pub(super) fn append(
+    pub(crate) fn append(
         &mut self,
         custom_id: &str,
         outcome: BatchOutcome<'_>,
@@ -93,7 +93,7 @@ impl AnswerFiles {
     }
 
     /// Makes the files that have lines those of the owner. Their ids: of answers and of errors.
-    pub(super) fn publish(
+    pub(crate) fn publish(
         &mut self,
         expires_at: Option<u64>,
         now: u64,
@@ -125,7 +125,7 @@ impl AnswerFiles {
         Ok(ids)
     }
 
-    pub(super) fn counts(&self) -> RequestCounts {
+    pub(crate) fn counts(&self) -> RequestCounts {
         self.counts
     }
 }

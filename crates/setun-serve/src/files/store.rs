@@ -91,27 +91,27 @@ impl FileStore {
         &self.0.damaged
     }
 
-    pub(super) fn limits(&self) -> &FileLimits {
+    pub(crate) fn limits(&self) -> &FileLimits {
         &self.0.limits
     }
 
     /// Where the content of a file is, and where while it is being uploaded.
-    pub(super) fn content(&self, id: &str) -> PathBuf {
+    pub(crate) fn content(&self, id: &str) -> PathBuf {
         self.0.disk.content(id)
     }
 
-    pub(super) fn part(&self, id: &str) -> PathBuf {
+    pub(crate) fn part(&self, id: &str) -> PathBuf {
         self.0.disk.part(id)
     }
 
     /// The files of an owner that have not expired, in their order.
-    pub(super) fn files(&self, owner: &str, now: u64) -> Vec<StoredFile> {
+    pub(crate) fn files(&self, owner: &str, now: u64) -> Vec<StoredFile> {
         let state = self.lock();
         let own = state.files.iter().filter(|file| file.owner == owner && !file.is_expired(now));
         own.cloned().collect()
     }
 
-    pub(super) fn file(&self, owner: &str, id: &str, now: u64) -> Option<StoredFile> {
+    pub(crate) fn file(&self, owner: &str, id: &str, now: u64) -> Option<StoredFile> {
         let state = self.lock();
         let mut files =
             state.files.iter().filter(|file| file.owner == owner && !file.is_expired(now));
@@ -119,23 +119,23 @@ impl FileStore {
     }
 
     /// The batches of an owner, in their order.
-    pub(super) fn batches(&self, owner: &str) -> Vec<StoredBatch> {
+    pub(crate) fn batches(&self, owner: &str) -> Vec<StoredBatch> {
         self.lock().batches.iter().filter(|batch| batch.owner == owner).cloned().collect()
     }
 
-    pub(super) fn batch(&self, id: &str) -> Option<StoredBatch> {
+    pub(crate) fn batch(&self, id: &str) -> Option<StoredBatch> {
         self.lock().batches.iter().find(|batch| batch.id == id).cloned()
     }
 
     /// Ids of the batches that have not ended.
-    pub(super) fn unfinished(&self) -> Vec<String> {
+    pub(crate) fn unfinished(&self) -> Vec<String> {
         let state = self.lock();
         let unfinished = state.batches.iter().filter(|batch| !batch.status.is_over());
         unfinished.map(|batch| batch.id.clone()).collect()
     }
 
     /// Counts bytes that are about to be written.
-    pub(super) fn take_bytes(
+    pub(crate) fn take_bytes(
         &self,
         owner: &str,
         bytes: u64,
@@ -144,22 +144,22 @@ impl FileStore {
         self.lock().usage.take_bytes(owner, bytes, &self.0.limits, is_shared)
     }
 
-    pub(super) fn take_file(&self, owner: &str, is_shared: bool) -> Result<(), ApiError> {
+    pub(crate) fn take_file(&self, owner: &str, is_shared: bool) -> Result<(), ApiError> {
         self.lock().usage.take_file(owner, &self.0.limits, is_shared)
     }
 
     /// Counts bytes and files no more.
-    pub(super) fn give_back(&self, owner: &str, bytes: u64, files: usize) {
+    pub(crate) fn give_back(&self, owner: &str, bytes: u64, files: usize) {
         self.lock().usage.remove(owner, bytes, files);
     }
 
     /// Counts a file that is kept whatever the limits are, and whose bytes are counted.
-    pub(super) fn count_file(&self, owner: &str) {
+    pub(crate) fn count_file(&self, owner: &str) {
         self.lock().usage.add(owner, 0, 1);
     }
 
     /// Adds a file whose content is in its place, and whose bytes are counted.
-    pub(super) fn add_file(&self, mut file: StoredFile) -> io::Result<StoredFile> {
+    pub(crate) fn add_file(&self, mut file: StoredFile) -> io::Result<StoredFile> {
         let _writing = self.writing();
         file.number = self.number();
         self.0.disk.write_file(&file.id, &file)?;
@@ -170,7 +170,7 @@ impl FileStore {
     }
 
     /// Removes a file that no batch needs.
-    pub(super) fn remove_file(&self, owner: &str, id: &str) -> Result<bool, ApiError> {
+    pub(crate) fn remove_file(&self, owner: &str, id: &str) -> Result<bool, ApiError> {
         let _writing = self.writing();
         let (file, user) = {
             let state = self.lock();
@@ -190,7 +190,7 @@ impl FileStore {
     }
 
     /// Removes files whose time is over, but for those that batches need.
-    pub(super) fn remove_expired(&self, now: u64) {
+    pub(crate) fn remove_expired(&self, now: u64) {
         let expired: Vec<_> = {
             let state = self.lock();
             let files = state.files.iter().filter(|file| file.is_expired(now));
@@ -202,7 +202,7 @@ impl FileStore {
     }
 
     /// Adds a batch. Those of its owner that ended first are forgotten where there are too many.
-    pub(super) fn add_batch(&self, mut batch: StoredBatch) -> Result<StoredBatch, ApiError> {
+    pub(crate) fn add_batch(&self, mut batch: StoredBatch) -> Result<StoredBatch, ApiError> {
         let failed = |error: io::Error| ApiError::of_storage(&error);
         let _writing = self.writing();
         let own = self.batches(&batch.owner);
@@ -224,7 +224,7 @@ impl FileStore {
     }
 
     /// Changes a batch, and what is stored of it. Nothing is changed where the change or the disk refuses.
-    pub(super) fn change_batch(
+    pub(crate) fn change_batch(
         &self,
         id: &str,
         change: impl FnOnce(&mut StoredBatch) -> Result<(), ApiError>,
@@ -244,7 +244,7 @@ impl FileStore {
     }
 
     /// Sets the counts of a batch, which its files have on the disk.
-    pub(super) fn count(&self, id: &str, counts: RequestCounts) {
+    pub(crate) fn count(&self, id: &str, counts: RequestCounts) {
         let _writing = self.writing();
         if let Some(batch) = self.lock().batches.iter_mut().find(|batch| batch.id == id) {
             batch.counts = counts;
@@ -252,7 +252,7 @@ impl FileStore {
     }
 
     /// Waits until a batch is as asked.
-    pub(super) async fn until(&self, id: &str, is_so: impl Fn(&StoredBatch) -> bool) {
+    pub(crate) async fn until(&self, id: &str, is_so: impl Fn(&StoredBatch) -> bool) {
         loop {
             let changed = self.0.changed.notified();
             let mut changed = std::pin::pin!(changed);

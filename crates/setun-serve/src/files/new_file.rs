@@ -14,7 +14,7 @@ use super::{
 use crate::{blocking::beside, error::ApiError, request_id::new_id};
 
 /// A file that is written piece by piece. Dropped before its end, nothing is left of it.
-pub(super) struct NewFile {
+pub(crate) struct NewFile {
     store: FileStore,
     owner: Owner,
     id: String,
@@ -24,7 +24,7 @@ pub(super) struct NewFile {
 }
 
 impl NewFile {
-    pub(super) async fn create(store: &FileStore, owner: Owner) -> Result<Self, ApiError> {
+    pub(crate) async fn create(store: &FileStore, owner: Owner) -> Result<Self, ApiError> {
         store.take_file(&owner.id, owner.is_one_of_several)?;
         let mut new = Self {
             store: store.clone(),
@@ -40,7 +40,7 @@ impl NewFile {
     }
 
     /// Adds a piece, within the limits.
-    pub(super) async fn write(&mut self, piece: &Bytes) -> Result<(), ApiError> {
+    pub(crate) async fn write(&mut self, piece: &Bytes) -> Result<(), ApiError> {
         let (more, most) = (piece.len() as u64, self.store.limits().file_bytes);
         if self.bytes.saturating_add(more) > most {
             return Err(ApiError::body_too_large(usize::try_from(most).unwrap_or(usize::MAX)));
@@ -53,12 +53,12 @@ impl NewFile {
         }
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Keeps the file: its content is on the disk before it has a record.
-    pub(super) async fn keep(
+    pub(crate) async fn keep(
         mut self,
         filename: String,
         expires_at: Option<u64>,

@@ -16,7 +16,7 @@ use tokio::{sync::Semaphore, time::sleep};
 use super::store::FileStore;
 use crate::{
     api_keys::{ApiKeys, KeyHash},
-    app::unix_seconds,
+    unix_time::unix_seconds,
 };
 
 /// The owner of what a server without keys keeps.
@@ -29,7 +29,7 @@ pub(crate) struct Requester(pub(crate) Option<KeyHash>);
 /// Files and batches, and what those that run share.
 #[derive(Debug)]
 pub(crate) struct Batches {
-    pub(super) store: FileStore,
+    pub(crate) store: FileStore,
     keys: ApiKeys,
     clock: Clock,
     /// A moment of the clock, and the second of Unix time that it was.
@@ -37,20 +37,20 @@ pub(crate) struct Batches {
     /// Places of each owner for requests that are answered at once.
     places: Mutex<HashMap<String, Arc<Semaphore>>>,
     /// One batch reads its whole input at a time.
-    pub(super) validating: Semaphore,
+    pub(crate) validating: Semaphore,
     has_started: AtomicBool,
 }
 
 /// Whose a file or a batch is.
 #[derive(Clone, Debug)]
-pub(super) struct Owner {
+pub(crate) struct Owner {
     /// A hash of the key's hash: what is stored tells nobody a key.
-    pub(super) id: String,
-    pub(super) is_one_of_several: bool,
+    pub(crate) id: String,
+    pub(crate) is_one_of_several: bool,
 }
 
 /// A batch whose key the server does not have any more.
-pub(super) struct KeyIsGone;
+pub(crate) struct KeyIsGone;
 
 impl Batches {
     pub(crate) fn new(store: FileStore, keys: ApiKeys, clock: Clock) -> Self {
@@ -61,12 +61,12 @@ impl Batches {
     }
 
     /// Whether this is the first call.
-    pub(super) fn starts(&self) -> bool {
+    pub(crate) fn starts(&self) -> bool {
         !self.has_started.swap(true, Ordering::Relaxed)
     }
 
     /// Seconds of Unix time; those of a held clock pass as it is moved.
-    pub(super) fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         let (moment, second) = self.begun;
         match self.clock.arrival(moment) {
             Some(_) => second + self.clock.since(moment).as_secs(),
@@ -75,7 +75,7 @@ impl Batches {
     }
 
     /// Waits until a second of Unix time.
-    pub(super) async fn until(&self, second: u64) {
+    pub(crate) async fn until(&self, second: u64) {
         loop {
             let left = Duration::from_secs(second.saturating_sub(self.now()));
             if left.is_zero() {
@@ -90,13 +90,13 @@ impl Batches {
     }
 
     /// Who sends a request with this key.
-    pub(super) fn owner(&self, key: Option<KeyHash>) -> Owner {
+    pub(crate) fn owner(&self, key: Option<KeyHash>) -> Owner {
         let is_one_of_several = key.is_some() && self.keys.are_several();
         Owner { id: owner_id(key.as_ref()), is_one_of_several }
     }
 
     /// The key of an owner.
-    pub(super) fn key_of(&self, owner: &str) -> Result<(Option<KeyHash>, bool), KeyIsGone> {
+    pub(crate) fn key_of(&self, owner: &str) -> Result<(Option<KeyHash>, bool), KeyIsGone> {
         if self.keys.is_empty() {
             return if owner == OPEN { Ok((None, false)) } else { Err(KeyIsGone) };
         }
@@ -105,7 +105,7 @@ impl Batches {
     }
 
     /// The places of an owner's requests.
-    pub(super) fn places(&self, owner: &str, most: usize) -> Arc<Semaphore> {
+    pub(crate) fn places(&self, owner: &str, most: usize) -> Arc<Semaphore> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let own = places.entry(owner.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(most)));
         Arc::clone(own)

@@ -5,23 +5,23 @@ use serde_json::{Map, Value};
 
 /// A file as it is stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct StoredFile {
-    pub(super) id: String,
+pub(crate) struct StoredFile {
+    pub(crate) id: String,
     /// Who has it.
-    pub(super) owner: String,
+    pub(crate) owner: String,
     /// Its place in the order in which files and batches came.
-    pub(super) number: u64,
-    pub(super) bytes: u64,
-    pub(super) created_at: u64,
-    pub(super) filename: String,
-    pub(super) purpose: Purpose,
-    pub(super) expires_at: Option<u64>,
+    pub(crate) number: u64,
+    pub(crate) bytes: u64,
+    pub(crate) created_at: u64,
+    pub(crate) filename: String,
+    pub(crate) purpose: Purpose,
+    pub(crate) expires_at: Option<u64>,
 }
 
 /// What a file is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Purpose {
+pub(crate) enum Purpose {
     /// Requests of a batch.
     Batch,
     /// Their answers.
@@ -30,32 +30,32 @@ pub(super) enum Purpose {
 
 /// A batch as it is stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct StoredBatch {
-    pub(super) id: String,
-    pub(super) owner: String,
-    pub(super) number: u64,
-    pub(super) endpoint: String,
-    pub(super) input_file_id: String,
-    pub(super) status: BatchStatus,
-    pub(super) metadata: Option<Map<String, Value>>,
-    pub(super) faults: Vec<Fault>,
+pub(crate) struct StoredBatch {
+    pub(crate) id: String,
+    pub(crate) owner: String,
+    pub(crate) number: u64,
+    pub(crate) endpoint: String,
+    pub(crate) input_file_id: String,
+    pub(crate) status: BatchStatus,
+    pub(crate) metadata: Option<Map<String, Value>>,
+    pub(crate) faults: Vec<Fault>,
     /// Files that have been published.
-    pub(super) output_file_id: Option<String>,
-    pub(super) error_file_id: Option<String>,
+    pub(crate) output_file_id: Option<String>,
+    pub(crate) error_file_id: Option<String>,
     /// The ids that they have or will have.
-    pub(super) answers_id: String,
-    pub(super) errors_id: String,
+    pub(crate) answers_id: String,
+    pub(crate) errors_id: String,
     /// Seconds that they stay.
-    pub(super) output_seconds: Option<u64>,
+    pub(crate) output_seconds: Option<u64>,
     #[serde(flatten)]
-    pub(super) times: BatchTimes,
-    pub(super) counts: RequestCounts,
+    pub(crate) times: BatchTimes,
+    pub(crate) counts: RequestCounts,
 }
 
 /// How far a batch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum BatchStatus {
+pub(crate) enum BatchStatus {
     Validating,
     InProgress,
     Finalizing,
@@ -70,39 +70,39 @@ pub(super) enum BatchStatus {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[expect(clippy::struct_field_names, reason = "clients have these names")]
-pub(super) struct BatchTimes {
-    pub(super) created_at: u64,
-    pub(super) in_progress_at: Option<u64>,
-    pub(super) expires_at: Option<u64>,
-    pub(super) finalizing_at: Option<u64>,
-    pub(super) completed_at: Option<u64>,
-    pub(super) failed_at: Option<u64>,
-    pub(super) expired_at: Option<u64>,
-    pub(super) cancelling_at: Option<u64>,
-    pub(super) cancelled_at: Option<u64>,
+pub(crate) struct BatchTimes {
+    pub(crate) created_at: u64,
+    pub(crate) in_progress_at: Option<u64>,
+    pub(crate) expires_at: Option<u64>,
+    pub(crate) finalizing_at: Option<u64>,
+    pub(crate) completed_at: Option<u64>,
+    pub(crate) failed_at: Option<u64>,
+    pub(crate) expired_at: Option<u64>,
+    pub(crate) cancelling_at: Option<u64>,
+    pub(crate) cancelled_at: Option<u64>,
 }
 
 /// Requests of a batch, and those that have ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct RequestCounts {
-    pub(super) total: usize,
-    pub(super) completed: usize,
-    pub(super) failed: usize,
+pub(crate) struct RequestCounts {
+    pub(crate) total: usize,
+    pub(crate) completed: usize,
+    pub(crate) failed: usize,
 }
 
 /// Why a batch has failed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Fault {
-    pub(super) code: String,
-    pub(super) message: String,
-    pub(super) param: Option<String>,
+pub(crate) struct Fault {
+    pub(crate) code: String,
+    pub(crate) message: String,
+    pub(crate) param: Option<String>,
     /// The line of the input, from 1.
-    pub(super) line: Option<usize>,
+    pub(crate) line: Option<usize>,
 }
 
 /// A file as clients see it.
 #[derive(Serialize)]
-pub(super) struct FileObject<'a> {
+pub(crate) struct FileObject<'a> {
     id: &'a str,
     object: &'static str,
     bytes: u64,
@@ -116,7 +116,7 @@ pub(super) struct FileObject<'a> {
 
 /// A batch as clients see it.
 #[derive(Serialize)]
-pub(super) struct BatchObject<'a> {
+pub(crate) struct BatchObject<'a> {
     id: &'a str,
     object: &'static str,
     endpoint: &'a str,
@@ -139,10 +139,10 @@ struct Faults<'a> {
 }
 
 /// The only time in which a batch may be asked to end.
-pub(super) const COMPLETION_WINDOW: &str = "24h";
+pub(crate) const COMPLETION_WINDOW: &str = "24h";
 
 impl Purpose {
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Batch => "batch",
             Self::BatchOutput => "batch_output",
@@ -151,11 +151,11 @@ impl Purpose {
 }
 
 impl StoredFile {
-    pub(super) fn is_expired(&self, now: u64) -> bool {
+    pub(crate) fn is_expired(&self, now: u64) -> bool {
         self.expires_at.is_some_and(|end| end <= now)
     }
 
-    pub(super) fn object(&self) -> FileObject<'_> {
+    pub(crate) fn object(&self) -> FileObject<'_> {
         FileObject {
             id: &self.id,
             object: "file",
@@ -171,7 +171,7 @@ impl StoredFile {
 }
 
 impl StoredBatch {
-    pub(super) fn object(&self) -> BatchObject<'_> {
+    pub(crate) fn object(&self) -> BatchObject<'_> {
         let faults = || Faults { object: "list", data: &self.faults };
         BatchObject {
             id: &self.id,
@@ -190,13 +190,13 @@ impl StoredBatch {
     }
 
     /// Whether it needs this file.
-    pub(super) fn needs(&self, file: &str) -> bool {
+    pub(crate) fn needs(&self, file: &str) -> bool {
         !self.status.is_over()
             && [&self.input_file_id, &self.answers_id, &self.errors_id].iter().any(|id| *id == file)
     }
 
     /// Goes on to another status at this time.
-    pub(super) fn enter(&mut self, status: BatchStatus, now: u64) {
+    pub(crate) fn enter(&mut self, status: BatchStatus, now: u64) {
         self.status = status;
         let times = &mut self.times;
         let time = match status {
@@ -215,12 +215,12 @@ impl StoredBatch {
 
 impl BatchStatus {
     /// Whether nothing more happens.
-    pub(super) fn is_over(self) -> bool {
+    pub(crate) fn is_over(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled | Self::Expired)
     }
 
     /// Whether requests are still to be answered.
-    pub(super) fn is_open(self) -> bool {
+    pub(crate) fn is_open(self) -> bool {
         matches!(self, Self::Validating | Self::InProgress)
     }
 }

@@ -18,7 +18,7 @@ const PART: &str = "part";
 
 /// The folders of a store. Their names are ids of this server, never a client's words.
 #[derive(Debug)]
-pub(super) struct Disk {
+pub(crate) struct Disk {
     files: PathBuf,
     batches: PathBuf,
     /// Held as long as the store is in use.
@@ -26,14 +26,14 @@ pub(super) struct Disk {
 }
 
 /// The records of a folder, and those that cannot be read.
-pub(super) struct Records<T> {
-    pub(super) whole: Vec<T>,
-    pub(super) damaged: Vec<String>,
+pub(crate) struct Records<T> {
+    pub(crate) whole: Vec<T>,
+    pub(crate) damaged: Vec<String>,
 }
 
 impl Disk {
     /// Creates the folders where there are none, and takes them for this process.
-    pub(super) fn open(folder: &Path) -> Result<Self, FilesError> {
+    pub(crate) fn open(folder: &Path) -> Result<Self, FilesError> {
         let [files, batches] = ["files", "batches"].map(|name| folder.join(name));
         for folder in [&files, &batches] {
             create_folder(folder).map_err(|source| failed(folder, source))?;
@@ -53,45 +53,45 @@ impl Disk {
         Ok(Self { files, batches, _lock: lock })
     }
 
-    pub(super) fn read_files<T: DeserializeOwned>(&self) -> Result<Records<T>, FilesError> {
+    pub(crate) fn read_files<T: DeserializeOwned>(&self) -> Result<Records<T>, FilesError> {
         read_records(&self.files)
     }
 
-    pub(super) fn read_batches<T: DeserializeOwned>(&self) -> Result<Records<T>, FilesError> {
+    pub(crate) fn read_batches<T: DeserializeOwned>(&self) -> Result<Records<T>, FilesError> {
         read_records(&self.batches)
     }
 
     /// The content of a file.
-    pub(super) fn content(&self, id: &str) -> PathBuf {
+    pub(crate) fn content(&self, id: &str) -> PathBuf {
         self.files.join(id).with_extension(CONTENT)
     }
 
     /// The content of a file that is being written.
-    pub(super) fn part(&self, id: &str) -> PathBuf {
+    pub(crate) fn part(&self, id: &str) -> PathBuf {
         self.files.join(id).with_extension(PART)
     }
 
-    pub(super) fn write_file(&self, id: &str, record: &impl Serialize) -> io::Result<()> {
+    pub(crate) fn write_file(&self, id: &str, record: &impl Serialize) -> io::Result<()> {
         write_record(&self.files.join(id).with_extension(RECORD), record)
     }
 
-    pub(super) fn write_batch(&self, id: &str, record: &impl Serialize) -> io::Result<()> {
+    pub(crate) fn write_batch(&self, id: &str, record: &impl Serialize) -> io::Result<()> {
         write_record(&self.batches.join(id).with_extension(RECORD), record)
     }
 
     /// Removes a file: its record first, so that no record is left without its content.
-    pub(super) fn remove_file(&self, id: &str) -> io::Result<()> {
+    pub(crate) fn remove_file(&self, id: &str) -> io::Result<()> {
         remove(&self.files.join(id).with_extension(RECORD))?;
         remove(&self.content(id))
     }
 
-    pub(super) fn remove_batch(&self, id: &str) -> io::Result<()> {
+    pub(crate) fn remove_batch(&self, id: &str) -> io::Result<()> {
         remove(&self.batches.join(id).with_extension(RECORD))
     }
 
     /// Removes what a process has left that ended in the middle of writing: parts, and contents that have no
     /// record and that no batch needs.
-    pub(super) fn remove_unfinished(
+    pub(crate) fn remove_unfinished(
         &self,
         is_needed: impl Fn(&str) -> bool,
     ) -> Result<(), FilesError> {
@@ -117,7 +117,7 @@ impl Disk {
 }
 
 /// Bytes of a content; none where there is no such file.
-pub(super) fn length(path: &Path) -> io::Result<Option<u64>> {
+pub(crate) fn length(path: &Path) -> io::Result<Option<u64>> {
     match fs::metadata(path) {
         Ok(found) => Ok(Some(found.len())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -126,7 +126,7 @@ pub(super) fn length(path: &Path) -> io::Result<Option<u64>> {
 }
 
 /// Has what was renamed in a folder stay so, whatever happens to the machine.
-pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
         _ => Ok(()),

@@ -34,7 +34,7 @@ impl Default for FileLimits {
 
 /// What the files of each owner take.
 #[derive(Debug, Default)]
-pub(super) struct Usage(HashMap<String, Used>);
+pub(crate) struct Usage(HashMap<String, Used>);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Used {
@@ -44,7 +44,7 @@ struct Used {
 
 impl Usage {
     /// Counts bytes of an owner, which has three quarters of all where there are several owners.
-    pub(super) fn take_bytes(
+    pub(crate) fn take_bytes(
         &mut self,
         owner: &str,
         bytes: u64,
@@ -66,7 +66,7 @@ impl Usage {
     }
 
     /// Counts a file in the same way.
-    pub(super) fn take_file(
+    pub(crate) fn take_file(
         &mut self,
         owner: &str,
         limits: &FileLimits,
@@ -85,13 +85,13 @@ impl Usage {
     }
 
     /// Counts what is there, whatever the limits are.
-    pub(super) fn add(&mut self, owner: &str, bytes: u64, files: usize) {
+    pub(crate) fn add(&mut self, owner: &str, bytes: u64, files: usize) {
         let own = self.0.entry(owner.to_owned()).or_default();
         own.bytes += bytes;
         own.files += files;
     }
 
-    pub(super) fn remove(&mut self, owner: &str, bytes: u64, files: usize) {
+    pub(crate) fn remove(&mut self, owner: &str, bytes: u64, files: usize) {
         if let Some(own) = self.0.get_mut(owner) {
             own.bytes = own.bytes.saturating_sub(bytes);
             own.files = own.files.saturating_sub(files);

@@ -37,23 +37,23 @@ impl ApiError {
     }
 
     /// A file or a batch that the key does not have.
-    pub(super) fn not_kept(kind: &str, param: &str, id: &str) -> Self {
+    pub(crate) fn not_kept(kind: &str, param: &str, id: &str) -> Self {
         let message = format!("{param}: there is no {kind} {}", excerpt(format_args!("{id:?}")));
         Self::new(StatusCode::NOT_FOUND, "not_found", message).at(param)
     }
 
     /// Something that is not possible as things are.
-    pub(super) fn conflict(message: impl Into<String>) -> Self {
+    pub(crate) fn conflict(message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, "conflict", message)
     }
 
     /// A limit of the folder, or a disk without room.
-    pub(super) fn storage_full(message: impl Into<String>) -> Self {
+    pub(crate) fn storage_full(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INSUFFICIENT_STORAGE, "storage_full", message)
     }
 
     /// What the disk refuses. The log has the reason, which may name paths.
-    pub(super) fn of_storage(error: &io::Error) -> Self {
+    pub(crate) fn of_storage(error: &io::Error) -> Self {
         warn!(target: "setun_serve", %error, "a file could not be read or written");
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
