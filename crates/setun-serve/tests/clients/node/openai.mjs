@@ -58,7 +58,7 @@ async function refusals() {
 }
 
 /** How often a batch is asked for that never ends. */
-const MOST_ROUNDS = 100_000;
+const MAX_ROUNDS = 100_000;
 
 async function batches() {
   const bodies = requests.map(({ prompt, options }) => ({ model, prompt, ...options }));
@@ -75,7 +75,7 @@ async function batches() {
   let rounds = 0;
   while (!["completed", "failed", "cancelled", "expired"].includes(batch.status)) {
     rounds += 1;
-    assert.ok(rounds < MOST_ROUNDS, JSON.stringify(batch));
+    assert.ok(rounds < MAX_ROUNDS, JSON.stringify(batch));
     batch = await client.batches.retrieve(batch.id);
   }
   assert.deepEqual(batch.request_counts, { total: bodies.length, completed: bodies.length, failed: 0 });
