@@ -131,7 +131,8 @@ async fn a_choice_among_some_tools_offers_no_others() {
         for (path, choice) in
             [(CHAT, nested(name)), (OLLAMA, nested(name)), (RESPONSES, flat(name))]
         {
-            let request = with(&request(path, 1, &tools()), &json!({"tool_choice": choice}));
+            let single = json!({"tool_choice": choice, "parallel_tool_calls": false});
+            let request = with(&request(path, 1, &tools()), &single);
             let calls = calls(path, &post(&router, path, &request).await.json());
             assert!(!calls.is_empty(), "{path}");
             assert!(calls.iter().all(|(_, called, _)| called == name), "{path}: {calls:?}");
