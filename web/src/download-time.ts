@@ -1,4 +1,4 @@
-/** How long a download takes. */
+/** Estimated and remaining time of downloads. */
 
 import type { LoadProgress } from "setun";
 
@@ -19,7 +19,7 @@ export function savesData(): boolean {
   return connection().saveData === true || matchMedia("(prefers-reduced-data: reduce)").matches;
 }
 
-/** How long so many bytes take by what the browser tells of the connection; without that, `undefined`. */
+/** Time of a download by what the browser tells of the connection; without that, `undefined`. */
 export function expectedTime(bytes: number): string | undefined {
   const { downlink = 0 } = connection();
   if (downlink <= 0) return undefined;

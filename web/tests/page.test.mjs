@@ -5,6 +5,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
+import { brotliCompressSync } from "node:zlib";
 import { launch } from "../browser.mjs";
 import { PATIENCE, startPreview, WEB } from "./preview.mjs";
 import { ENDLESS, setControls } from "./stage.mjs";
@@ -37,6 +38,18 @@ async function runToEnd() {
   );
   return { text: (await page.textContent("#text")) ?? "", tokens: Number(await page.textContent("#tokens")) };
 }
+
+it("has at most 120 kB of its own before a view is opened", async () => {
+  const folder = join(WEB, "dist");
+  const html = await readFile(join(folder, "index.html"), "utf8");
+  const names = [...html.matchAll(/(?:src|href)="\.\/(assets\/[^"]+\.(?:js|css))"/g)].map(
+    ([, name = ""]) => name,
+  );
+  assert.ok(names.some((name) => name.endsWith(".js")) && names.some((name) => name.endsWith(".css")));
+  const files = await Promise.all(names.map((name) => readFile(join(folder, name))));
+  const bytes = files.reduce((sum, file) => sum + brotliCompressSync(file).length, 0);
+  assert.ok(bytes <= 120_000, `${bytes} bytes: ${names.join(", ")}`);
+});
 
 describe("the page, cross-origin isolated", () => {
   before(async () => {

@@ -86,7 +86,7 @@ async function cancel(loaded) {
 /** The step time by operation has parts, which are the whole, and changes. */
 async function operationsMove() {
   const figure = page.locator('[data-figure="operations"]');
-  await figure.locator('span:text-matches("%$")').first().waitFor();
+  await figure.locator('b:text-matches("%$")').first().waitFor();
   const first = await figure.locator("dd").first().textContent();
   const parts = await figure.locator(".legend span").allTextContents();
   const shares = parts.map((part) => Number(/([\d.]+) %$/.exec(part)?.[1]));

@@ -1,4 +1,4 @@
-/** What a model thought before an answer, folded. */
+/** Folded reasoning of an answer. */
 
 import { make } from "../elements.js";
 import { MarkdownView } from "./markdown-view.js";

@@ -1,4 +1,4 @@
-/** What a visitor can do after a failed download. */
+/** Advice after a failed download. */
 
 import type { ErrorCode } from "setun";
 
