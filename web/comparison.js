@@ -56,7 +56,10 @@ function nativeDecode(text) {
   const row = all[at + 1];
   if (row?.phase !== "decode") throw new Error("docs/performance.md: no decode of `2b4t` with two threads");
   const names = Object.keys(row).slice(3);
-  return names.map((name) => ({ name, speed: numberIn(row[name] ?? "") }));
+  return names.map((name) => ({
+    name: name === "setun" ? "setun, native" : name,
+    speed: numberIn(row[name] ?? ""),
+  }));
 }
 
 /** @param {string} text @param {string} title */

@@ -42,7 +42,9 @@ async function runToEnd() {
 it("has at most 120 kB of its own before a view is opened", async () => {
   const folder = join(WEB, "dist");
   const html = await readFile(join(folder, "index.html"), "utf8");
-  const names = [...html.matchAll(/(?:src|href)="\.\/(assets\/[^"]+\.(?:js|css))"/g)].map(([, name = ""]) => name);
+  const names = [...html.matchAll(/(?:src|href)="\.\/(assets\/[^"]+\.(?:js|css))"/g)].map(
+    ([, name = ""]) => name,
+  );
   assert.ok(names.some((name) => name.endsWith(".js")) && names.some((name) => name.endsWith(".css")));
   const files = await Promise.all(names.map((name) => readFile(join(folder, name))));
   const bytes = files.reduce((sum, file) => sum + brotliCompressSync(file).length, 0);

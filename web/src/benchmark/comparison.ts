@@ -18,7 +18,7 @@ const SOURCE = "https://github.com/setun-rs/setun/blob/main/docs/performance.md"
 export function comparisonCharts(own: BenchmarkResult | undefined): HTMLElement[] {
   return COMPARISONS.map(({ model, where, date, engines }) => {
     const { title, has } = MODELS[model];
-    const mine = own && has(own.model) ? [{ name: `This browser, ${own.build}`, speed: own.decode }] : [];
+    const mine = own && has(own.model) ? [{ name: nameOf(own), speed: own.decode }] : [];
     const all = [...mine, ...engines].toSorted((one, other) => other.speed - one.speed);
     const most = all[0]?.speed ?? 1;
     const bars = all.map(({ name, speed }) => {
@@ -44,6 +44,10 @@ export function comparisonCharts(own: BenchmarkResult | undefined): HTMLElement[
       make("ul", { className: "bars" }, ...bars),
     );
   });
+}
+
+function nameOf({ build, threads }: BenchmarkResult): string {
+  return `This browser, ${build}, ${threads} ${threads === 1 ? "thread" : "threads"}`;
 }
 
 function figure(speed: number): string {
