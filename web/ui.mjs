@@ -26,6 +26,7 @@ const MAX_BYTES = 50_000;
  */
 const withoutRemend = {
   name: "without-remend",
+  enforce: /** @type {const} */ ("pre"),
   /** @param {string} source */
   resolveId: (source) => (source === "remend" ? "\0remend" : null),
   /** @param {string} id */
