@@ -55,7 +55,7 @@ struct Runner {
 
 type Files = Arc<Mutex<AnswerFiles>>;
 
-/// Goes on with the batches that have not ended, once. Without a runtime it does nothing.
+/// Continues the batches that have not ended, once. Without a runtime it does nothing.
 pub(crate) fn resume(app: &App) {
     let Ok(batches) = app.batches() else { return };
     if tokio::runtime::Handle::try_current().is_ok() && batches.starts() {
