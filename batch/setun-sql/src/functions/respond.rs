@@ -50,37 +50,42 @@ pub(super) async fn respond(call: &Call<'_>) -> Result<ArrayRef, Error> {
         let (body, path) = (call.text(BODY, row, "body").ok()?, call.text(PATH, row, "path").ok()?);
         Some(texts_of(path, &object(body).ok()?))
     };
-    let rows = call.model.each_row_of(call.rows, |row| texts(row).unwrap_or(1), |row| {
-        let respond = Arc::clone(&respond);
-        Box::pin(async move {
-            let (body, path) = (call.text(BODY, row, "body")?, call.text(PATH, row, "path")?);
-            let (body, key) = (object(body)?, call.text(KEY, row, "key")?);
-            if let Some((status, body)) = refusal(&body) {
-                let tokens = RowTokens::default();
-                return Ok((Answer { status, body, tokens }, tokens));
-            }
-            // For one of more texts than the engine takes, there is never room: that is its answer.
-            let may_pass = texts_of(path, &body) <= most;
-            let seed = call.settings.row_seed(key);
-            let PreparedRequest { body, model } = PreparedRequest::new(path, body, seed, call.time());
-            let request = Value::Object(body).to_string();
-            let (mut status, mut answer) = respond(path.to_owned(), request.clone()).await;
-            for attempt in 1..=ATTEMPTS {
-                if status != BUSY || !may_pass {
-                    break;
+    let rows = call.model.each_row_of(
+        call.rows,
+        |row| texts(row).unwrap_or(1),
+        |row| {
+            let respond = Arc::clone(&respond);
+            Box::pin(async move {
+                let (body, path) = (call.text(BODY, row, "body")?, call.text(PATH, row, "path")?);
+                let (body, key) = (object(body)?, call.text(KEY, row, "key")?);
+                if let Some((status, body)) = refusal(&body) {
+                    let tokens = RowTokens::default();
+                    return Ok((Answer { status, body, tokens }, tokens));
                 }
-                sleep(PAUSE * attempt).await;
-                (status, answer) = respond(path.to_owned(), request.clone()).await;
-            }
-            if status >= 500 || status == TIMEOUT || (status == BUSY && may_pass) {
-                return Err(Error::Answer { status, body: answer });
-            }
-            let (body, tokens) = settled(&answer, key, model);
-            let AnswerTokens { prompt, cached, completion } = tokens;
-            let tokens = RowTokens { prompt, cached, completion };
-            Ok((Answer { status, body, tokens }, tokens))
-        })
-    });
+                // For one of more texts than the engine takes, there is never room: that is its answer.
+                let may_pass = texts_of(path, &body) <= most;
+                let seed = call.settings.row_seed(key);
+                let PreparedRequest { body, model } =
+                    PreparedRequest::new(path, body, seed, call.time());
+                let request = Value::Object(body).to_string();
+                let (mut status, mut answer) = respond(path.to_owned(), request.clone()).await;
+                for attempt in 1..=ATTEMPTS {
+                    if status != BUSY || !may_pass {
+                        break;
+                    }
+                    sleep(PAUSE * attempt).await;
+                    (status, answer) = respond(path.to_owned(), request.clone()).await;
+                }
+                if status >= 500 || status == TIMEOUT || (status == BUSY && may_pass) {
+                    return Err(Error::Answer { status, body: answer });
+                }
+                let (body, tokens) = settled(&answer, key, model);
+                let AnswerTokens { prompt, cached, completion } = tokens;
+                let tokens = RowTokens { prompt, cached, completion };
+                Ok((Answer { status, body, tokens }, tokens))
+            })
+        },
+    );
     Ok(column(&rows.await?))
 }
 
