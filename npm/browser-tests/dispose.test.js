@@ -80,7 +80,10 @@ it.skipIf(process.platform !== "linux").each([1, 2])(
       const loaded = await residentBytes();
       expect(loaded - before).toBeGreaterThan(150e6);
       await page.evaluate(disposeIt);
-      await vi.waitFor(async () => expect((await residentBytes()) - before).toBeLessThan(SLACK_BYTES), PATIENCE);
+      await vi.waitFor(
+        async () => expect((await residentBytes()) - before).toBeLessThan(SLACK_BYTES),
+        PATIENCE,
+      );
       curve.push([loaded, await residentBytes()].map((bytes) => Math.round(bytes / 1e6)));
     }
     console.info(`threads ${threads}, MB with the model and after it: ${curve.join("; ")}`);

@@ -65,12 +65,21 @@ it("runs with threads where pages alone have the headers of isolation", async ()
 const STRICT = "script-src 'self' 'wasm-unsafe-eval'";
 
 it.each([
-  ["trusts its policy for addresses", "require-trusted-types-for 'script'; trusted-types setun; worker-src 'self' blob:", true, []],
+  [
+    "trusts its policy for addresses",
+    "require-trusted-types-for 'script'; trusted-types setun; worker-src 'self' blob:",
+    true,
+    [],
+  ],
   [
     "does not trust it",
     "require-trusted-types-for 'script'; trusted-types other",
     false,
-    [expect.stringMatching(/^setun: the model runs on the page's own thread: .* TrustedTypePolicy named 'setun'/)],
+    [
+      expect.stringMatching(
+        /^setun: the model runs on the page's own thread: .* TrustedTypePolicy named 'setun'/,
+      ),
+    ],
   ],
   [
     "allows no workers",
@@ -79,7 +88,10 @@ it.each([
     [expect.stringMatching(/the page's own thread: .* add 'self' to worker-src, or pass worker: false$/)],
   ],
 ])("runs under a policy that %s", async (_, policy, worker, warnings) => {
-  const server = await startServer({ root: project.folder, policy: `default-src 'self'; ${STRICT}; ${policy}` });
+  const server = await startServer({
+    root: project.folder,
+    policy: `default-src 'self'; ${STRICT}; ${policy}`,
+  });
   const browser = await launchChromium();
   const { page } = await openPage(browser, `${server.url}/index.html`);
   /** @type {string[]} */
@@ -97,7 +109,11 @@ it("runs in a sandboxed frame, whose origin is none", async () => {
     response.writeHead(200, { "content-type": "text/html" }).end(frame);
   const server = await startServer({ root: project.folder, shared: true, answers: { "/frame.html": send } });
   const browser = await launchChromium();
-  const { page } = await openPage(browser, `${server.url}/frame.html`, () => document.readyState === "complete");
+  const { page } = await openPage(
+    browser,
+    `${server.url}/frame.html`,
+    () => document.readyState === "complete",
+  );
   const [, inner] = page.frames();
   await inner?.waitForFunction(() => "setun" in window);
   const story = await inner?.evaluate(tellStory, STORY);
