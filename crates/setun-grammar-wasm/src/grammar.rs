@@ -98,7 +98,7 @@ fn spec(kind: &str, text: String) -> Result<GrammarSpec, JsValue> {
 
 fn tools(text: &str) -> Result<ToolGrammar, JsValue> {
     let read = ToolChoice::read_request(text);
-    let (tools, choice, request) = read.map_err(|error| bad_option(&error.to_string()))?;
+    let (tools, choice, request) = read.map_err(|error| bad_option(&error.words_of_tools()))?;
     let format = request["format"].as_str().and_then(ToolFormat::named);
     let format = format.ok_or_else(|| bad_option("unknown format of tool calls"))?;
     let word = |name: &str| request["text"][name].as_str();

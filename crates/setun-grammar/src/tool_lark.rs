@@ -212,7 +212,7 @@ fn of_tool(place: usize, tool: &Tool, error: GrammarError) -> GrammarError {
 }
 
 fn refused(error: &setun_text::TextError) -> GrammarError {
-    GrammarError::Tools { reason: error.to_string() }
+    GrammarError::Tools { reason: error.words_of_tools() }
 }
 
 /// A text in Lark, in which a tag is spelt or the special token.

@@ -52,7 +52,7 @@ pub enum TextError {
     },
 
     /// A tool cannot be offered to a model.
-    #[error("tools[{index}].{field}: expected {expected}, found {found}")]
+    #[error("{}", tool_words(*index, field, expected, found))]
     Tool {
         /// Its place in the list, from 0.
         index: usize,
@@ -65,7 +65,7 @@ pub enum TextError {
     },
 
     /// A tool has to be called that the request does not have.
-    #[error("the tool choice `{found}` is no tool of the request")]
+    #[error("{}", choice_words(found))]
     ToolChoice {
         /// The choice.
         found: String,
@@ -283,4 +283,27 @@ pub enum TextError {
         /// How many logits there are.
         vocabulary: usize,
     },
+}
+
+impl TextError {
+    /// The words of an error of tools or of a choice among them; none of another. They take less code than
+    /// `Display`, which has the words of all errors: browsers' module of grammars has its bytes counted.
+    #[must_use]
+    pub fn words_of_tools(&self) -> String {
+        match self {
+            Self::Tool { index, field, expected, found } => {
+                tool_words(*index, field, expected, found)
+            }
+            Self::ToolChoice { found } => choice_words(found),
+            _ => String::new(),
+        }
+    }
+}
+
+fn tool_words(index: usize, field: &str, expected: &str, found: &str) -> String {
+    format!("tools[{index}].{field}: expected {expected}, found {found}")
+}
+
+fn choice_words(found: &str) -> String {
+    format!("the tool choice `{found}` is no tool of the request")
 }
