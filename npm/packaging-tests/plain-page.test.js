@@ -77,7 +77,7 @@ it.each([
     false,
     [
       expect.stringMatching(
-        /^setun: the model runs on the page's own thread: .* TrustedTypePolicy named 'setun'/,
+        /^setun: the model runs on the page's own thread: .*Trusted Types .* add setun to trusted-types$/,
       ),
     ],
   ],

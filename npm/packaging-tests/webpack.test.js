@@ -4,7 +4,7 @@ import { execSync } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchChromium, openPage } from "../test-support/browsers.js";
 import { storyInNode } from "../test-support/node-story.js";
-import { BUNDLED_MAIN, bundledHtml, codeOfLoad, fetched, STORY, tellStory } from "../test-support/page.js";
+import { BUNDLED_MAIN, bundledHtml, fetched, STORY, tellStory } from "../test-support/page.js";
 import { makeProject } from "../test-support/project.js";
 import { IS_FULL } from "../test-support/selection.js";
 import { startServer } from "../test-support/server.js";
@@ -64,8 +64,12 @@ describe("webpack", () => {
       answers: { "/index.html": send },
     });
     const opened = await openPage(browser, `${server.url}/index.html`);
-    const refused = await opened.page.evaluate(codeOfLoad);
-    expect(refused).toEqual(["network", expect.stringContaining("pass assetsUrl")]);
+    /** @type {string[]} */
+    const warned = [];
+    opened.page.on("console", (message) => message.type() === "warning" && warned.push(message.text()));
+    const onPage = await opened.page.evaluate(tellStory, STORY);
+    expect([onPage.result.text, onPage.info.worker]).toEqual([expected, false]);
+    expect(warned).toEqual([expect.stringContaining("pass assetsUrl")]);
     const load = { assetsUrl: `${files.url}/node_modules/setun` };
     const { result } = await opened.page.evaluate(tellStory, { ...STORY, load });
     expect(result).toMatchObject({ text: expected, build: "relaxed-threads" });

@@ -72,7 +72,11 @@ function moduleOf(address: string): string {
 /** The address as pages with Trusted Types want it: by the policy `setun`. */
 function trusted(address: string): unknown {
   const { trustedTypes } = globalThis as { readonly trustedTypes?: TrustedTypes };
-  policy ??= trustedTypes?.createPolicy("setun", { createScriptURL: (given) => given });
+  try {
+    policy ??= trustedTypes?.createPolicy("setun", { createScriptURL: (given) => given });
+  } catch (cause) {
+    throw new Error("a policy with Trusted Types forbids it: add setun to trusted-types", { cause });
+  }
   return policy?.createScriptURL(address) ?? address;
 }
 

@@ -69,7 +69,9 @@ class WorkerLink implements HostLink {
       // A page without an origin, and one that trusts no addresses, refuse a worker at once.
       if (!this.#isImported) return this.#startImported();
       this.#policy.end();
-      throw refused(cause instanceof Error ? cause.message : String(cause), cause);
+      const { name, message } = cause as Error;
+      // Classic workers of bundlers are of the page's own origin.
+      throw refused(name === "SecurityError" ? `${message}; ${REMEDY}` : message, cause);
     }
     worker.addEventListener("message", ({ data }) => this.#take(data));
     worker.addEventListener("error", (event) => this.#failed(worker, event));
