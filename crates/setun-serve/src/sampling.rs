@@ -266,7 +266,10 @@ mod tests {
             ),
             (json!({"stop_sequences": ["a".repeat(1 << 20)]}), "stop_sequences: expected at most"),
             (json!({"dry_sequence_breakers": vec!["a"; 257]}), "dry_sequence_breakers: expected"),
-            (json!({"bad_words": vec!["a"; 1025]}), "bad_words: expected at most 1024, found"),
+            (
+                json!({"bad_words": vec!["a"; 1025]}),
+                "bad_words: expected at most 1024 items, found",
+            ),
             (json!({"stop_token_ids": vec![1; 1025]}), "stop_token_ids: expected at most 1024"),
             (json!({"chat_template_kwargs": 1}), "chat_template_kwargs: expected an object"),
         ] {

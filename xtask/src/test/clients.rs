@@ -82,7 +82,9 @@ pub(super) fn test(check: &mut Check) -> Result<()> {
             server.url = splitter::start(&server.url)?;
         }
         for name in SCRIPTS {
-            check.count(server.given_to(python(&packages).arg(script(name))))?;
+            let mut client = python(&packages);
+            client.arg(script(name)).envs(of_others(check));
+            check.count(server.given_to(&mut client))?;
         }
         test_node(check, &server)?;
         if folder.is_some() && check.options.is_full() {
@@ -156,9 +158,15 @@ fn test_node(check: &mut Check, server: &Server) -> Result<()> {
         return check.skip(NODE_SCRIPTS.len(), "there is no Node for its clients");
     }
     install(NODE_FOLDER)?;
+    let more = of_others(check);
     NODE_SCRIPTS
         .into_iter()
-        .try_for_each(|name| check.count(server.given_to(node()?.arg(script(name)))))
+        .try_for_each(|name| check.count(server.given_to(node()?.arg(script(name)).envs(more))))
+}
+
+/// Has the scripts send requests in the shapes of agents and libraries, too, which take minutes.
+fn of_others(check: &Check) -> Option<(&'static str, &'static str)> {
+    check.options.is_full().then_some(("SETUN_REQUESTS_OF_OTHERS", "1"))
 }
 
 fn script(name: &str) -> PathBuf {

@@ -16,6 +16,7 @@ Each API's script brings them into its own form. A request has these fields, who
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -93,6 +94,11 @@ def ends_soon(context: Context) -> dict[str, float]:
 
 
 Send = Callable[[Request, int, bool], Answer]
+
+
+def in_full(test: Callable[[Context], None]) -> list[Callable[[Context], None]]:
+    """A test that takes minutes, where a full check runs it."""
+    return [test] if "SETUN_REQUESTS_OF_OTHERS" in os.environ else []
 
 
 def check(context: Context, send: Send, schema_field: str) -> None:

@@ -23,8 +23,8 @@ fn a_batch_goes_on_after_the_death_of_its_server() {
     let files = files.to_str().expect("UTF-8");
     let start = || Server::start(&["--files", files, "--batch-concurrency", "1"], "setun-stories");
     let mut server = start();
-    let other = setun(&["serve", "--port", "0", "--files", files]).failure();
-    assert!(other.contains("another server uses this folder"), "{other}");
+    setun(&["serve", "--port", "0", "--files", files])
+        .wrong_usage("another server uses this folder");
     let line = |key: usize| {
         let body = json!({"prompt": "A cat", "max_tokens": TOKENS, "min_tokens": TOKENS, "temperature": 1});
         json!({"custom_id": key.to_string(), "url": "/v1/completions", "body": body}).to_string()

@@ -266,6 +266,5 @@ await main([completions, embeddings, models, refusals, batches], [
   responses,
   tools,
   formats,
-  chatsOfOthers,
-  responsesOfOthers,
+  ...(process.env.SETUN_REQUESTS_OF_OTHERS ? [chatsOfOthers, responsesOfOthers] : []),
 ]);
