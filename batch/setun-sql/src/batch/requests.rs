@@ -44,12 +44,11 @@ pub(super) fn lines(rows: &RecordBatch, answers: &StructArray) -> Vec<u8> {
         let body = text(answers.column_by_name("body"), row);
         let error = text(answers.column_by_name("error"), row);
         let status = status.and_then(|status| u16::try_from(status.value(row)).ok());
-        let outcome = match (&body, status) {
-            (Some(body), Some(status)) => BatchOutcome::Answer { status, body },
-            _ => {
-                let message = error.as_deref().unwrap_or_default();
-                BatchOutcome::Error { code: "invalid_request", message }
-            }
+        let outcome = if let (Some(body), Some(status)) = (&body, status) {
+            BatchOutcome::Answer { status, body }
+        } else {
+            let message = error.as_deref().unwrap_or_default();
+            BatchOutcome::Error { code: "invalid_request", message }
         };
         lines.extend(answer_line(&key, outcome));
     }
