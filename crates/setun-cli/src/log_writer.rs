@@ -1,6 +1,6 @@
 //! Writer of a server's log: one thread writes the lines, and no other thread waits for it.
 //!
-//! Requests and signals go on when the disk is full, the pipe is closed, or nobody reads it.
+//! A full disk, a closed pipe and a pipe without a reader delay no request and no signal.
 //! Lines that find no room, or cannot be written, are dropped and counted.
 
 use std::{
@@ -20,7 +20,7 @@ use crate::terminal::EscapedStderr;
 /// Most bytes of lines that wait.
 const MAX_WAITING: usize = 1 << 20;
 
-/// Bytes that a line takes beside its text.
+/// Bytes that the queue counts for a line in addition to its text.
 const LINE: usize = 64;
 
 /// Longest time that the end of the process waits for lines.

@@ -54,7 +54,7 @@ impl EscapedStderr {
 }
 
 impl EscapedStderr<File> {
-    /// The same file under a descriptor of its own, without the lock that threads share.
+    /// A second descriptor of the same file. Writing to it takes no lock of the standard library.
     pub(crate) fn of_its_own() -> io::Result<Self> {
         let stderr = io::stderr();
         #[cfg(unix)]

@@ -157,7 +157,7 @@ fn names(registry: &ModelRegistry, at_start: &[String]) -> String {
     }
 }
 
-/// Names the models beside those of the start.
+/// Prints the names of the models that are not loaded at the start.
 fn report_others(registry: &ModelRegistry, at_start: &[String]) {
     let mut others = registry.names();
     others.retain(|name| !at_start.contains(name));

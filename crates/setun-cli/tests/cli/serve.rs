@@ -36,7 +36,7 @@ struct Server {
     child: Child,
     stderr: BufReader<ChildStderr>,
     address: String,
-    /// What it reports before it serves.
+    /// Lines on standard error before the server listens.
     said: String,
 }
 

@@ -4,8 +4,8 @@
 //! is the first, or took a small part of a step the last time, is computed at once; others go to a
 //! thread as soon as their text has another token, and come back while the step runs. In a browser
 //! they are computed once a GPU has the step; a processor has no time beside its own, so all are
-//! computed before it. Natively nobody waits for the mask of another that takes longer than a step: its
-//! text has no rows until it is there.
+//! computed before it. Natively a mask that takes longer than a step delays its own text alone, which has
+//! no rows until the mask is there.
 
 use std::time::Duration;
 

@@ -19,7 +19,7 @@ pub(super) enum FramePlace {
     Tail { calls: usize, bytes: usize },
 }
 
-/// What a byte leads to.
+/// The place or the document after a byte.
 pub(super) enum Step {
     To(FramePlace),
     /// A document that begins with the byte, after this number of calls.

@@ -132,7 +132,7 @@ impl<'a> Closing<'a> {
         Ok(closed)
     }
 
-    /// The properties and items listed beside one part of a schema, without those of its alternatives.
+    /// The properties and items that a schema lists outside of one of its parts. Alternatives of that part do not count.
     fn beside_part(
         &mut self,
         map: &'a Map<String, Value>,

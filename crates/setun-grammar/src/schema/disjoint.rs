@@ -6,8 +6,8 @@ use std::cell::Cell;
 
 use serde_json::{Map, Value};
 
-/// The most schemas, names and pairs of values that are looked at for one document. What is not
-/// known then stays `oneOf`.
+/// Limit of work for one document: schemas, names and pairs of values. A `oneOf` that needs more stays
+/// as it is.
 const MAX_WORK: usize = 100_000;
 
 /// References, parts and properties in each other that are followed.
@@ -29,7 +29,7 @@ struct Search<'a> {
     work: Cell<usize>,
 }
 
-/// What the parts of a schema that all hold say of a value.
+/// Constraints on a value, collected from all parts of a schema that hold together.
 #[derive(Default)]
 struct Facts<'a> {
     types: Vec<&'static str>,

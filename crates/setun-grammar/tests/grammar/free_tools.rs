@@ -26,7 +26,7 @@ fn call(arguments: &str) -> String {
     format!("{{\"name\": \"f\", \"parameters\": {arguments}}}")
 }
 
-/// The other keywords of a schema still hold beside one that cannot be applied.
+/// A keyword that cannot be applied leaves the other keywords of its schema in force.
 #[test]
 fn a_keyword_that_cannot_be_applied_leaves_its_part_free() {
     let with = |schema: Value| {

@@ -172,7 +172,7 @@ fn a_call_begins_where_it_can_end() {
     }
 }
 
-/// Tools beside a format: the answer is a whole document or a whole call.
+/// With tools and a format, the answer is a whole document or a whole call.
 #[test]
 fn an_answer_with_a_format_ends_either_way() {
     let tokens = Tokens::new(byte_level());
