@@ -7,6 +7,7 @@ use llguidance::earley::CGrammar;
 use llguidance::toktrie::InferenceCapabilities;
 use llguidance::{Logger, TokenParser};
 use serde_json::{Value, json};
+use setun_text::ArgumentForm;
 
 use crate::closing::{Closing, Document};
 use crate::expressions::{check_terminals, check_text};
@@ -65,7 +66,8 @@ impl Compilation<'_> {
 
     /// How calls end. Where an answer without calls reads the same parts it is left alone.
     fn closing(&self, tools: &ToolGrammar, all: &[Arguments<'_>]) -> Option<Arc<Closing>> {
-        if cfg!(target_arch = "wasm32") || tools.is_joint() {
+        let is_json = tools.format.arguments == ArgumentForm::Json;
+        if cfg!(target_arch = "wasm32") || tools.is_joint() || !is_json {
             return None;
         }
         let documents = all.iter().map(|arguments| self.document_of(arguments.schema().clone()));

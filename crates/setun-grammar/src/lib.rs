@@ -37,6 +37,7 @@ mod size;
 mod spec;
 mod tool_lark;
 mod tool_note;
+mod tool_xml;
 mod vocabulary;
 
 pub use constraint::Constraint;

@@ -39,6 +39,8 @@ impl Scan {
     fn after_byte(self, byte: u8) -> Option<Self> {
         Some(match (self, byte) {
             (Self::Text(matched), _) => Self::in_text(usize::from(matched), byte),
+            // A value in XML begins on a line of its own; a string of JSON has no line breaks.
+            (_, b'\n') => Self::Outside,
             (Self::InString, b'"') => Self::Outside,
             (Self::InString, b'\\') => Self::Escaped,
             (Self::InString | Self::Escaped, _) | (_, b'"') => Self::InString,

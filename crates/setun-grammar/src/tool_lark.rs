@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
-use setun_text::{Tool, ToolChoice, ToolFormat};
+use setun_text::{ArgumentForm, Tool, ToolChoice, ToolFormat};
 
 use crate::limits::at_most;
 use crate::tool_note::ToolNote;
-use crate::{GrammarError, GrammarLimits, ToolGrammar, Vocabulary, lark, schema, size};
+use crate::{GrammarError, GrammarLimits, ToolGrammar, Vocabulary, lark, schema, size, tool_xml};
 
 /// Any text.
 const TEXT: &str = "TEXT: /(.|\\n)*/\n";
@@ -19,6 +19,7 @@ pub(crate) const FORMAT: &str = "format";
 pub(crate) struct Arguments<'a> {
     place: usize,
     tool: &'a Tool,
+    form: ArgumentForm,
     /// Their schema as the parser takes it.
     schema: Value,
 }
@@ -51,7 +52,8 @@ impl ToolGrammar {
         };
         let (mut all, mut notes) = (vec![], vec![]);
         for (place, tool) in self.tools.iter().enumerate().filter(is_allowed) {
-            let mut arguments = Arguments { place, tool, schema: Value::Null };
+            let form = self.format.arguments;
+            let mut arguments = Arguments { place, tool, form, schema: Value::Null };
             arguments.prepare(limits, &mut notes)?;
             all.push(arguments);
         }
@@ -105,7 +107,11 @@ impl ToolGrammar {
     ) {
         let (mut names, mut schemas) = (String::new(), String::new());
         let ToolFormat { marker, middle, after, .. } = self.format;
-        for (index, Arguments { tool, schema, .. }) in all.iter().enumerate() {
+        if self.format.arguments == ArgumentForm::Xml {
+            schemas.push_str(tool_xml::RULES);
+        }
+        for (index, arguments) in all.iter().enumerate() {
+            let tool = arguments.tool;
             let bar = if index == 0 { "" } else { " | " };
             let head = if self.is_joint() {
                 pieces(&format!("{marker}{}{middle}", tool.name))
@@ -113,7 +119,7 @@ impl ToolGrammar {
                 literal(&format!("{}{middle}", tool.name))
             };
             let _ = write!(names, "{bar}{head} arguments_{index}");
-            let _ = writeln!(schemas, "arguments_{index}: %json {schema}");
+            arguments.add_rules(&mut schemas, index);
         }
         let _ = writeln!(grammar, "call: ({names}) {}\n{schemas}", literal(after));
     }
@@ -133,12 +139,18 @@ impl Arguments<'_> {
         if self.tool.strict {
             let prepared = schema::prepare(&parameters, limits);
             self.schema = prepared.map_err(|error| self.refused(error))?;
-            return Ok(());
+            let refused = self.refusals_in_xml().into_iter().next();
+            return refused.map_or(Ok(()), |error| Err(self.refused(error)));
         }
         match schema::prepare_freely(&parameters, limits) {
             Ok((prepared, reasons)) => {
                 self.schema = prepared;
-                notes.extend(reasons.into_iter().map(|reason| self.note(reason)));
+                let in_xml = self.refusals_in_xml();
+                let reasons = reasons.into_iter().chain(in_xml);
+                notes.extend(reasons.map(|reason| self.note(reason)));
+                if let Some(reason) = tool_xml::refusal(&self.schema).filter(|_| self.is_xml()) {
+                    notes.push(self.free(reason, limits)?);
+                }
                 Ok(())
             }
             Err(error) => {
@@ -146,6 +158,19 @@ impl Arguments<'_> {
                 Ok(())
             }
         }
+    }
+
+    fn is_xml(&self) -> bool {
+        self.form == ArgumentForm::Xml
+    }
+
+    /// What calls in XML do not follow.
+    fn refusals_in_xml(&self) -> Vec<GrammarError> {
+        if !self.is_xml() {
+            return vec![];
+        }
+        let whole = tool_xml::refusal(&self.schema).filter(|_| self.tool.strict);
+        whole.into_iter().chain(tool_xml::refusals(self.tool)).collect()
     }
 
     /// Leaves all of them free, unless the tool is strict.
@@ -179,7 +204,20 @@ impl Arguments<'_> {
 
     /// A grammar of these alone.
     pub(crate) fn to_lark(&self) -> String {
-        format!("start: %json {}\n", self.schema)
+        let mut grammar = "start: arguments_0\n".to_owned();
+        if self.is_xml() {
+            grammar.push_str(tool_xml::RULES);
+        }
+        self.add_rules(&mut grammar, 0);
+        grammar
+    }
+
+    fn add_rules(&self, rules: &mut String, index: usize) {
+        if self.is_xml() {
+            tool_xml::add(rules, index, self.tool, &self.schema);
+        } else {
+            let _ = writeln!(rules, "arguments_{index}: %json {}", self.schema);
+        }
     }
 
     pub(crate) fn note(&self, reason: GrammarError) -> ToolNote {

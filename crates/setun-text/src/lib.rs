@@ -85,7 +85,10 @@ pub use token_mask::TokenMask;
 pub use token_table::{TokenTable, TokenWord};
 pub use tokenizer::{HfTokenizer, Tokenizer};
 pub use tool::{Tool, ToolChoice};
-pub use tool_calls::{ToolCall, ToolCallDelta, ToolCallReader, ToolFormat, ToolStep};
+pub use tool_calls::{
+    ArgumentForm, PARAMETER, Parameter, Parameters, ToolCall, ToolCallDelta, ToolCallReader,
+    ToolFormat, ToolStep, Types,
+};
 pub use tool_messages::PreparedTools;
 
 /// A text without the byte order mark that some editors write before it.

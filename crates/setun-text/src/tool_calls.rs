@@ -1,12 +1,15 @@
 //! Calls of functions in what a model writes.
 
 mod format;
+mod parameters;
 mod reader;
+mod xml;
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-pub use format::ToolFormat;
+pub use format::{ArgumentForm, ToolFormat};
+pub use parameters::{PARAMETER, Parameter, Parameters, Types};
 pub use reader::{ToolCallReader, ToolStep};
 
 use crate::Message;

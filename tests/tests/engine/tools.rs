@@ -17,6 +17,7 @@ use super::{MODEL, greedy};
 const HERMES: &str = "{% for t in tools or [] %}{{ t.function.name }} {% endfor %}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function.arguments | tojson }}</tool_call>{% endfor %}\n{% endfor %}";
 const LLAMA: &str = "{% if tools %}Environment: ipython {\"parameters\": {}}{% endif %}{% for m in messages %}{{ m.content }}{% if m.tool_calls %}{{ m.tool_calls[0].function.arguments | tojson }}{% endif %}\n{% endfor %}";
 const FALCON: &str = "{{ '<tool_call>\\n[\\n {\"name\": \"f\", \"arguments\": {}}]' if tools else '' }}{% for m in messages %}{{ m.content }}\n{% endfor %}";
+const QWEN_XML: &str = "{% for t in tools or [] %}{{ t.function.name }} {% endfor %}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}{{ '<tool_call>\\n<function=' + c.function.name + '>\\n' }}{% for name, value in c.function.arguments|items %}{{ '<parameter=' + name + '>\\n' }}{{ value }}{{ '\\n</parameter>\\n' }}{% endfor %}{{ '</function>\\n</tool_call>' }}{% endfor %}\n{% endfor %}";
 const PLAIN: &str = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}";
 
 /// The story model with a chat template.
@@ -106,6 +107,45 @@ fn every_family_calls_tools_with_valid_arguments() {
         }
         assert!(whole >= 2, "{whole} of 6 came to an end: {template}");
     }
+}
+
+#[test]
+fn calls_in_xml_are_json_to_the_caller_and_xml_to_the_model() {
+    let engine = engine(QWEN_XML);
+    assert_eq!(engine.tool_format().name, "qwen-xml");
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "unit": {"enum": ["C", "F"]},
+            "of": {"type": "array", "items": {"type": "integer"}, "maxItems": 3},
+            "exact": {"type": "boolean"},
+        },
+        "required": ["unit", "of"],
+        "additionalProperties": false,
+    });
+    let tools = [Tool::new("sum").parameters(object(&schema)), Tool::new("time")];
+    let mut whole = 0;
+    for seed in 0..6 {
+        let options = options(ToolChoice::Required, seed).tools(tools.clone());
+        let mut messages = vec![Message::user("Hi.")];
+        let found = ask(&engine, options.clone().parallel_tool_calls(false));
+        assert_eq!(found.text, "");
+        if found.done.finish_reason == FinishReason::Length {
+            continue;
+        }
+        whole += 1;
+        let [call] = &found.tool_calls[..] else { panic!("{:?}", found.tool_calls) };
+        let value: Value = serde_json::from_str(&call.arguments).expect("JSON");
+        match call.name.as_str() {
+            "time" => assert_eq!(call.arguments, "{}"),
+            _ => jsonschema::validate(&schema, &value).expect("it is valid"),
+        }
+        messages.extend([Message::calls("", &found.tool_calls), Message::tool(call, "5")]);
+        let again = engine.chat(messages, options.max_tokens(1)).expect("a stream");
+        let again = again.wait().expect("an answer");
+        assert!(again.usage.prompt_tokens > found.usage.prompt_tokens, "{:?}", again.usage);
+    }
+    assert!(whole >= 3, "{whole} of 6 came to an end");
 }
 
 #[test]

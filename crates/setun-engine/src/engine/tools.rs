@@ -1,6 +1,6 @@
 //! Requests with tools.
 
-use setun_text::{Tool, ToolCallReader, ToolChoice, ToolFormat};
+use setun_text::{ArgumentForm, Tool, ToolCallReader, ToolChoice, ToolFormat};
 
 use super::Engine;
 use crate::{
@@ -15,6 +15,8 @@ pub(crate) struct ToolUse {
     begins_with_call: bool,
     /// Names of the functions, where the answer has a response format.
     beside_format: Option<Vec<String>>,
+    /// The functions, where their schemas say how arguments are read.
+    functions: Vec<Tool>,
     /// The special tokens of the format, which have no text otherwise.
     tags: Vec<(u32, &'static str)>,
 }
@@ -23,6 +25,7 @@ impl ToolUse {
     /// What takes the calls out of an answer.
     pub(super) fn reader(&self, prompt: &[u32], seeds: [u64; 2]) -> ToolCallReader {
         let reader = ToolCallReader::new(self.format, self.begins_with_call, prompt, seeds)
+            .with_functions(&self.functions)
             .with_tags(self.tags.clone());
         match &self.beside_format {
             Some(names) => reader.beside_format(names.iter().map(String::as_str)),
@@ -92,7 +95,11 @@ impl Engine {
         let tags =
             ToolFormat::tags().into_iter().filter(|tag| special.iter().any(|one| one == tag));
         let tags = tags.filter_map(|tag| Some((tokenizer.token_to_id(tag)?, tag))).collect();
-        Ok(Some(ToolUse { format, begins_with_call, beside_format, tags }))
+        let functions = match format.arguments {
+            ArgumentForm::Xml => options.tools.clone(),
+            _ => vec![],
+        };
+        Ok(Some(ToolUse { format, begins_with_call, beside_format, functions, tags }))
     }
 
     /// Adds the constraint on calls, and on answers without calls if there is one. Whether there is.

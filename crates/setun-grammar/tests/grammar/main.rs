@@ -12,3 +12,4 @@ mod support;
 mod tool_endings;
 mod tools;
 mod walks;
+mod xml_tools;

@@ -21,6 +21,18 @@ pub struct ToolFormat {
     pub separator: Option<&'static str>,
     /// What comes after the last call.
     pub closing: &'static str,
+    /// How arguments are written.
+    pub arguments: ArgumentForm,
+}
+
+/// How a family writes the arguments of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ArgumentForm {
+    /// A JSON object.
+    Json,
+    /// An XML element for each parameter. Strings are written as they are, other values as JSON.
+    Xml,
 }
 
 /// The special tokens of calls, in the models that have them.
@@ -38,6 +50,7 @@ impl ToolFormat {
         after: "}\n</tool_call>",
         separator: Some("\n<tool_call>\n{\"name\": \""),
         closing: "",
+        arguments: ArgumentForm::Json,
     };
 
     /// Falcon 3: a list of such objects between the tags.
@@ -50,6 +63,7 @@ impl ToolFormat {
         after: "}",
         separator: Some(",\n  {\"name\": \""),
         closing: "\n]\n</tool_call>",
+        arguments: ArgumentForm::Json,
     };
 
     /// Llama 3.1 and later: `{"name": "f", "parameters": {…}}` and nothing else.
@@ -62,23 +76,44 @@ impl ToolFormat {
         after: "}",
         separator: None,
         closing: "",
+        arguments: ArgumentForm::Json,
     };
+
+    /// Qwen 3.5 and later, Qwen3-Coder: `<tool_call><function=f><parameter=city>Oslo</parameter>
+    /// </function></tool_call>`, each tag and each value on lines of its own.
+    pub const QWEN_XML: Self = Self {
+        name: "qwen-xml",
+        marker: TAG,
+        at_start: false,
+        opening: "\n<function=",
+        middle: ">\n",
+        after: "</function>\n</tool_call>",
+        separator: Some("\n<tool_call>\n<function="),
+        closing: "",
+        arguments: ArgumentForm::Xml,
+    };
+
+    /// All formats.
+    pub const ALL: [Self; 4] = [Self::HERMES, Self::FALCON, Self::LLAMA, Self::QWEN_XML];
 
     /// The format of a name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        [Self::HERMES, Self::FALCON, Self::LLAMA].into_iter().find(|format| format.name == name)
+        Self::ALL.into_iter().find(|format| format.name == name)
     }
 
     /// The format that a chat template writes calls in; `None` if it has no tools, or writes calls
     /// in none of these.
     pub(crate) fn of_template(source: &str) -> Option<Self> {
         let has = |part: &str| source.contains(part);
-        if has("<parameter=") || has("<arg_key>") || has("<tool_calls>") || has("<function=") {
-            None // arguments that are no JSON, or other tags
+        let has_call = |tag: &str| has(&format!("{TAG}\\n{tag}")) || has(&format!("{TAG}\n{tag}"));
+        if has_call("<function=") && has("<parameter=") {
+            Some(Self::QWEN_XML)
+        } else if has("<parameter=") || has("<arg_key>") || has("<tool_calls>") || has("<function=")
+        {
+            None // other arguments that are no JSON, or other tags
         } else if has(TAG) && has("arguments") {
-            let is_list = has("<tool_call>\\n[") || has("<tool_call>\n[");
-            Some(if is_list { Self::FALCON } else { Self::HERMES })
+            Some(if has_call("[") { Self::FALCON } else { Self::HERMES })
         } else if has("ipython") && has("\"parameters\"") && has("tool_calls") {
             Some(Self::LLAMA)
         } else {

@@ -1,7 +1,11 @@
 //! Calls taken out of a stream of text.
 
-use super::{ToolCallDelta, ToolFormat};
+use super::{
+    ArgumentForm, Parameters, ToolCallDelta, ToolFormat,
+    xml::{Read, XmlArguments},
+};
 use crate::{
+    Tool,
     draw::absorbed,
     stop_strings::{first_match, longest_beginning},
 };
@@ -21,6 +25,9 @@ pub struct ToolCallReader {
     tags: Vec<(u32, &'static str)>,
     /// The beginnings of calls up to their arguments, where a text may begin like a call.
     heads: Vec<String>,
+    /// Parameters of functions by their names, where arguments are XML, and the function that is called.
+    functions: Vec<(String, Parameters)>,
+    function: Option<usize>,
 }
 
 /// Where in an answer the next byte belongs.
@@ -37,6 +44,7 @@ enum Part {
     Name,
     Middle,
     Arguments(Json),
+    Xml(XmlArguments),
     After,
     /// Text that is none of the format's.
     Other,
@@ -71,8 +79,28 @@ impl ToolCallReader {
     ) -> Self {
         let key = absorbed(prompt.iter().map(|&token| token.into()).chain([seed, sample]));
         let part = if begins_with_call { Part::Marker } else { Part::Text };
-        let (held, tags, heads) = (String::new(), vec![], vec![]);
-        Self { format, part, held, index: 0, has_calls: false, key, tags, heads }
+        Self {
+            format,
+            part,
+            held: String::new(),
+            index: 0,
+            has_calls: false,
+            key,
+            tags: vec![],
+            heads: vec![],
+            functions: vec![],
+            function: None,
+        }
+    }
+
+    /// Reads calls of these functions. In XML their schemas say which values are strings.
+    #[must_use]
+    pub fn with_functions(mut self, tools: &[Tool]) -> Self {
+        if self.format.arguments == ArgumentForm::Xml {
+            self.functions =
+                tools.iter().map(|tool| (tool.name.clone(), Parameters::of(tool))).collect();
+        }
+        self
     }
 
     /// Reads calls of functions of these names at the start of the answer alone. An answer that
@@ -170,8 +198,15 @@ impl ToolCallReader {
                 separator.is_some_and(|separator| self.literal(separator, Part::Name))
             }
             Part::Name => self.name(calls),
-            Part::Middle => self.literal(middle, Part::Arguments(Json::default())),
+            Part::Middle => {
+                let next = match self.format.arguments {
+                    ArgumentForm::Json => Part::Arguments(Json::default()),
+                    ArgumentForm::Xml => Part::Xml(XmlArguments::default()),
+                };
+                self.literal(middle, next)
+            }
             Part::Arguments(json) => self.arguments(json, calls),
+            Part::Xml(xml) => self.xml(xml, calls),
             Part::After => {
                 let is_complete = self.literal(after, Part::Separator);
                 self.index += usize::from(is_complete);
@@ -198,8 +233,13 @@ impl ToolCallReader {
     }
 
     fn name(&mut self, calls: &mut Vec<ToolCallDelta>) -> bool {
-        let Some(end) = self.held.find('"') else { return false };
-        let name = self.held.drain(..end).collect();
+        // A name has none of the marks that come after it.
+        let Some(end) = self.format.middle.chars().next().and_then(|mark| self.held.find(mark))
+        else {
+            return false;
+        };
+        let name: String = self.held.drain(..end).collect();
+        self.function = self.functions.iter().position(|(known, _)| *known == name);
         let (index, id) = (self.index, Some(id(self.key, self.index)));
         calls.push(ToolCallDelta { index, id, name: Some(name), arguments: String::new() });
         self.part = Part::Middle;
@@ -210,6 +250,23 @@ impl ToolCallReader {
     fn arguments(&mut self, mut json: Json, calls: &mut Vec<ToolCallDelta>) -> bool {
         let end = self.held.bytes().position(|byte| json.ends_with(byte)).map(|end| end + 1);
         let arguments: String = self.held.drain(..end.unwrap_or(self.held.len())).collect();
+        self.add(arguments, calls);
+        self.part = if end.is_some() { Part::After } else { Part::Arguments(json) };
+        end.is_some()
+    }
+
+    fn xml(&mut self, mut xml: XmlArguments, calls: &mut Vec<ToolCallDelta>) -> bool {
+        let parameters = self.function.and_then(|place| self.functions.get(place));
+        let parameters = parameters.map(|(_, parameters)| parameters);
+        let mut json = String::new();
+        let read = xml.read(&mut self.held, parameters, &mut json);
+        self.add(json, calls);
+        self.part = if read == Read::End { Part::After } else { Part::Xml(xml) };
+        read != Read::More
+    }
+
+    /// Adds to the arguments of the call that is read.
+    fn add(&self, arguments: String, calls: &mut Vec<ToolCallDelta>) {
         match calls.last_mut().filter(|last| last.index == self.index) {
             Some(last) => last.arguments.push_str(&arguments),
             None if arguments.is_empty() => {}
@@ -221,8 +278,6 @@ impl ToolCallReader {
                 });
             }
         }
-        self.part = if end.is_some() { Part::After } else { Part::Arguments(json) };
-        end.is_some()
     }
 }
 

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// Formats whose arguments are JSON.
 const FORMATS: [ToolFormat; 3] = [ToolFormat::HERMES, ToolFormat::FALCON, ToolFormat::LLAMA];
 
 /// What calls are made of, with all that JSON may have in strings.

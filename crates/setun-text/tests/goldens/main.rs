@@ -3,6 +3,7 @@
 mod chat_template;
 mod continued;
 mod expressions;
+mod qwen35;
 mod sampling;
 mod stream_decoder;
 mod support;

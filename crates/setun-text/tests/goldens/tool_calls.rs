@@ -4,16 +4,23 @@ use std::collections::BTreeMap;
 
 use crate::chat_template::real_template;
 use crate::support::json as read_json;
+use serde_json::{Map, json};
 use setun_text::{Message, RenderOptions, Tool, ToolCall, ToolCallReader, ToolFormat};
 
 /// What a template writes for an answer with this call, behind the question.
 fn written(file: &str, messages: &[Message]) -> Option<String> {
     let template = real_template(file);
-    let prepared = template.prepare_tools(messages, &[Tool::new("rain")]).expect("prepared");
+    let prepared = template.prepare_tools(messages, &[rain()]).expect("prepared");
     let options = RenderOptions { tools: prepared.tools, ..RenderOptions::default() };
     let text = template.render(&prepared.messages, &options).ok()?;
     let question = messages[0].content.as_deref()?;
     Some(text[text.rfind(question)? + question.len()..].to_owned())
+}
+
+/// A function whose arguments are a text and a list.
+fn rain() -> Tool {
+    let properties = json!({"city": {"type": "string"}, "days": {"type": "array"}});
+    Tool::new("rain").parameters(Map::from_iter([("properties".to_owned(), properties)]))
 }
 
 #[test]
@@ -32,7 +39,7 @@ fn calls_that_templates_write_are_read_again() {
         let Some(answer) = written(file, &messages) else { continue };
         let begins = answer.find(format.marker);
         let begins = begins.unwrap_or_else(|| panic!("{file}: no {} in {answer}", format.name));
-        let mut reader = ToolCallReader::new(format, true, &[], [0, 0]);
+        let mut reader = ToolCallReader::new(format, true, &[], [0, 0]).with_functions(&[rain()]);
         let mut calls = Vec::new();
         for character in answer[begins..].chars() {
             let step = reader.push(0, character.encode_utf8(&mut [0; 4]));
@@ -57,7 +64,10 @@ fn formats_are_those_of_the_families() {
         Some(ToolFormat::HERMES)
     );
     assert_eq!(format("meta-llama-Llama-3.2-3B-Instruct.jinja"), Some(ToolFormat::LLAMA));
-    for generic in ["google-gemma-2-2b-it.jinja", "Qwen3-Coder.jinja", "GLM-4.6.jinja"] {
+    for xml in ["Qwen3-Coder.jinja", "Qwen3.5-4B.jinja"] {
+        assert_eq!(format(xml), Some(ToolFormat::QWEN_XML), "{xml}");
+    }
+    for generic in ["google-gemma-2-2b-it.jinja", "ByteDance-Seed-OSS.jinja", "GLM-4.6.jinja"] {
         assert_eq!(format(generic), None, "{generic}");
     }
 }

@@ -78,6 +78,21 @@ fn from_files_and_back_gives_the_ids_of_the_reference() {
     }
 }
 
+/// Marks are joined to letters, texts are brought into the form NFC, and digits stand alone.
+#[test]
+fn qwen35_splits_text_as_the_reference() {
+    let folder = "families/qwen35";
+    let file = read(&format!("{folder}/{}", files::TOKENIZER));
+    let size = HfTokenizer::from_bytes(&file).expect("it is valid").vocab_size();
+    let (vocabulary, warnings) = Vocabulary::from_files(&file, None, size).expect("it can be said");
+    assert_eq!((vocabulary.pre.as_deref(), warnings.as_slice()), (Some("qwen35"), &[][..]));
+    let tokenizer = of(&vocabulary);
+    for case in json(&format!("{folder}/tokens.json"))["cases"].as_array().expect("cases") {
+        let text = case["text"].as_str().expect("a text");
+        assert_eq!(Value::from(ids(&tokenizer, text)), case["ids"], "{text:?}");
+    }
+}
+
 #[test]
 fn conversions_there_and_back_change_nothing() {
     for (name, size) in [("gpt-2", 50_257), ("mpt", 50_432), ("falcon", 65_024), ("phi-3", 32_064)]
