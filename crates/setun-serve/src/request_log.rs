@@ -12,7 +12,6 @@ use tracing::{Instrument, info, info_span};
 
 use crate::{
     app::App,
-    batches,
     excerpt::excerpt,
     request_id::{REQUEST_ID, RequestId, new_id},
     trace_context::TraceContext,
@@ -25,7 +24,6 @@ const MAX_BYTES: usize = 128;
 /// Gives an answer the id of its request, or a new one, and logs both without their contents. What is
 /// done for it has a span with the id, and with the trace that the client names.
 pub(crate) async fn identify(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    batches::resume(&app);
     let begun = Instant::now();
     let given = request.headers().get(REQUEST_ID).filter(|id| is_usable(id)).cloned();
     let id = given.or_else(|| HeaderValue::try_from(new_id("req_")).ok());

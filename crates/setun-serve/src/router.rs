@@ -15,7 +15,7 @@ use crate::{
     access::{Hosts, check_origin},
     anthropic::{self, messages},
     api_keys::ApiKeys,
-    app::AppState,
+    app::{App, AppState},
     batches,
     description::routes::DescribedRoutes,
     error::ApiError,
@@ -84,7 +84,14 @@ fn routes(models: ModelRegistry, options: ServeOptions) -> Router {
         .layer(from_fn_with_state(access, check_access))
         .layer(from_fn(anthropic::errors::shape_errors))
         .layer(from_fn(ollama::error_shape::shape_errors))
-        .layer(from_fn_with_state(app, identify))
+        .layer(from_fn_with_state(Arc::clone(&app), identify))
+        .layer(from_fn_with_state(app, resume_batches))
+}
+
+/// Continues batches with the first request where the router was made without a runtime.
+async fn resume_batches(State(app): State<App>, request: Request, next: Next) -> Response {
+    batches::resume(&app);
+    next.run(request).await
 }
 
 fn described_routes(limits: &Limits) -> DescribedRoutes {

@@ -83,8 +83,7 @@ pub(super) fn test(check: &mut Check) -> Result<()> {
         }
         for name in SCRIPTS {
             let mut client = python(&packages);
-            client.arg(script(name)).envs(of_others(check));
-            check.count(server.given_to(&mut client))?;
+            check.count(server.given_to(client.arg(script(name))))?;
         }
         test_node(check, &server)?;
         if folder.is_some() && check.options.is_full() {
@@ -158,15 +157,9 @@ fn test_node(check: &mut Check, server: &Server) -> Result<()> {
         return check.skip(NODE_SCRIPTS.len(), "there is no Node for its clients");
     }
     install(NODE_FOLDER)?;
-    let more = of_others(check);
     NODE_SCRIPTS
         .into_iter()
-        .try_for_each(|name| check.count(server.given_to(node()?.arg(script(name)).envs(more))))
-}
-
-/// Has the scripts send requests in the shapes of agents and libraries, too, which take minutes.
-fn of_others(check: &Check) -> Option<(&'static str, &'static str)> {
-    check.options.is_full().then_some(("SETUN_REQUESTS_OF_OTHERS", "1"))
+        .try_for_each(|name| check.count(server.given_to(node()?.arg(script(name)))))
 }
 
 fn script(name: &str) -> PathBuf {

@@ -95,15 +95,7 @@ fn forms() -> Vec<(&'static str, GrammarSpec)> {
 }
 
 /// JSON.
-const JSON: &str = r#"
-root ::= object
-value ::= object | array | string | number | ("true" | "false" | "null") ws
-object ::= "{" ws (string ":" ws value ("," ws string ":" ws value)*)? "}" ws
-array ::= "[" ws (value ("," ws value)*)? "]" ws
-string ::= "\"" ([^"\\\x00-\x1F\x7F] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4}))* "\"" ws
-number ::= "-"? ("0" | [1-9] [0-9]{0,15}) ("." [0-9]+)? ([eE] [-+]? [0-9]{1,3})? ws
-ws ::= "" | " " | "\n" [ \t]{0,20}
-"#;
+const JSON: &str = include_str!("../../tests/grammars/json.gbnf");
 
 /// Sums and products of names and numbers.
 const SUMS: &str = r#"
@@ -116,19 +108,7 @@ ws ::= [ \t]*
 "#;
 
 /// A small language of statements.
-const CODE: &str = r#"
-root ::= declaration*
-declaration ::= type name "(" (type name)? ")" "{" statement* "}"
-type ::= "int" ws | "float" ws | "char" ws
-name ::= [a-zA-Z_] [a-zA-Z_0-9]*
-statement ::= type name ws "=" ws sum ";" | name ws "=" ws sum ";" | "return" ws sum ";" | block | note
-block ::= ("while" | "if") "(" sum ("<=" | "<" | "==" | "!=" | ">=" | ">") sum ")" "{" statement* "}"
-note ::= "//" [^\n]* "\n" | "/*" ([^*] | "*" [^/])* "*/"
-sum ::= product (("+" | "-") product)*
-product ::= factor (("*" | "/") factor)*
-factor ::= name | [0-9]+ | "-" factor | name "(" (sum ("," ws sum)*)? ")" | "(" ws sum ws ")"
-ws ::= [ \t\n]+
-"#;
+const CODE: &str = include_str!("../../tests/grammars/code.gbnf");
 
 /// Draws a text of up to 100 tokens and keeps the time of each.
 fn draw(

@@ -21,6 +21,11 @@ const TIME: &str = r"(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?(
 const HOST_NAME: &str =
     r"[A-Za-z0-9](?:-?[A-Za-z0-9]){0,19}(?:\.[A-Za-z0-9](?:-?[A-Za-z0-9]){0,19}){0,5}";
 
+/// Addresses: up to 32 characters before the `@` with single dots between them, as 64 are allowed in
+/// all; then a host of at least two labels, the last of letters, as readers of mail demand it. The
+/// whole stays below 254 characters.
+const EMAIL: &str = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-](?:\.?[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]){0,31}@(?:[A-Za-z0-9](?:-?[A-Za-z0-9]){0,19}\.){1,4}[A-Za-z]{2,20}";
+
 /// Formats of integers, as `OpenAPI` and schemars have them, with the least and the largest; none
 /// for those that are beyond the bounds of any integer here.
 const INTEGERS: [(&str, Option<i64>, Option<i64>); 9] = [
@@ -66,6 +71,7 @@ pub(super) fn write_out(schema: &mut Map<String, Value>) {
         Some("date") => date(),
         Some("time") => TIME.to_owned(),
         Some("date-time") => format!("{}T{TIME}", date()),
+        Some("email") => EMAIL.to_owned(),
         Some("hostname") => HOST_NAME.to_owned(),
         _ => return,
     };

@@ -319,3 +319,25 @@ proptest! {
         prop_assert!(winding.is_accepting().expect("fine"));
     }
 }
+
+#[test]
+fn addresses_are_those_that_readers_of_mail_take() {
+    let schema = json!({"type": "string", "format": "email"});
+    let grammar = over_bytes(&GrammarSpec::JsonSchema(schema)).expect("it can be followed");
+    let long = "a".repeat(32);
+    for text in ["a@b.io", "x.y+z@mail.example.org", &format!("{long}@a-b.example")] {
+        assert!(accepts(&grammar, &format!("\"{text}\"")), "{text}");
+    }
+    for text in [
+        "a",
+        "a@b",
+        ".a@b.io",
+        "a.@b.io",
+        "a..b@b.io",
+        "a@-b.io",
+        "a@b.1",
+        &format!("{long}a@b.io"),
+    ] {
+        assert!(!accepts(&grammar, &format!("\"{text}\"")), "{text}");
+    }
+}

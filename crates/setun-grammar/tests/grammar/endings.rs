@@ -7,7 +7,7 @@ use crate::{
     support::{Tokens, any, byte_level, sentence_piece},
 };
 use serde_json::{Map, Value, json};
-use setun_grammar::{Constraint, Grammar, GrammarSpec};
+use setun_grammar::{Constraint, GrammarSpec};
 
 /// Kinds of random schemas.
 const FAMILIES: [&str; 10] = [
@@ -141,26 +141,6 @@ impl Schemas {
     }
 }
 
-/// A text of at most this many tokens, that which ends it included; without it if the text is cut
-/// off. A model of no knowledge chooses.
-fn write(grammar: &Grammar, tokens: &Tokens, seed: u64, most: usize, is_led: bool) -> Vec<u32> {
-    let mut constraint = Constraint::new(grammar);
-    if is_led {
-        constraint.set_tokens_left(most);
-    }
-    let mut text = Vec::new();
-    for index in 0..most as u64 {
-        let mask = constraint.mask().expect("the text can go on").clone();
-        let token = any(&mask, seed, index);
-        constraint.accept(token).expect("the mask has it");
-        if tokens.vocabulary.end_tokens().contains(token) {
-            break;
-        }
-        text.push(token);
-    }
-    text
-}
-
 fn is_valid(schema: &Value, text: &[u8]) -> bool {
     let validator =
         jsonschema::options().should_validate_formats(true).build(schema).expect("a schema");
@@ -179,17 +159,17 @@ fn measure(count: u64) -> BTreeMap<&'static str, [usize; 3]> {
         let spec = GrammarSpec::JsonSchema(schema.clone());
         let grammar = tokens.grammar(&spec).unwrap_or_else(|error| panic!("{schema}: {error}"));
         let end = Constraint::new(&grammar).shortest_end().expect("it has an end");
-        let shortest = write(&grammar, tokens, 0, end + 1, true);
+        let (shortest, _) = tokens.write(&grammar, 0, end + 1, true);
         let text = String::from_utf8(tokens.bytes(&shortest)).expect("UTF-8");
         assert!(is_valid(&schema, text.as_bytes()), "{schema}: {text}");
         let length = tokens.tokenizer.encode(&text, false).expect("tokens").len() + 1;
-        let text = tokens.bytes(&write(&grammar, tokens, seed, 2 * length, true));
+        let text = tokens.bytes(&tokens.write(&grammar, seed, 2 * length, true).0);
         let after = is_valid(&schema, &text);
         if !after {
             eprintln!("{family}: {schema}: {}", String::from_utf8_lossy(&text));
         }
         let open = tokens.grammar(&spec.with_open_objects()).expect("it is supported");
-        let text = tokens.bytes(&write(&open, tokens, seed, 2 * length, false));
+        let text = tokens.bytes(&tokens.write(&open, seed, 2 * length, false).0);
         let before = is_valid(&schema, &text);
         let row: &mut [usize; 3] = found.entry(family).or_default();
         *row = [row[0] + 1, row[1] + usize::from(before), row[2] + usize::from(after)];

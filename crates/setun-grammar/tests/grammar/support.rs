@@ -72,6 +72,36 @@ impl Tokens {
     pub(crate) fn bytes(&self, tokens: &[u32]) -> Vec<u8> {
         tokens.iter().filter_map(|&id| self.tokenizer.token_bytes(id)).flatten().collect()
     }
+
+    pub(crate) fn text(&self, tokens: &[u32]) -> String {
+        String::from_utf8_lossy(&self.bytes(tokens)).into_owned()
+    }
+
+    /// A text of at most this many tokens, that which ends it included, and whether it is whole. A
+    /// model of no knowledge chooses; where it is led, it knows its limit.
+    pub(crate) fn write(
+        &self,
+        grammar: &Grammar,
+        seed: u64,
+        most: usize,
+        is_led: bool,
+    ) -> (Vec<u32>, bool) {
+        let mut constraint = Constraint::new(grammar);
+        if is_led {
+            constraint.set_tokens_left(most);
+        }
+        let mut text = Vec::new();
+        for index in 0..most as u64 {
+            let mask = constraint.mask().expect("the text can go on").clone();
+            let token = any(&mask, seed, index);
+            constraint.accept(token).expect("the mask has it");
+            if self.vocabulary.end_tokens().contains(token) {
+                break;
+            }
+            text.push(token);
+        }
+        (text, constraint.is_accepting().expect("it did not fail"))
+    }
 }
 
 /// A grammar over bytes.

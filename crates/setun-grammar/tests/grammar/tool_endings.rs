@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::support::{Tokens, any, byte_level, sentence_piece};
 use crate::tools::{FORMATS, tool};
 use serde_json::{Value, json};
-use setun_grammar::{Constraint, Grammar, GrammarSpec, ToolGrammar};
+use setun_grammar::{Constraint, GrammarSpec, ToolGrammar};
 use setun_text::{Tool, ToolCall, ToolCallReader, ToolChoice, ToolFormat};
 
 /// Tool sets of the kinds that agents have.
@@ -44,32 +44,6 @@ fn spec(
     GrammarSpec::Tools(ToolGrammar { tools: tools.to_vec(), format, choice, parallel: true, text })
 }
 
-/// A text of a model of no knowledge, with a limit that is known or is not.
-fn write(
-    grammar: &Grammar,
-    tokens: &Tokens,
-    seed: u64,
-    most: usize,
-    is_led: bool,
-) -> (String, bool) {
-    let mut constraint = Constraint::new(grammar);
-    if is_led {
-        constraint.set_tokens_left(most);
-    }
-    let mut text = Vec::new();
-    for index in 0..most as u64 {
-        let mask = constraint.mask().expect("a mask").clone();
-        let token = any(&mask, seed, index);
-        constraint.accept(token).expect("the mask has it");
-        if tokens.vocabulary.end_tokens().contains(token) {
-            break;
-        }
-        text.push(token);
-    }
-    let is_whole = constraint.is_accepting().expect("it did not fail");
-    (String::from_utf8_lossy(&tokens.bytes(&text)).into_owned(), is_whole)
-}
-
 /// Checks the calls of a whole text with an independent reader of JSON schemas.
 fn check(tools: &[Tool], format: ToolFormat, text: &str) {
     let mut reader = ToolCallReader::new(format, true, &[], [0, 0]);
@@ -97,8 +71,9 @@ fn measure(seeds: u64) {
             let shortest = Constraint::new(&grammar).shortest_end().expect("it is known");
             for seed in 0..seeds {
                 let limit = 2 * (shortest + 1);
-                let (_, before) = write(&grammar, tokens, seed, limit, false);
-                let (text, now) = write(&grammar, tokens, seed, limit, true);
+                let (_, before) = tokens.write(&grammar, seed, limit, false);
+                let (text, now) = tokens.write(&grammar, seed, limit, true);
+                let text = tokens.text(&text);
                 if now {
                     check(&tools, format, &text);
                 } else {
@@ -182,7 +157,8 @@ fn an_answer_with_a_format_ends_either_way() {
         let spec = spec(tools, format, ToolChoice::Auto, Some(schema.clone()));
         let grammar = tokens.grammar(&spec).expect("it is supported");
         for seed in 0..40 {
-            let (text, is_whole) = write(&grammar, &tokens, seed, 60, true);
+            let (text, is_whole) = tokens.write(&grammar, seed, 60, true);
+            let text = tokens.text(&text);
             assert!(is_whole, "{text}");
         }
     }

@@ -200,4 +200,4 @@ def answer_of(message: Any) -> Answer:
 
 
 if __name__ == "__main__":
-    main([messages, thoughts, stop_sequences, tools, refusals, *public_requests.in_full(requests_of_others)])
+    main([messages, thoughts, stop_sequences, tools, refusals, requests_of_others])

@@ -230,4 +230,4 @@ def answer_of(parts: list[ChatResponse]) -> Answer:
 
 
 if __name__ == "__main__":
-    main([texts, chats, thoughts, embeddings, models, refusals, tools, formats, *public_requests.in_full(requests_of_others)])
+    main([texts, chats, thoughts, embeddings, models, refusals, tools, formats, requests_of_others])

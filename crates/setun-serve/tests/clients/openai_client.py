@@ -276,4 +276,4 @@ def answer_of(given: Any, is_streamed: bool) -> Answer:
 
 
 if __name__ == "__main__":
-    main([completions, chats, thoughts, embeddings, models, refusals, batches, tools, formats, *public_requests.in_full(requests_of_others)])
+    main([completions, chats, thoughts, embeddings, models, refusals, batches, tools, formats, requests_of_others])

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -31,6 +32,9 @@ FOLDER = Path(__file__).parent / "requests"
 
 # Requests at a time: the server batches them.
 WORKERS = 4
+
+# A full check.
+IS_FULL = "SETUN_FULL" in os.environ
 
 # Calls of tools that come with one round of requests.
 CALLS = 6
@@ -96,37 +100,37 @@ def ends_soon(context: Context) -> dict[str, float]:
 Send = Callable[[Request, int, bool], Answer]
 
 
-def in_full(test: Callable[[Context], None]) -> list[Callable[[Context], None]]:
-    """A test that takes minutes, where a full check runs it."""
-    return [test] if "SETUN_REQUESTS_OF_OTHERS" in os.environ else []
-
-
 def check(context: Context, send: Send, schema_field: str) -> None:
-    """Sends each request whole and streamed. `schema_field` is what a refusal calls the schema of a tool."""
+    """Sends each request: in a full check with drawn seeds, whole and streamed; else with fixed ones, every second one streamed.
+
+    `schema_field` is what a refusal calls the schema of a tool.
+    """
+    drawn = context.random if IS_FULL else random.Random(0)
     requests = read()
     for request in requests:
         request.fields["options"] = {"logit_bias": ends_soon(context), **(request.options or {})}
     assert len(requests) >= 30, len(requests)
     with ThreadPoolExecutor(WORKERS) as workers:
         for _ in range(max(context.calls // CALLS, 1)):
-            seeds = [context.random.randrange(2**31) for _ in requests]
-            list(workers.map(lambda request, seed: check_one(request, seed, send, schema_field), requests, seeds))
+            seeds = [drawn.randrange(2**31) for _ in requests]
+            ways = [(False, True) if IS_FULL else (index % 2 == 1,) for index in range(len(requests))]
+            list(workers.map(lambda *each: check_one(*each, send, schema_field), requests, seeds, ways))
 
 
-def check_one(request: Request, seed: int, send: Send, schema_field: str) -> None:
+def check_one(request: Request, seed: int, ways: tuple[bool, ...], send: Send, schema_field: str) -> None:
     try:
-        whole, streamed = (send(request, seed, is_streamed) for is_streamed in (False, True))
+        answer, *others = (send(request, seed, is_streamed) for is_streamed in ways)
     except Refused as refused:
         assert request.refused, (request.name, refused)
         words = str(refused)
         assert refused.status == 400 and schema_field in words and request.refused in words, (request.name, words)
         return
     assert not request.refused, (request.name, "was not refused")
-    assert streamed == whole, (request.name, seed, streamed, whole)
+    assert all(other == answer for other in others), (request.name, seed, others, answer)
     try:
-        check_answer(request, whole)
+        check_answer(request, answer)
     except Exception as error:
-        raise AssertionError(f"{request.name}, seed {seed}: {whole}") from error
+        raise AssertionError(f"{request.name}, seed {seed}: {answer}") from error
 
 
 def check_answer(request: Request, answer: Answer) -> None:

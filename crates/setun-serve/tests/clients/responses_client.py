@@ -212,4 +212,4 @@ def answer_of(response: Any) -> Answer:
 
 
 if __name__ == "__main__":
-    main([responses, thoughts, logprobs, tools, formats, refusals, *public_requests.in_full(requests_of_others)])
+    main([responses, thoughts, logprobs, tools, formats, refusals, requests_of_others])

@@ -11,13 +11,7 @@ use crate::{Constraint, Grammar, GrammarLimits, GrammarSpec, Vocabulary};
 /// Grammars as they are written, in which much may be a terminal.
 const GRAMMARS: [&str; 12] = [
     // JSON, whose white space follows each part.
-    r#"root ::= object
-    value ::= object | array | string | number | ("true" | "false" | "null") ws
-    object ::= "{" ws (string ":" ws value ("," ws string ":" ws value)*)? "}" ws
-    array ::= "[" ws (value ("," ws value)*)? "]" ws
-    string ::= "\"" ([^"\\\x00-\x1F\x7F] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4}))* "\"" ws
-    number ::= "-"? ("0" | [1-9] [0-9]{0,15}) ("." [0-9]+)? ([eE] [-+]? [0-9]{1,3})? ws
-    ws ::= "" | " " | "\n" [ \t]{0,20}"#,
+    include_str!("../../../tests/grammars/json.gbnf"),
     // JSON, whose white space is recursive, and between parts twice.
     r#"root ::= ws value ws
     value ::= "{" ws (pair ws ("," ws pair ws)*)? "}" | "[" ws (value ws ("," ws value ws)*)? "]" | string | number
@@ -31,17 +25,7 @@ const GRAMMARS: [&str; 12] = [
     name ::= [a-z] [a-z0-9_]* ws
     number ::= [0-9]+ ws
     ws ::= [ \t\n]*"#,
-    r#"root ::= declaration*
-    declaration ::= type name "(" (type name)? ")" "{" statement* "}"
-    type ::= "int" ws | "float" ws | "char" ws
-    name ::= [a-zA-Z_] [a-zA-Z_0-9]*
-    statement ::= type name ws "=" ws sum ";" | name ws "=" ws sum ";" | "return" ws sum ";" | block | note
-    block ::= ("while" | "if") "(" sum ("<=" | "<" | "==" | "!=" | ">=" | ">") sum ")" "{" statement* "}"
-    note ::= "//" [^\n]* "\n" | "/*" ([^*] | "*" [^/])* "*/"
-    sum ::= product (("+" | "-") product)*
-    product ::= factor (("*" | "/") factor)*
-    factor ::= name | [0-9]+ | "-" factor | name "(" (sum ("," ws sum)*)? ")" | "(" ws sum ws ")"
-    ws ::= [ \t\n]+"#,
+    include_str!("../../../tests/grammars/code.gbnf"),
     r#"root ::= item+
     item ::= "- " [^\n]+ "\n" ("  " item)?"#,
     // Words of which some are the beginning of others, and of names.

@@ -266,5 +266,6 @@ await main([completions, embeddings, models, refusals, batches], [
   responses,
   tools,
   formats,
-  ...(process.env.SETUN_REQUESTS_OF_OTHERS ? [chatsOfOthers, responsesOfOthers] : []),
+  chatsOfOthers,
+  responsesOfOthers,
 ]);
