@@ -95,6 +95,7 @@ const SCENES = {
   },
   "docs/generation.md: Logits processors in JavaScript 2": { hosts: BOTH },
   "docs/hosts.md: Bundlers 1": { hosts: ["page"] },
+  "docs/hosts.md: Updates of modules 1": {
     hosts: BOTH,
     check: ({ loaded }) => expect(loaded).toHaveLength(1),
   },
