@@ -18,6 +18,9 @@ addEventListener("message", async ({ data, ports: [port] }) => {
 });
 `;
 
+/** Entry points that are not for service workers. */
+const FOR_PAGES = ["index", "cpu", "no-model"];
+
 /** @type {Awaited<ReturnType<typeof makeProject>>} */
 let project;
 /** @type {Awaited<ReturnType<typeof startServer>>} */
@@ -28,7 +31,8 @@ let expected;
 beforeAll(async () => {
   const pages = { "index.html": INDEX_HTML, "main.js": PLAIN_MAIN };
   const workers = { "worker.js": HOST("index"), "service-worker.js": HOST("service-worker") };
-  project = await makeProject({ ...pages, ...workers });
+  const wrong = FOR_PAGES.map((entry) => [`service-worker-${entry}.js`, HOST(entry)]);
+  project = await makeProject({ ...pages, ...workers, ...Object.fromEntries(wrong) });
   files = await startServer({ root: project.folder, shared: true });
   expected = (await storyInNode(project.folder)).result.text;
 });
@@ -76,10 +80,13 @@ describe("files on another origin", () => {
 
 describe("a host without a document", () => {
   /** Runs in the page: sends each story to a worker or service worker, one after the other. */
-  const ask = async (/** @type {{ service: boolean, stories: object[] }} */ { service, stories }) => {
+  const ask = async (
+    /** @type {{ service: boolean | string, stories: object[] }} */ { service, stories },
+  ) => {
     let host;
     if (service) {
-      await navigator.serviceWorker.register("./service-worker.js", { type: "module" });
+      const file = typeof service === "string" ? service : "./service-worker.js";
+      await navigator.serviceWorker.register(file, { type: "module" });
       host = (await navigator.serviceWorker.ready).active;
     } else {
       host = new Worker("./worker.js", { type: "module" });
@@ -111,6 +118,20 @@ describe("a host without a document", () => {
     expect(same).toMatchObject({ result: { text: expected } });
     expect(structured).toMatchObject({ result: { text: "a dog" } });
     expect(refused.failed[0]).toBe("not-found");
+  });
+
+  it.each(FOR_PAGES)("is told what a service worker imports: %s", async (entry) => {
+    const browser = await launchChromium();
+    const { page } = await openPage(browser, `${files.url}/index.html`);
+    const source = "/node_modules/setun/model/stories.safetensors";
+    const stories = [STORY, { ...STORY, source }, { ...STORY, source, load: { shared: true } }];
+    const told = await page.evaluate(ask, { service: `./service-worker-${entry}.js`, stories });
+    await browser.close();
+    for (const { failed } of /** @type {any[]} */ (told))
+      expect(failed).toEqual([
+        "backend-unavailable",
+        expect.stringContaining('import "setun/service-worker" in a service worker'),
+      ]);
   });
 
   it("shares a model with the page: a worker leads, or reads none", async () => {

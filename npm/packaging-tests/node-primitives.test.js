@@ -52,6 +52,27 @@ describe("the engine in Node", () => {
     expect(found.refused).toBe("context-full");
   });
 
+  it("goes on beyond the context by a strategy's name, with the command's numbers", async () => {
+    const { length, named, counted, cut } = await inNode(`
+      const length = model.info.contextLength;
+      const options = { temperature: 0, minTokens: length + 40, maxTokens: length + 40 };
+      const texts = (strategies) => Promise.all(strategies.map((contextOverflow) =>
+        model.generate("Once upon a time", { ...options, contextOverflow }).text()));
+      const [quarter, half] = [4, 2].map((share) => Math.floor(length / share));
+      const named = await texts(["truncate_middle", "sliding_window"]);
+      const counted = await texts([
+        { type: "truncate_middle", keep: quarter, room: quarter },
+        { type: "sliding_window", sinks: 4, window: half },
+      ]);
+      const cut = await model.generate("Once upon a time", { ...options, contextOverflow: "stop" }).text();
+      console.log(JSON.stringify({ length, named, counted, cut }));
+    `);
+    expect(named).toEqual(counted);
+    expect(new Set([...named, cut]).size).toBe(3);
+    for (const text of named) expect(text.length).toBeGreaterThan(cut.length);
+    expect(length).toBeGreaterThan(4);
+  });
+
   it("quantizes activations with as many scales as the option says", async () => {
     const bonsai = new URL("../../tests/fixtures/families/qwen3-bonsai/type142.gguf", import.meta.url);
     const [own, wide, row, narrow] = await inNode(`

@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { embeddedModel } from "../test-support/checkpoint.js";
 import { makeProject, writeFiles } from "../test-support/project.js";
 
 /** Output of the `setun` command, whose tests read the same file. */
@@ -18,6 +19,11 @@ let project;
 
 beforeAll(async () => {
   project = await makeProject({});
+  const template = new URL("../../tests/fixtures/chat-templates/Qwen3.5-4B.jinja", import.meta.url);
+  const files = { ...embeddedModel(project.folder).folder, "chat_template.jinja": readFileSync(template) };
+  const paths = Object.entries(files).map(([name, bytes]) => [`qwen/${name}`, bytes]);
+  const names = JSON.stringify(Object.keys(files));
+  await writeFiles(project.folder, { ...Object.fromEntries(paths), "qwen/names.json": names });
 });
 afterAll(() => project?.remove());
 
@@ -25,9 +31,8 @@ afterAll(() => project?.remove());
 async function inNode(body) {
   const given = `const prompt = ${JSON.stringify(prompt)}, options = ${JSON.stringify(OPTIONS)};`;
   await writeFiles(project.folder, { "script.js": `import { load } from "setun";\n${given}\n${body}` });
-  return JSON.parse(
-    execFileSync(process.execPath, [join(project.folder, "script.js")], { encoding: "utf8" }),
-  );
+  const place = { cwd: project.folder, encoding: /** @type {const} */ ("utf8") };
+  return JSON.parse(execFileSync(process.execPath, [join(project.folder, "script.js")], place));
 }
 
 describe("the engine in Node", () => {
@@ -127,5 +132,37 @@ describe("the engine in Node", () => {
     expect(blocks[1]).toBe(0);
     expect(given[0]).toBeGreaterThan(0);
     expect(given[1]).toBe(0);
+  });
+
+  it("keeps messages that the template takes only with one of the user, until it comes", async () => {
+    const { whole, parts, none, forked, refused } = await inNode(`
+      import { readFileSync } from "node:fs";
+      const read = (name) => new Uint8Array(readFileSync("qwen/" + name));
+      const names = JSON.parse(readFileSync("qwen/names.json", "utf8"));
+      const model = await load(Object.fromEntries(names.map((name) => [name, read(name)])));
+      const [system, user] = [{ role: "system", content: "Be brief." }, { role: "user", content: "Hi" }];
+      const pushed = async (...parts) => {
+        const session = model.session();
+        for (const part of parts) await session.push(part);
+        return session;
+      };
+      const whole = (await pushed([system, user])).tokens;
+      const parts = (await pushed([system], [user])).tokens;
+      const waiting = await pushed([system]);
+      const none = waiting.tokens;
+      const fork = waiting.fork();
+      const refused = [];
+      const works = [() => waiting.generate(), () => waiting.save(), () => waiting.push("Hi"), () => waiting.push([1])];
+      works.push(() => pushed([user, system]), () => pushed([{ role: "wizard", content: "a" }]));
+      for (const work of works) refused.push(await (async () => work())().catch(({ code, message }) => [code, message]));
+      await fork.push([user]);
+      console.log(JSON.stringify({ whole, parts, none, forked: fork.tokens, refused }));
+    `);
+    expect([parts, none, forked]).toEqual([whole, [], whole]);
+    for (const [code] of refused) expect(code).toBe("bad-option");
+    const words = refused.map((/** @type {string[]} */ [, message]) =>
+      message.includes("wait for one of the user"),
+    );
+    expect(words).toEqual([true, true, true, true, false, false]);
   });
 });

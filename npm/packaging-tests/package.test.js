@@ -36,3 +36,11 @@ it("has declarations for every entry point, as attw sees them", async () => {
   );
   expect(found).toEqual([]);
 });
+
+it("has the names of its entry points for resolvers that know no exports", () => {
+  const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+  const { ".": main, "./wasm/*": _, "./package.json": __, ...others } = manifest.exports;
+  const files = Object.entries(others).map(([name, { default: file }]) => [name, file]);
+  expect(manifest.alias).toEqual(Object.fromEntries(files));
+  expect(manifest.module).toBe(main.default);
+});

@@ -4,10 +4,11 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchChromium, openPage } from "../test-support/browsers.js";
+import { blocksOf } from "../test-support/documented.js";
 import { storyInNode } from "../test-support/node-story.js";
 import { BUNDLED_MAIN, fetched, INDEX_HTML, STORY, tellStory } from "../test-support/page.js";
 import { bannedTexts, PROCESSORS } from "../test-support/processors.js";
-import { makeProject, npm, startVite } from "../test-support/project.js";
+import { makeProject, npm, startVite, writeFiles } from "../test-support/project.js";
 import { startServer } from "../test-support/server.js";
 
 const VITE = "8.3.8";
@@ -85,6 +86,39 @@ describe("a Vite project with default configuration", () => {
     npm(project.folder, ["exec", "--", "vite", "build", "--base", "/some/base/"]);
     const server = await startVite(project.folder, ["preview", "--base", "/some/base/"], "/some/base/");
     await checkPage(server.url);
+    await server.stop();
+  });
+});
+
+describe("updates of a module that accepts them", () => {
+  const documented = blocksOf("docs/hosts.md").find(({ name }) => name.includes("Updates of modules"))?.code;
+
+  /** A module with a model, in a version. @param {string | undefined} loads @param {number} version */
+  const hot = (loads, version) => `import { load } from "setun";
+const source = undefined;
+${loads}
+await model.generate("Once", { maxTokens: 1 }).text();
+window.version = ${version};
+import.meta.hot.accept();
+`;
+
+  it.each([
+    ["leave one worker, as documented", documented, 1],
+    ["leave all of them otherwise", "const model = await load(source);", 5],
+  ])("%s", async (_, loads, workers) => {
+    await writeFiles(project.folder, { "hot/index.html": INDEX_HTML, "hot/main.js": hot(loads, 0) });
+    const server = await startVite(project.folder, []);
+    const isReady = () => "version" in window;
+    const { page, errors, close } = await openPage(browser, `${server.url}hot/index.html`, isReady);
+    await page.evaluate(() => Object.assign(window, { isFirst: true }));
+    for (let version = 1; version <= 4; version += 1) {
+      await writeFiles(project.folder, { "hot/main.js": hot(loads, version) });
+      await page.waitForFunction((version) => /** @type {any} */ (window).version === version, version);
+    }
+    await expect.poll(() => page.workers().length).toBe(workers);
+    expect(await page.evaluate(() => "isFirst" in window)).toBe(true);
+    expect(errors).toEqual([]);
+    await close();
     await server.stop();
   });
 });

@@ -5,6 +5,7 @@ import { assetsAt } from "./assets-url.js";
 import { CATALOG } from "./catalog-entries.js";
 import type { Connect } from "./connection.js";
 import { documentBase } from "./document-base.js";
+import { environment, WRONG_ENTRY } from "./environment.js";
 import { SetunError } from "./errors.js";
 import { estimateOn } from "./estimate.js";
 import { connectLocal } from "./host-links.js";
@@ -52,7 +53,11 @@ export function inBrowser({ builds, model }: Parts): { readonly load: Load; read
     catalog: CATALOG,
     estimate: estimateOn(platform),
   };
-  return { load: loadOn(platform), models };
+  if (environment() !== "service-worker") return { load: loadOn(platform), models };
+  const refuse = async () => {
+    throw new SetunError("backend-unavailable", WRONG_ENTRY);
+  };
+  return { load: refuse, models: { ...models, estimate: refuse } };
 }
 
 async function withWebnn(report: DeviceReport, model: Model): Promise<DeviceReport> {

@@ -89,6 +89,10 @@ export function remedy(failure: keyof typeof REMEDIES, host: Environment = envir
   return REMEDIES[failure][host];
 }
 
+/** Why an entry point for pages loads nothing in a service worker, which cannot import on demand. */
+export const WRONG_ENTRY =
+  'this entry point is for pages and their workers: import "setun/service-worker" in a service worker';
+
 /** Why there is no WebGPU. */
 export function noWebGpu(host: Environment): string {
   if (host === "node")

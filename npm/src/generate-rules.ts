@@ -47,7 +47,7 @@ export const GENERATE: Rules<GenerateOptions> = {
   timeout: [number(0, 1000000000000), "a number of milliseconds from 0 to 1000000000000"],
   contextOverflow: [
     isContextStrategy,
-    '"stop", {type: "truncate_middle", keep, room} or {type: "sliding_window", sinks, window}',
+    '"stop", "truncate_middle", "sliding_window", {type: "truncate_middle", keep, room} or {type: "sliding_window", sinks, window}',
   ],
   stop: [isStringOrStrings, "a non-empty string or a list of them"],
   stopTokenIds: [areTokens, "a list of token ids"],

@@ -2,6 +2,7 @@
 
 import { engineOptions } from "./check-options.js";
 import type { Connection, Listener } from "./connection.js";
+import { withCounts } from "./context-strategy.js";
 import type { GenerateOptions } from "./generate-options.js";
 import type { Build } from "./pick-build.js";
 import { type ProcessorContext, toSentProcessors } from "./processors.js";
@@ -18,7 +19,7 @@ export interface GenerationResult extends Omit<DoneEvent, "type"> {
   readonly reasoning: string;
   /** Ids of the generated tokens, including an end token. */
   readonly tokens: readonly number[];
-  /** Calls of tools. Where the answer was cut off, the last one may be, too. */
+  /** Calls of tools. The arguments of the last one may be cut off where the answer is `unfinished`. */
   readonly toolCalls: readonly ToolCall[];
   /** The WebAssembly build that ran. */
   readonly build: Build;
@@ -74,6 +75,8 @@ export interface GenerationContext extends ProcessorContext {
   readonly build: Build;
   /** Size of the vocabulary. */
   readonly vocabSize: number;
+  /** Most tokens of a text. */
+  readonly contextLength: number;
 }
 
 /**
@@ -87,7 +90,9 @@ export function startGenerations(
   given: GenerateOptions,
   count: number,
 ): Generation[] {
-  const options = engineOptions(given);
+  const { contextOverflow, ...others } = engineOptions(given);
+  const strategy = contextOverflow && withCounts(contextOverflow, context.contextLength);
+  const options = { ...others, ...(strategy && { contextOverflow: strategy }) };
   const { signal, logitsProcessors, onPromptProgress } = given;
   const sent = logitsProcessors && { processors: toSentProcessors(logitsProcessors, context) };
   const all = Array.from({ length: count }, () => new ConnectedGeneration(context, onPromptProgress));

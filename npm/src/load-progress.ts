@@ -12,13 +12,16 @@
  */
 export type LoadPhase = "connecting" | "waiting" | "downloading" | "packing" | "checking" | "ready";
 
-/** Progress of loading a model, together with its draft model; the total grows when the draft's first bytes arrive. */
+/**
+ * Progress of loading a model, together with its draft model. It never runs back within a phase: bytes that come again,
+ * after a lost connection or a wrong chunk, count once.
+ */
 export interface LoadProgress {
   /** What is done now. */
   readonly phase: LoadPhase;
   /** Bytes of this phase so far. */
   readonly loadedBytes: number;
-  /** Bytes of all files seen so far; absent while a server does not report. */
+  /** Bytes of all files; absent while a server does not report, and while further files turn up. */
   readonly totalBytes?: number;
   /** The file being read. */
   readonly file: string;
@@ -28,6 +31,29 @@ export interface LoadProgress {
 
 /** Takes progress. */
 export type OnProgress = (progress: LoadProgress) => void;
+
+/** The most that a phase has reported. */
+interface Reported {
+  readonly bytes: number;
+  readonly share: number;
+}
+
+/**
+ * Reports that never run back within a phase. Bytes that were lost are not taken back. Where a total has grown, it is
+ * left out until its share is ahead again.
+ */
+export function steadyProgress(send: OnProgress): OnProgress {
+  const most = new Map<LoadPhase, Reported>();
+  return (progress) => {
+    const { totalBytes, ...rest } = progress;
+    const before = most.get(progress.phase) ?? { bytes: 0, share: 0 };
+    const loadedBytes = Math.min(Math.max(progress.loadedBytes, before.bytes), totalBytes ?? Infinity);
+    const share = totalBytes === undefined || totalBytes === 0 ? 0 : loadedBytes / totalBytes;
+    most.set(progress.phase, { bytes: loadedBytes, share: Math.max(share, before.share) });
+    const isAhead = totalBytes !== undefined && share >= before.share;
+    send({ ...rest, loadedBytes, ...(isAhead && { totalBytes }) });
+  };
+}
 
 /** Minimum interval of reports of one phase in milliseconds. */
 const INTERVAL_MS = 100;

@@ -15,6 +15,7 @@ import { type Connect, Connection, requestWithProgress } from "./connection.js";
 import { hostName, remedy } from "./environment.js";
 import { SetunError } from "./errors.js";
 import { detectFeatures, mostSharedPages, type SharedPages } from "./features.js";
+import { steadyProgress } from "./load-progress.js";
 import { Model, type ModelHost, type ModelInfo } from "./model.js";
 import type { FetchOptions } from "./open-model.js";
 import type { EstimateOptions, LoadOptions } from "./options.js";
@@ -81,7 +82,9 @@ export function loadOn(platform: Platform): Load {
     if (request.model.fetchOptions.store || draftRequest?.model.fetchOptions.store)
       platform.requestPersistence?.();
     const all = { ...request, draft: draftRequest?.model, isBuiltIn: source === undefined };
-    return loadRequest(platform, all, options).catch((thrown: unknown) => {
+    const onProgress = options.onProgress && steadyProgress(options.onProgress);
+    const given = { ...options, ...(onProgress && { onProgress }) };
+    return loadRequest(platform, all, given).catch((thrown: unknown) => {
       throw withName(thrown, source, platform.baseUrl());
     });
   };

@@ -5,7 +5,7 @@ import { SetunError } from "./errors.js";
 import { refusePointer } from "./lfs-pointer.js";
 import type { OnProgress } from "./load-progress.js";
 import type { ByteRange, ModelFiles } from "./model-files.js";
-import type { ModelEntry } from "./model-layout.js";
+import { isModelFile, type ModelEntry } from "./model-layout.js";
 import type { ModelContents, OpenModel } from "./open-model.js";
 import type { WasmFiles } from "./wasm.js";
 
@@ -66,6 +66,8 @@ export class ModelBytes implements WasmFiles, ReadOperation {
   #files: ModelFiles | undefined;
   #converted: ConvertedFiles | undefined;
   #loadedBytes = 0;
+  /** Whether weights are read. Before, the sizes of the opened files say little of the model's. */
+  #hasWeights = false;
   #failure: { readonly thrown: unknown } | undefined;
 
   /** `needsTokenizer`: a model without one is refused, as far as its files tell. */
@@ -162,6 +164,7 @@ export class ModelBytes implements WasmFiles, ReadOperation {
   rewind(): void {
     this.close();
     this.#loadedBytes = 0;
+    this.#hasWeights = false;
     this.#failure = undefined;
   }
 
@@ -215,7 +218,8 @@ export class ModelBytes implements WasmFiles, ReadOperation {
   }
 
   #reportRead({ readPhase, fromStore }: OpenModel, files: ModelFiles, file: string): void {
-    const totalBytes = files.totalBytes();
+    this.#hasWeights ||= isModelFile(file);
+    const totalBytes = this.#hasWeights ? files.totalBytes() : undefined;
     this.#report({
       phase: readPhase,
       loadedBytes: Math.min(this.#loadedBytes, totalBytes ?? this.#loadedBytes),

@@ -329,8 +329,9 @@ export class Model implements AsyncDisposable {
   }
 
   #context(): GenerationContext {
-    const { build, vocabSize, worker } = this.info;
-    return { connection: this.#connection, build, vocabSize, worker, baseUrl: () => this.#host.baseUrl() };
+    const { build, vocabSize, contextLength, worker } = this.info;
+    const baseUrl = () => this.#host.baseUrl();
+    return { connection: this.#connection, build, vocabSize, contextLength, worker, baseUrl };
   }
 }
 

@@ -1,10 +1,11 @@
 /** Compiling and starting WebAssembly builds. */
 
-import { failedRequest, isMissing } from "./download/answers.js";
-import { networkError, noFileError } from "./download/errors.js";
+import { failedRequest, isMissing, pageAdvice } from "./download/answers.js";
+import { networkError } from "./download/errors.js";
 import { hostName, remedy } from "./environment.js";
 import { SetunError } from "./errors.js";
 import type { WasmModule } from "./wasm.js";
+import { REMEDY } from "./worker-refused.js";
 
 /** Generated JavaScript of a module, and its WebAssembly code. */
 export interface StartedModule<Glue> {
@@ -103,7 +104,8 @@ async function fetchCode(url: URL): Promise<Response> {
   } catch (cause) {
     throw networkError(url.href, failedRequest(url.href), cause);
   }
-  if (isMissing(response, url.href)) throw noFileError(url.href);
+  if (isMissing(response, url.href))
+    throw networkError(url.href, `no such file of the package; ${REMEDY}${pageAdvice(url.href)}`);
   if (response.ok) return response;
   throw networkError(url.href, `the server answered ${response.status}`);
 }

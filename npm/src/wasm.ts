@@ -230,8 +230,10 @@ export interface WasmGenerateOptions
  * What happens when a text fills the context.
  *
  * `"stop"` ends the text. The other strategies compute the text again from fewer tokens, then it continues without end.
+ * By name alone, `"truncate_middle"` keeps the first quarter of the context and drops the next, and `"sliding_window"`
+ * keeps four tokens and the last half.
  */
-export type ContextStrategy = "stop" | TruncateMiddle | SlidingWindow;
+export type ContextStrategy = "stop" | "truncate_middle" | "sliding_window" | TruncateMiddle | SlidingWindow;
 
 /** Drops tokens after the first `keep`, so that `room` more fit: context shift, as llama.cpp's `n_keep`. */
 export interface TruncateMiddle {
@@ -332,7 +334,7 @@ export interface DoneEvent {
    * `timeout`: the time limit. `content_filter`: the content filter. `tool_calls`: an end token after calls.
    */
   readonly finishReason: "stop" | "length" | "tool_calls" | "aborted" | "content_filter" | "timeout";
-  /** `true` where the text ends before its `responseFormat` is complete: JSON that is cut off, for instance. */
+  /** `true` where the text ends before its `responseFormat` is complete, such as JSON that is cut off, or within a call. */
   readonly unfinished?: boolean;
   /** The stop string that ended the text, if one did. */
   readonly stop?: string;

@@ -14,10 +14,10 @@ export const BUNDLED_MAIN = 'import * as setun from "setun";\nwindow.setun = set
 /** A page with the script that a bundler has written to `folder`. @param {string} folder */
 export const bundledHtml = (folder) => INDEX_HTML.replace("./main.js", `./${folder}/main.js`);
 
-/** Runs in the page: loads without options, and says how that fails. */
-export const codeOfLoad = () =>
+/** Runs in the page: loads the story model, and says how that fails. @param {object} [load] */
+export const codeOfLoad = (load) =>
   /** @type {any} */ (globalThis).setun
-    .load()
+    .load(undefined, load ?? {})
     .catch((/** @type {any} */ error) => [error.code, error.message]);
 
 /** For pages without one. */

@@ -300,6 +300,8 @@ describe("an abort", () => {
   });
 });
 
+const by = <Mode extends string>(samplingMode: Mode) => ({ samplingMode });
+
 describe("a session", () => {
   it("is cloned with its messages, and goes its own way", async () => {
     const { model, session } = await begin(HELLO, { samplingMode: "creative" });
@@ -326,13 +328,11 @@ describe("a session", () => {
 
   it.each([
     [{}, "balanced", {}],
-    [{ samplingMode: "default" as const }, "balanced", {}],
-    [{ samplingMode: "most-predictable" as const }, "most-predictable", { temperature: 0 }],
-    [
-      { samplingMode: "predictable" as const, topK: 3 },
-      "predictable",
-      { temperature: 0.4, topP: 0.9, topK: 3 },
-    ],
+    [by("default"), "balanced", {}],
+    [by("most-predictable"), "most-predictable", { temperature: 0 }],
+    [{ ...by("predictable"), topK: 3 }, "predictable", { temperature: 0.4, topP: 0.9, topK: 3 }],
+    [by("slightly-predictable"), "slightly-predictable", { temperature: 0.55, topP: 0.9 }],
+    [by("slightly-creative"), "slightly-creative", { temperature: 0.85, topP: 0.95 }],
     [{ temperature: 2 }, "balanced", { temperature: 2 }],
   ])("samples by its mode: %j", async (options, mode, sampling) => {
     const { model, session } = await begin(HELLO, options);

@@ -1,5 +1,5 @@
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { type LoadPhase, type LoadProgress, ProgressReporter } from "../src/load-progress.js";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { type LoadPhase, type LoadProgress, ProgressReporter, steadyProgress } from "../src/load-progress.js";
 
 const TOTAL = 1000;
 
@@ -63,4 +63,87 @@ it("ends with the bytes so far where no server told a total", () => {
 it("sends no end of a load that reported nothing", () => {
   reporter.ready();
   expect(sent).toEqual([]);
+});
+
+/** Numbers below an end, from a seed. */
+function draws(seed: number): (end: number) => number {
+  let state = seed;
+  return (end) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * end);
+  };
+}
+
+/** Reports of a load as downloads make them: parts of files, lost connections, wrong chunks, files that turn up or change. */
+function drawnReports(below: (end: number) => number): LoadProgress[] {
+  const files = [1 + below(1000)];
+  const phases = ["connecting", "downloading", "waiting", "packing", "checking"] as const;
+  const reports: LoadProgress[] = [];
+  let [loaded, phase] = [0, 0];
+  for (let step = 0; step < 60; step += 1) {
+    const total = () => files.reduce((sum, bytes) => sum + bytes, 0);
+    const change = below(10);
+    if (change < 5) loaded = Math.min(total(), loaded + below(200));
+    else if (change === 5) loaded = Math.max(0, loaded - below(300));
+    else if (change === 6) files.push(1 + below(1000));
+    else if (change === 7) phase = below(phases.length);
+    else if (change === 8 && below(4) === 0) [loaded, files[0]] = [0, 1 + below(1000)];
+    loaded = Math.min(loaded, total());
+    const known = below(5) > 0 && { totalBytes: total() };
+    reports.push({
+      phase: phases[phase] ?? "connecting",
+      loadedBytes: loaded,
+      file: `${files.length}`,
+      ...known,
+    });
+  }
+  return reports;
+}
+
+describe("steady progress", () => {
+  const SEED = Number(process.env.SETUN_SEED ?? 0);
+
+  it(`never runs back within a phase, and has every report (SETUN_SEED=${SEED})`, () => {
+    for (let draw = 0; draw < 500; draw += 1) {
+      const reports = drawnReports(draws(SEED + draw));
+      const seen: LoadProgress[] = [];
+      const report = steadyProgress((progress) => seen.push(progress));
+      reports.forEach(report);
+      expect(seen.map(({ phase, file }) => [phase, file])).toEqual(
+        reports.map(({ phase, file }) => [phase, file]),
+      );
+      for (const phase of new Set(seen.map((each) => each.phase))) {
+        const own = seen.filter((each) => each.phase === phase);
+        const shares = own.flatMap(({ loadedBytes, totalBytes }) =>
+          totalBytes ? [loadedBytes / totalBytes] : [],
+        );
+        expect(shares).toEqual(shares.toSorted((one, other) => one - other));
+        for (const { loadedBytes, totalBytes = Infinity } of own)
+          expect(loadedBytes).toBeLessThanOrEqual(totalBytes);
+      }
+    }
+  });
+
+  it("keeps bytes that come again, and leaves out a total that has grown", () => {
+    const seen: [number, number | undefined][] = [];
+    const report = steadyProgress(({ loadedBytes, totalBytes }) => seen.push([loadedBytes, totalBytes]));
+    const bytes = [
+      [5, 10],
+      [2, 10],
+      [6, 10],
+      [6, 100],
+      [60, 100],
+      [0, 30],
+    ];
+    for (const [loadedBytes = 0, totalBytes = 0] of bytes)
+      report({ phase: "downloading", loadedBytes, totalBytes, file: "a" });
+    expect(seen).toEqual([
+      [5, 10],
+      [5, 10],
+      [6, 10],
+      [6, undefined],
+      [60, 100],
+      [30, 30],
+    ]);
+  });
 });

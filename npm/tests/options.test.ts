@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { BEAMS } from "../src/beam-options.js";
 import { check, checkLoadOptions, checkMessages, engineOptions } from "../src/check-options.js";
+import { isContextStrategy, withCounts } from "../src/context-strategy.js";
 import type { ChatMessage } from "../src/protocol.js";
 
 interface Case {
@@ -108,6 +109,7 @@ describe("engineOptions", () => {
     ["promptLogprobs", "yes"],
     ["speculative", 12],
     ["contextOverflow", "go on"],
+    ["contextOverflow", "toString"],
     ["contextOverflow", null],
     ["contextOverflow", {}],
     ["contextOverflow", { type: "toString", keep: 4, room: 2 }],
@@ -151,12 +153,24 @@ describe("engineOptions", () => {
     ["promptLogprobs", false],
 
     ["contextOverflow", "stop"],
+    ["contextOverflow", "truncate_middle"],
+    ["contextOverflow", "sliding_window"],
     ["contextOverflow", { type: "truncate_middle", keep: 0, room: 1 }],
     ["contextOverflow", { type: "sliding_window", sinks: 4, window: 8 }],
     ["priority", -(2 ** 31)],
     ["timeout", 0.5],
   ])("accepts %s: %s", (name, value) => {
     expect(engineOptions({ [name]: value })).toEqual({ [name]: value });
+  });
+
+  it("has the counts of a strategy's name from the context", () => {
+    expect(withCounts("truncate_middle", 4096)).toEqual({ type: "truncate_middle", keep: 1024, room: 1024 });
+    expect(withCounts("sliding_window", 511)).toEqual({ type: "sliding_window", sinks: 4, window: 255 });
+    for (const length of [1, 2, 3, 512])
+      for (const name of ["truncate_middle", "sliding_window"] as const)
+        expect(isContextStrategy(withCounts(name, length))).toBe(true);
+    const own = { type: "sliding_window", sinks: 0, window: 9 } as const;
+    expect([withCounts("stop", 512), withCounts(own, 512)]).toEqual(["stop", own]);
   });
 
   it("keeps the callback of a prompt's progress on the page", () => {

@@ -71,7 +71,9 @@ function expectsTextsOnly(name: string, expected: readonly Expected[] = []): boo
 const SAMPLING = {
   "most-predictable": { temperature: 0 },
   predictable: { temperature: 0.4, topP: 0.9 },
+  "slightly-predictable": { temperature: 0.55, topP: 0.9 },
   balanced: { temperature: 0.7, topP: 0.95 },
+  "slightly-creative": { temperature: 0.85, topP: 0.95 },
   creative: { temperature: 1, topP: 0.95 },
   "most-creative": { temperature: 1.3, topP: 0.98 },
 } satisfies Record<SamplingMode, GenerateOptions>;

@@ -52,7 +52,14 @@ export interface Expected {
 }
 
 /** How varied answers are. */
-export type SamplingMode = "most-predictable" | "predictable" | "balanced" | "creative" | "most-creative";
+export type SamplingMode =
+  | "most-predictable"
+  | "predictable"
+  | "slightly-predictable"
+  | "balanced"
+  | "slightly-creative"
+  | "creative"
+  | "most-creative";
 
 /** Options of `LanguageModel.availability`. */
 export interface CoreOptions {

@@ -42,7 +42,7 @@ const STRUCTURED: [(&str, &str, &str, &str); 7] = [
         "context_overflow",
         "ContextStrategy",
         "isContextStrategy",
-        r#"'"stop", {type: "truncate_middle", keep, room} or {type: "sliding_window", sinks, window}'"#,
+        r#"'"stop", "truncate_middle", "sliding_window", {type: "truncate_middle", keep, room} or {type: "sliding_window", sinks, window}'"#,
     ),
     (
         "logits_processors",
