@@ -74,6 +74,15 @@ export interface LoadOptions extends EngineLimits {
    */
   store?: boolean;
   /**
+   * Whether a stored model is compared with its hashes before it is read, which reads it once more. Damaged files are
+   * downloaded again. Without it other sizes are noticed at once, and other bytes where they make a load fail.
+   *
+   * In Node it compares a model that `setun models pull` has stored, and rejects with `bad-checkpoint`.
+   *
+   * @defaultValue `false`
+   */
+  verify?: boolean;
+  /**
    * Concurrent requests of a stored download, 1 to 16.
    *
    * @defaultValue 4

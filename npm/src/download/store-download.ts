@@ -5,6 +5,7 @@ import type { HubSource } from "../hub-name.js";
 import type { LoadProgress, OnProgress } from "../load-progress.js";
 import type { ModelContents, OpenModel } from "../open-model.js";
 import type { UrlSource } from "../sources.js";
+import type { Damage } from "../store/damage.js";
 import { type Manifest, now } from "../store/manifest.js";
 import { modelIdText, modelPath, revisionPath } from "../store/names.js";
 import { checkQuota } from "../store/quota.js";
@@ -34,6 +35,7 @@ const MAX_RESTARTS = 4;
 export class StoreDownload implements OpenModel {
   readonly readPhase = "packing";
   readonly fromStore = false;
+  readonly damages: readonly Damage[];
   onProgress: OnProgress | undefined;
   /** Resolves when nothing is pending, with or without an error. */
   readonly ended: Promise<void>;
@@ -54,9 +56,16 @@ export class StoreDownload implements OpenModel {
   #lastProgress: LoadProgress | undefined;
   readonly #others: SharedProgress;
 
-  /** `model` as its lock names it. */
-  constructor(source: UrlSource | HubSource, storage: Storage, http: HttpClient, model: string) {
+  /** `model` as its lock names it; `damages` are why stored files are downloaded again. */
+  constructor(
+    source: UrlSource | HubSource,
+    storage: Storage,
+    http: HttpClient,
+    model: string,
+    damages: readonly Damage[] = [],
+  ) {
     this.#others = new SharedProgress(model);
+    this.damages = damages;
     this.#source = source;
     this.#storage = storage;
     this.#http = http;
@@ -133,12 +142,13 @@ export class StoreDownload implements OpenModel {
     this.#download = noDownload(); // frees its buffers
   }
 
-  async discard(): Promise<void> {
+  async discard(): Promise<readonly Damage[]> {
     const download = await this.#download.catch(() => undefined);
-    if (download === undefined || this.#committed !== undefined) return;
+    if (download === undefined || this.#committed !== undefined) return [];
     await download.reset().catch(() => undefined);
     await download.stop(new SetunError("disposed", "the downloaded files are no model"));
     await this.#removeUnfinished(download.plan).catch(() => undefined);
+    return [];
   }
 
   async close(): Promise<void> {

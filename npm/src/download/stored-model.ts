@@ -4,11 +4,9 @@ import { SetunError } from "../errors.js";
 import type { OnProgress } from "../load-progress.js";
 import type { ByteRange, ModelFiles } from "../model-files.js";
 import type { ModelContents, OpenModel } from "../open-model.js";
-import { chunkRange } from "../store/journal.js";
-import type { FileEntry } from "../store/manifest.js";
+import { type Damage, findWrongBytes, removeDamaged } from "../store/damage.js";
 import { modelIdText } from "../store/names.js";
-import { type CompleteRevision, removeRevision } from "../store/revisions.js";
-import { sha256 } from "../store/sha256.js";
+import type { CompleteRevision } from "../store/revisions.js";
 import type { Storage, StoredFile, WithLock } from "../store/storage.js";
 import type { StoredMatch } from "./lookup.js";
 import type { ModelDownload } from "./model-download.js";
@@ -98,6 +96,7 @@ export class StoredModel implements OpenModel {
   readonly reportsProgress = false;
   readonly readPhase = "packing";
   readonly fromStore = true;
+  readonly damages = [];
   onProgress: OnProgress | undefined;
   readonly #storage: Storage;
   readonly #withLock: WithLock;
@@ -110,36 +109,32 @@ export class StoredModel implements OpenModel {
   }
 
   async open(): Promise<ModelContents> {
-    const { model, entry } = this.#stored;
-    return { entry, files: () => new StoredFiles(this.#storage, model) };
+    return { entry: this.#stored.entry, files: () => this.files() };
+  }
+
+  files(): StoredFiles {
+    return new StoredFiles(this.#storage, this.#stored.model);
   }
 
   prefetch(): void {}
 
   async commit(): Promise<void> {}
 
-  /** Removes the model if the disk has damaged it, so that the next load downloads it. */
-  async discard(): Promise<void> {
-    const { id, folder, manifest } = this.#stored.model;
-    const { signal } = new AbortController();
-    await this.#withLock(modelIdText(id), signal, async () => {
-      const intact = await Promise.all(
-        manifest.files.map((file) => this.#isIntact(`${folder}/${file.name}`, file)),
-      );
-      if (!intact.every(Boolean)) await removeRevision(this.#storage, folder);
+  /** Compares all files with their hashes, and removes those that differ. */
+  async discard(signal = new AbortController().signal): Promise<readonly Damage[]> {
+    const { model } = this.#stored;
+    const [storage, totalBytes] = [this.#storage, this.files().totalBytes()];
+    let loadedBytes = 0;
+    const onRead = (bytes: number, file: string) => {
+      loadedBytes += bytes;
+      this.onProgress?.({ phase: "checking", loadedBytes, totalBytes, file, fromStore: true });
+    };
+    return this.#withLock(modelIdText(model.id), signal, async () => {
+      const damages = await findWrongBytes(storage, model, signal, onRead);
+      await removeDamaged(storage, model.folder, damages);
+      return damages;
     });
   }
 
   async close(): Promise<void> {}
-
-  /** Whether the chunks of a file match their hashes. */
-  async #isIntact(path: string, { bytes, chunkBytes, chunks }: FileEntry): Promise<boolean> {
-    const blob = await this.#storage.open(path);
-    for (const [chunk, digest] of chunks.entries()) {
-      const { start, end } = chunkRange({ bytes, chunkBytes }, chunk);
-      const part = await blob?.slice(start, end).arrayBuffer();
-      if (part === undefined || (await sha256(new Uint8Array(part))) !== digest) return false;
-    }
-    return true;
-  }
 }
