@@ -12,6 +12,7 @@ import {
   reportGpu,
 } from "./choose-device.js";
 import { type Connect, Connection, type Request, requestWithProgress } from "./connection.js";
+import { hasCrossOriginStorage } from "./cross-origin-page.js";
 import { hostName, remedy } from "./environment.js";
 import { SetunError } from "./errors.js";
 import { detectFeatures, mostSharedPages, type SharedPages } from "./features.js";
@@ -144,10 +145,14 @@ function withName(thrown: unknown, source: LoadSource | undefined, base: string)
 export async function modelRequest(
   platform: Platform,
   given: LoadSource | undefined,
-  options: Pick<LoadOptions, keyof EstimateOptions | "connections" | "pretokenizer" | "verify">,
+  options: Pick<
+    LoadOptions,
+    keyof EstimateOptions | "connections" | "pretokenizer" | "verify" | "crossOriginStorage"
+  >,
   name = "source",
 ): Promise<{ readonly inWorker: boolean; readonly model: ModelRequest }> {
   const { signal, worker, connections, endpoint, token, assetsUrl, pretokenizer, verify } = options;
+  const { crossOriginStorage } = options;
   signal?.throwIfAborted();
   const inWorker = worker ?? platform.hasWorkers;
   if (inWorker && !platform.hasWorkers)
@@ -165,8 +170,10 @@ export async function modelRequest(
     name,
     resolveName && ((text) => resolveName(text, verify)),
   );
+  const store = (options.store ?? true) && inWorker && given !== undefined && isDownload(source);
   const fetchOptions: FetchOptions = {
-    store: (options.store ?? true) && inWorker && given !== undefined && isDownload(source),
+    store,
+    ...(store && (crossOriginStorage ?? true) && hasCrossOriginStorage() && { crossOriginStorage: true }),
     ...(connections !== undefined && { connections }),
     ...(verify !== undefined && { verify }),
     ...(endpoint !== undefined && { endpoint }),

@@ -17,6 +17,8 @@ export interface FetchOptions {
   readonly store: boolean;
   /** Whether a stored model is compared with its hashes. */
   readonly verify?: boolean;
+  /** Whether large files are shared with other sites. */
+  readonly crossOriginStorage?: boolean;
   /** Concurrent requests of a stored download. */
   readonly connections?: number;
   /** Hub endpoint and access token. */

@@ -18,11 +18,14 @@ import type { HttpClient } from "./http.js";
 import { lengthOfAll, probeOnce } from "./http.js";
 import { inFolder } from "./plan.js";
 import { entryOfSelection, SHARD_INDEX, SINGLE_WEIGHTS, selectStoredFiles } from "./select-files.js";
+import type { SharedFiles } from "./shared-weights.js";
 
 /** A complete stored model and the file or folder to open. */
 export interface StoredMatch {
   readonly model: CompleteRevision;
   readonly entry: ModelEntry;
+  /** Its files that are not in its folder. */
+  readonly shared?: SharedFiles;
 }
 
 /** The stored model of a source, if it is complete. Hub names are looked up without a request. */

@@ -4,12 +4,14 @@ import { SetunError } from "../errors.js";
 import type { OnProgress } from "../load-progress.js";
 import type { ByteRange, ModelFiles } from "../model-files.js";
 import type { ModelContents, OpenModel } from "../open-model.js";
+import { BlobFile } from "../store/blob-file.js";
 import { type Damage, findWrongBytes, removeDamaged } from "../store/damage.js";
 import { modelIdText } from "../store/names.js";
 import type { CompleteRevision } from "../store/revisions.js";
 import type { Storage, StoredFile, WithLock } from "../store/storage.js";
 import type { StoredMatch } from "./lookup.js";
 import type { ModelDownload } from "./model-download.js";
+import type { SharedFiles } from "./shared-weights.js";
 
 /** Files of a download. A read waits for its chunks. */
 export class DownloadingFiles implements ModelFiles {
@@ -38,11 +40,14 @@ export class DownloadingFiles implements ModelFiles {
 export class StoredFiles implements ModelFiles {
   readonly #storage: Storage;
   readonly #model: CompleteRevision;
+  readonly #shared: SharedFiles;
   readonly #files = new Map<string, Promise<StoredFile | undefined>>();
 
-  constructor(storage: Storage, model: CompleteRevision) {
+  /** `shared` are the files that are not in the model's folder. */
+  constructor(storage: Storage, model: CompleteRevision, shared: SharedFiles = new Map()) {
     this.#storage = storage;
     this.#model = model;
+    this.#shared = shared;
   }
 
   async read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined> {
@@ -51,7 +56,10 @@ export class StoredFiles implements ModelFiles {
     const { start, end } = range ?? { start: 0, end: entry.bytes };
     let file = this.#files.get(name);
     if (file === undefined) {
-      file = this.#storage.openFile(`${this.#model.folder}/${name}`);
+      const shared = this.#shared.get(name);
+      file = shared
+        ? Promise.resolve(new BlobFile(shared))
+        : this.#storage.openFile(`${this.#model.folder}/${name}`);
       this.#files.set(name, file);
     }
     return readFile(await file, name, start, end);
@@ -113,7 +121,7 @@ export class StoredModel implements OpenModel {
   }
 
   files(): StoredFiles {
-    return new StoredFiles(this.#storage, this.#stored.model);
+    return new StoredFiles(this.#storage, this.#stored.model, this.#stored.shared);
   }
 
   prefetch(): void {}

@@ -30,26 +30,26 @@ export interface StoredFolder {
 }
 
 /** Called with the bytes of each piece that was read. */
-type OnRead = (bytes: number, file: string) => void;
+export type OnRead = (bytes: number, file: string) => void;
 
 /** Bytes of a file without hashes of chunks that are hashed at a time. */
 const PIECE_BYTES = 8 << 20;
 
-/** Files that are missing or have another size, which costs no read. */
+/** Files of the folder that are missing or have another size, which costs no read. */
 export async function findWrongSizes(
   storage: ReadableStorage,
   { folder, manifest }: StoredFolder,
 ): Promise<Damage[]> {
   const damages: Damage[] = [];
-  for (const { name, bytes } of manifest.files) {
+  for (const { name, bytes, crossOrigin } of manifest.files) {
+    if (crossOrigin) continue;
     const found = (await storage.open(`${folder}/${name}`))?.size;
-    if (found === undefined) damages.push({ name, reason: "it is missing" });
-    else if (found !== bytes) damages.push({ name, reason: `it has ${found} bytes, expected ${bytes}` });
+    if (found !== bytes) damages.push({ name, reason: sizeReason(found, bytes) });
   }
   return damages;
 }
 
-/** Damaged files by their hashes. All of them are read; one without hashes is compared by its size alone. */
+/** Damaged files of the folder by their hashes. All are read; one without hashes is compared by its size alone. */
 export async function findWrongBytes(
   storage: SlicedStorage,
   stored: StoredFolder,
@@ -58,7 +58,8 @@ export async function findWrongBytes(
 ): Promise<Damage[]> {
   const damages = await findWrongSizes(storage, stored);
   const skipped = new Set(damages.map(({ name }) => name));
-  for (const entry of stored.manifest.files.filter(({ name }) => !skipped.has(name))) {
+  const isRead = ({ name, crossOrigin }: FileEntry) => !crossOrigin && !skipped.has(name);
+  for (const entry of stored.manifest.files.filter(isRead)) {
     const file = await storage.open(`${stored.folder}/${entry.name}`);
     const reason = file ? await whatIsWrong(file, entry, signal, onRead) : "it is missing";
     if (reason !== undefined) damages.push({ name: entry.name, reason });
@@ -75,17 +76,23 @@ export async function removeDamaged(
   for (const { name } of damages) await storage.remove(`${folder}/${name}`);
 }
 
+function sizeReason(found: number | undefined, expected: number): string {
+  return found === undefined ? "it is missing" : `it has ${found} bytes, expected ${expected}`;
+}
+
 /** A damage in words. */
 export function describeDamage({ name, reason }: Damage): string {
   return `${name} in the browser's store was damaged (${reason})`;
 }
 
-async function whatIsWrong(
+/** How a file differs from its size and hashes; `undefined` if it does not. */
+export async function whatIsWrong(
   file: SlicedFile,
   { name, bytes, chunkBytes, chunks, sha256: expected }: FileEntry,
   signal: AbortSignal,
   onRead: OnRead,
 ): Promise<string | undefined> {
+  if (file.size !== bytes) return sizeReason(file.size, bytes);
   const size = chunks.length > 0 ? chunkBytes : PIECE_BYTES;
   const whole = chunks.length > 0 || expected === undefined ? undefined : new Sha256Hasher();
   if (chunks.length === 0 && whole === undefined) return undefined;
