@@ -17,6 +17,9 @@ const LAYERS = 60;
 /** What a page may keep of a model of 200 MB: compiled code, and what the next load uses again. */
 const SLACK_BYTES = 64e6;
 
+/** What a page may keep more after the last model than after the second, of 200 MB each. */
+const GROWTH_BYTES = 16e6;
+
 const PAGE_BYTES = 4096;
 
 /** How long a browser may take to end workers and unmap their memory, on a machine that does other things. */
@@ -34,7 +37,7 @@ beforeAll(async () => {
   const large = largeModel(embeddedModel(project.folder).folder, { layers: LAYERS });
   await writeFiles(project.folder, { "large.safetensors": /** @type {any} */ (large) });
   server = await startServer({ root: project.folder, isolated: true });
-  browser = await launchChromium();
+  browser = await launchChromium({ measuresMemory: true });
 });
 afterAll(async () => {
   await browser?.close();
@@ -52,6 +55,14 @@ async function residentBytes() {
     renderers.map(async ({ id }) => Number((await readFile(`/proc/${id}/statm`, "utf8")).split(" ")[1])),
   );
   return bytes.reduce((sum, each) => sum + each, 0) * PAGE_BYTES;
+}
+
+/** Bytes of a page and its workers as the browser counts them. It collects garbage. @param {import("playwright-core").Page} page */
+async function countedBytes(page) {
+  return page.evaluate(async () => {
+    const { bytes } = await /** @type {any} */ (performance).measureUserAgentSpecificMemory();
+    return /** @type {number} */ (bytes);
+  });
 }
 
 /** Runs in the page: loads the model from the store or its server, writes a token, and tells the build. */
@@ -73,8 +84,10 @@ it.skipIf(process.platform !== "linux").each([1, 2])(
   "after each load in a row, threads: %i",
   async (threads) => {
     const { page, errors, close } = await openPage(browser, `${server.url}/index.html`);
+    await countedBytes(page);
     const before = await residentBytes();
     const curve = [];
+    let second = before;
     for (let load = 0; load < LOADS; load += 1) {
       expect(await page.evaluate(loadOne, threads)).toBe(threads > 1 ? "relaxed-threads" : "relaxed");
       const loaded = await residentBytes();
@@ -84,9 +97,18 @@ it.skipIf(process.platform !== "linux").each([1, 2])(
         async () => expect((await residentBytes()) - before).toBeLessThan(SLACK_BYTES),
         PATIENCE,
       );
-      curve.push([loaded, await residentBytes()].map((bytes) => Math.round(bytes / 1e6)));
+      const after = await residentBytes();
+      if (load === 1) second = after;
+      curve.push([loaded, after].map((bytes) => Math.round(bytes / 1e6)));
     }
-    console.info(`threads ${threads}, MB with the model and after it: ${curve.join("; ")}`);
+    console.info(
+      `threads ${threads}, MB before: ${Math.round(before / 1e6)}, with the model and after it: ${curve.join("; ")}`,
+    );
+    await vi.waitFor(async () => expect(await residentBytes()).toBeLessThan(second + GROWTH_BYTES), PATIENCE);
+    const counted = await countedBytes(page);
+    console.info(`threads ${threads}, MB as the browser counts them: ${Math.round(counted / 1e6)}`);
+    // A model that was left would be 200 MB.
+    expect(counted).toBeLessThan(SLACK_BYTES);
     expect(errors).toEqual([]);
     await close();
   },

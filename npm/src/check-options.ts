@@ -45,6 +45,8 @@ export const LOAD: Rules<LoadOptions> = {
   shared: BOOLEAN,
   resume: BOOLEAN,
   store: BOOLEAN,
+  verify: BOOLEAN,
+  crossOriginStorage: BOOLEAN,
   connections: [integer(1, 16), "an integer from 1 to 16"],
   assetsUrl: [isFolder, "the URL of a folder"],
   pretokenizer: [(value) => typeof value === "string" && value !== "", "a name of a pre-tokenizer"],

@@ -47,6 +47,10 @@ export class ModelAndDraftBytes implements ReadOperation {
     return this.#last?.hasChanged(thrown) ?? false;
   }
 
+  async repair(thrown: unknown): Promise<boolean> {
+    return (await this.#last?.repair(thrown)) ?? false;
+  }
+
   async end(thrown?: unknown): Promise<void> {
     await Promise.all(this.#both.map((bytes) => bytes.end(bytes === this.#last ? thrown : undefined)));
   }
@@ -69,11 +73,13 @@ export async function shareStoreFolder(...models: readonly ModelRequest[]): Prom
 /** Sum of both; the total is known only if both totals are. */
 function sumProgress(
   reports: readonly LoadProgress[],
-): Pick<LoadProgress, "loadedBytes" | "totalBytes" | "fromStore"> {
+): Pick<LoadProgress, "loadedBytes" | "totalBytes" | "fromStore" | "damaged"> {
   const loadedBytes = reports.reduce((bytes, progress) => bytes + progress.loadedBytes, 0);
   const totalBytes = reports.reduce((bytes, progress) => bytes + (progress.totalBytes ?? Number.NaN), 0);
+  const damaged = reports.flatMap((progress) => progress.damaged ?? []);
   return {
     loadedBytes,
+    ...(damaged.length > 0 && { damaged }),
     ...(!Number.isNaN(totalBytes) && { totalBytes }),
     ...(reports.some(({ fromStore }) => fromStore !== undefined) && {
       fromStore: reports.every(({ fromStore }) => fromStore === true),

@@ -44,7 +44,9 @@ export async function openHeaders(
     return { bytes: 0, storedBytes: 0, model };
   }
   const http = new HttpClient(DEFAULT_SETTINGS, signal, credentials(source, fetchOptions));
-  const stored = storage && (await lookupStored(storage, source));
+  const found = storage && (await lookupStored(storage, source));
+  // Only a load asks the page for shared files.
+  const stored = found?.model.manifest.files.some(({ crossOrigin }) => crossOrigin) ? undefined : found;
   if (storage && stored && (source.kind === "hub" || (await isUpToDate(http, source, stored)))) {
     const bytes = sumOf(stored.model.manifest.files);
     return { bytes, storedBytes: bytes, model: await headersOf(storedModel(storage, stored)) };

@@ -142,13 +142,13 @@ export class HostModel {
     return loader;
   }
 
-  /** Starts again when files have changed while they were read. */
+  /** Starts again when files have changed while they were read, or were damaged in the store. */
   async #retryOnChange<Result>(bytes: ReadOperation, work: () => Promise<Result>): Promise<Result> {
     for (;;) {
       try {
         return await work();
       } catch (thrown) {
-        if (!bytes.hasChanged(thrown)) throw thrown;
+        if (!bytes.hasChanged(thrown) && !(await bytes.repair(thrown))) throw thrown;
       }
     }
   }

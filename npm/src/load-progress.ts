@@ -1,13 +1,13 @@
 /** Progress of loading: its phases, and how often it is reported. */
 
 /**
- * A phase of loading. One may be absent, or come again after a lost connection or a failed GPU.
+ * A phase of loading. One may be absent, or come again after a lost connection, a failed GPU or a damaged copy.
  *
  * - `connecting`: files are looked up, and the engine starts
  * - `waiting`: another tab or worker downloads the same model; the bytes are those that it has received
  * - `downloading`: bytes arrive, and the engine reads them meanwhile
  * - `packing`: the engine reads and packs files that are stored or in memory
- * - `checking`: the download is verified and named in the store
+ * - `checking`: the download is verified and named in the store, or a stored copy is compared with its hashes
  * - `ready`: the last one
  */
 export type LoadPhase = "connecting" | "waiting" | "downloading" | "packing" | "checking" | "ready";
@@ -27,6 +27,8 @@ export interface LoadProgress {
   readonly file: string;
   /** True if all of it is in the browser's store already and nothing is downloaded. */
   readonly fromStore?: boolean;
+  /** Files of the browser's store that were damaged and are downloaded again, each as a sentence with the reason. */
+  readonly damaged?: readonly string[];
 }
 
 /** Takes progress. */

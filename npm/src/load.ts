@@ -11,11 +11,12 @@ import {
   reportCpu,
   reportGpu,
 } from "./choose-device.js";
-import { type Connect, Connection, requestWithProgress } from "./connection.js";
+import { type Connect, Connection, type Request, requestWithProgress } from "./connection.js";
+import { hasCrossOriginStorage } from "./cross-origin-page.js";
 import { hostName, remedy } from "./environment.js";
 import { SetunError } from "./errors.js";
 import { detectFeatures, mostSharedPages, type SharedPages } from "./features.js";
-import { steadyProgress } from "./load-progress.js";
+import { type LoadProgress, steadyProgress } from "./load-progress.js";
 import { Model, type ModelHost, type ModelInfo } from "./model.js";
 import type { FetchOptions } from "./open-model.js";
 import type { EstimateOptions, LoadOptions } from "./options.js";
@@ -42,8 +43,8 @@ export interface Platform extends ModelHost {
   readonly hasWorkers: boolean;
   /** Whether `assetsUrl` has an effect. */
   readonly takesAssetsUrl?: boolean;
-  /** What a text or URL means, where files and a store of models can be searched. */
-  resolveName?(source: string | URL): Promise<string | URL>;
+  /** What a text or URL means, where files and a store of models can be searched; with `verify` by the store's hashes. */
+  resolveName?(source: string | URL, verify: boolean | undefined): Promise<string | URL>;
   /** The story model. `assetsUrl`: see `LoadOptions`. */
   embeddedModel(assetsUrl: string | undefined): URL;
   connect(build: Build, inWorker: boolean, assetsUrl: string | undefined): Promise<Connect>;
@@ -146,10 +147,14 @@ function withName(thrown: unknown, source: LoadSource | undefined, base: string)
 export async function modelRequest(
   platform: Platform,
   given: LoadSource | undefined,
-  options: Pick<LoadOptions, keyof EstimateOptions | "connections" | "pretokenizer">,
+  options: Pick<
+    LoadOptions,
+    keyof EstimateOptions | "connections" | "pretokenizer" | "verify" | "crossOriginStorage"
+  >,
   name = "source",
 ): Promise<{ readonly inWorker: boolean; readonly model: ModelRequest }> {
-  const { signal, worker, connections, endpoint, token, assetsUrl, pretokenizer } = options;
+  const { signal, worker, connections, endpoint, token, assetsUrl, pretokenizer, verify } = options;
+  const { crossOriginStorage } = options;
   signal?.throwIfAborted();
   const inWorker = worker ?? platform.hasWorkers;
   if (inWorker && !platform.hasWorkers)
@@ -159,16 +164,20 @@ export async function modelRequest(
       "bad-option",
       `assetsUrl: leave it out: ${hostName()} reads the files beside the code`,
     );
+  const { resolveName } = platform;
   const source = await modelSource(
     given ?? platform.embeddedModel(assetsUrl),
     platform.baseUrl(),
     options,
     name,
-    platform.resolveName,
+    resolveName && ((text) => resolveName(text, verify)),
   );
+  const store = (options.store ?? true) && inWorker && given !== undefined && isDownload(source);
   const fetchOptions: FetchOptions = {
-    store: (options.store ?? true) && inWorker && given !== undefined && isDownload(source),
+    store,
+    ...(store && (crossOriginStorage ?? true) && hasCrossOriginStorage() && { crossOriginStorage: true }),
     ...(connections !== undefined && { connections }),
+    ...(verify !== undefined && { verify }),
     ...(endpoint !== undefined && { endpoint }),
     ...(token !== undefined && { token }),
     ...(pretokenizer !== undefined && { pretokenizer }),
@@ -201,6 +210,8 @@ class LoadOperation {
   readonly #draft: ModelRequest | undefined;
   readonly #inWorker: boolean;
   readonly #options: LoadOptions;
+  /** Sentences about damaged files of the store. A GPU that was tried may have found them. */
+  #damaged: readonly string[] = [];
   /** Whether `auto` compares a GPU. The built-in model has told its story before a GPU's build is there. */
   readonly #comparesGpu: boolean;
 
@@ -251,7 +262,7 @@ class LoadOperation {
     try {
       connection = await this.#connect(choice);
       const request = { type: "probe", ...this.#model, backend: "auto", threads: 1 } as const;
-      const { report } = await requestWithProgress(connection, request, "probed", this.#options);
+      const { report } = await this.#request(connection, request, "probed");
       wasProbed = true;
       const judgement = decideDevice(report, cpu);
       if (!judgement.takesGpu) return judgement;
@@ -289,10 +300,21 @@ class LoadOperation {
     const shared = memory && { memory };
     const draft = this.#draft && { draft: this.#draft };
     const request = { type: "open", ...this.#model, ...draft, ...device, ...shared } as const;
-    const opened = await requestWithProgress(connection, request, "opened", this.#options);
-    const info = { ...opened.info, build, worker: this.#inWorker };
+    const opened = await this.#request(connection, request, "opened");
+    const repairs = this.#damaged.map((damage) => `${damage} and was downloaded again`);
+    const warnings = [...opened.info.warnings, ...repairs];
+    const info = { ...opened.info, warnings, build, worker: this.#inWorker };
     for (const warning of info.warnings) console.warn(`setun: ${warning}`);
     return { connection, info, report: report(opened.report) };
+  }
+
+  #request<Type extends "probed" | "opened">(connection: Connection, request: Request, type: Type) {
+    const { signal, onProgress: report } = this.#options;
+    const onProgress = (progress: LoadProgress) => {
+      this.#damaged = progress.damaged ?? this.#damaged;
+      report?.(progress);
+    };
+    return requestWithProgress(connection, request, type, { onProgress, ...(signal && { signal }) });
   }
 
   async #connect({ build }: BuildChoice): Promise<Connection> {

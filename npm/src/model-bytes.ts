@@ -1,12 +1,13 @@
 /** A model's bytes, as the engine requests them. */
 
-import { FileChangedError, noFileError } from "./download/errors.js";
+import { FileChangedError, noFileError, repairError } from "./download/errors.js";
 import { SetunError } from "./errors.js";
 import { refusePointer } from "./lfs-pointer.js";
 import type { OnProgress } from "./load-progress.js";
 import type { ByteRange, ModelFiles } from "./model-files.js";
 import { isModelFile, type ModelEntry } from "./model-layout.js";
 import type { ModelContents, OpenModel } from "./open-model.js";
+import { type Damage, describeDamage } from "./store/damage.js";
 import type { WasmFiles } from "./wasm.js";
 
 /** The engine requests this file of models that have no tokenizer inside. */
@@ -29,6 +30,8 @@ export interface ReadOperation {
   commit(): Promise<void>;
   /** Whether an error means that files changed during the read. The read can then start again. */
   hasChanged(thrown: unknown): boolean;
+  /** Removes damaged files of the store, if an error may be theirs. Returns whether the read can start again. */
+  repair(thrown: unknown): Promise<boolean>;
   /** Closes the files and ends the download. `thrown` is the reason. */
   end(thrown?: unknown): Promise<void>;
   /** The original error of the files, of which the engine keeps only the message. */
@@ -36,7 +39,11 @@ export interface ReadOperation {
 }
 
 /** Opens the files of one model, and reports that it waits. */
-type OpenFiles = (signal: AbortSignal, onProgress: OnProgress) => Promise<OpenModel>;
+type OpenFiles = (
+  signal: AbortSignal,
+  onProgress: OnProgress,
+  damages: readonly Damage[],
+) => Promise<OpenModel>;
 
 /** Reads a range of a file, or the whole file. */
 export type ReadFile = (
@@ -69,6 +76,9 @@ export class ModelBytes implements WasmFiles, ReadOperation {
   /** Whether weights are read. Before, the sizes of the opened files say little of the model's. */
   #hasWeights = false;
   #failure: { readonly thrown: unknown } | undefined;
+  /** Whether the stored files were compared with their hashes after an error. */
+  #isChecked = false;
+  #damages: readonly Damage[] = [];
 
   /** `needsTokenizer`: a model without one is refused, as far as its files tell. */
   constructor(openModel: OpenFiles, needsTokenizer = false) {
@@ -145,6 +155,22 @@ export class ModelBytes implements WasmFiles, ReadOperation {
     );
   }
 
+  async repair(thrown: unknown): Promise<boolean> {
+    const error = this.originalError(thrown);
+    if (this.isAborted || this.#isChecked || !mayBeDamage(error)) return false;
+    const model = await this.#model?.catch(() => undefined);
+    if (!model?.fromStore) return false;
+    this.#isChecked = true;
+    this.#damages = await model.discard();
+    const [first] = this.#damages;
+    if (first === undefined || this.isAborted) return false;
+    await model.close();
+    this.#model = undefined;
+    this.#contents = undefined;
+    this.#report({ phase: "connecting", loadedBytes: 0, file: first.name });
+    return true;
+  }
+
   async read(
     file: string,
     start: number | undefined,
@@ -183,8 +209,10 @@ export class ModelBytes implements WasmFiles, ReadOperation {
 
   async end(thrown?: unknown): Promise<void> {
     this.close();
-    if (isInvalidModel(this.originalError(thrown)))
-      await (await this.#model?.catch(() => undefined))?.discard();
+    if (isInvalidModel(this.originalError(thrown))) {
+      const model = await this.#model?.catch(() => undefined);
+      if (!model?.fromStore) await model?.discard();
+    }
     this.abort();
     this.#freeConverted();
     await (await this.#model?.catch(() => undefined))?.close();
@@ -192,7 +220,8 @@ export class ModelBytes implements WasmFiles, ReadOperation {
 
   originalError(error: unknown): unknown {
     const isReadError = error instanceof Error && "code" in error && error.code === "network";
-    return isReadError && this.#failure !== undefined ? this.#failure.thrown : error;
+    const original = isReadError && this.#failure !== undefined ? this.#failure.thrown : error;
+    return repairError(original, this.#damages);
   }
 
   async #read(
@@ -229,11 +258,15 @@ export class ModelBytes implements WasmFiles, ReadOperation {
     });
   }
 
-  readonly #report: OnProgress = (progress) => this.onProgress?.(progress);
+  readonly #report: OnProgress = (progress) => {
+    const damaged = this.#damages.map(describeDamage);
+    this.onProgress?.(damaged.length === 0 ? progress : { ...progress, damaged });
+  };
 
   #open(): Promise<OpenModel> {
-    this.#model ??= this.#openModel(this.signal, this.#report).then((model) => {
+    this.#model ??= this.#openModel(this.signal, this.#report, this.#damages).then((model) => {
       model.onProgress = this.#report;
+      if (model.damages.length > 0) this.#damages = model.damages;
       return model;
     });
     return this.#model;
@@ -251,6 +284,14 @@ export class ModelBytes implements WasmFiles, ReadOperation {
 
 /** Whether the engine's error means that the bytes are invalid or incomplete. */
 function isInvalidModel(thrown: unknown): boolean {
-  const code: unknown = thrown instanceof Error && "code" in thrown ? thrown.code : undefined;
-  return code === "bad-checkpoint" || code === "truncated";
+  return ["bad-checkpoint", "truncated"].includes(codeOf(thrown));
+}
+
+/** Whether an error may come from a damaged copy: a name or a number in it may have become another. */
+function mayBeDamage(thrown: unknown): boolean {
+  return isInvalidModel(thrown) || codeOf(thrown) === "unsupported-model";
+}
+
+function codeOf(thrown: unknown): string {
+  return thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
 }

@@ -20,15 +20,17 @@ const ADDRESS = /^[a-z][\w+.-]+:/i;
 /**
  * What a text or URL means: the URL of a file or folder on the disk, or the text itself if it is to be fetched.
  *
- * @throws {SetunError} `not-found` if it is neither, with the places that were searched.
+ * @param verify Whether a stored model is compared with its hashes.
+ * @throws {SetunError} `not-found` if it is neither, with the places that were searched; `bad-checkpoint` for a stored
+ *   model that is damaged.
  */
-export async function resolveInNode(source: string | URL): Promise<string | URL> {
+export async function resolveInNode(source: string | URL, verify = false): Promise<string | URL> {
   const text = String(source);
   const path = localPath(text);
   const found = path && (await existing(text, path));
   if (found !== undefined) return modelAt(found);
   if (path === undefined && !isHubName(text)) return source;
-  const stored = await storedPath(text);
+  const stored = await storedPath(text, verify);
   if (stored !== undefined) return pathToFileURL(stored);
   if (isHubName(text) || catalogNames().includes(text)) return text;
   throw await missing(text, path ?? text);

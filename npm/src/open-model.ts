@@ -8,12 +8,17 @@ import type { LoadPhase, OnProgress } from "./load-progress.js";
 import { BlobFiles, type ModelFiles } from "./model-files.js";
 import type { ModelEntry } from "./model-layout.js";
 import type { ModelSource } from "./sources.js";
+import type { Damage } from "./store/damage.js";
 import { UrlFiles } from "./url-files.js";
 
 /** Fetch options of a model. */
 export interface FetchOptions {
   /** Whether downloads are stored. */
   readonly store: boolean;
+  /** Whether a stored model is compared with its hashes. */
+  readonly verify?: boolean;
+  /** Whether large files are shared with other sites. */
+  readonly crossOriginStorage?: boolean;
   /** Concurrent requests of a stored download. */
   readonly connections?: number;
   /** Hub endpoint and access token. */
@@ -31,8 +36,8 @@ export interface OpenModel {
   prefetch(): void;
   /** Resolves when everything to be stored is complete, verified and named. */
   commit(): Promise<void>;
-  /** Removes invalid files from the store. */
-  discard(): Promise<void>;
+  /** Removes invalid files from the store. Returns those that were damaged there, which can be downloaded again. */
+  discard(): Promise<readonly Damage[]>;
   /** Ends the download. */
   close(): Promise<void>;
   /** Called as bytes arrive, while {@link reportsProgress}. */
@@ -43,6 +48,8 @@ export interface OpenModel {
   readonly readPhase: LoadPhase;
   /** Whether it was stored before. */
   readonly fromStore: boolean;
+  /** Stored files that were damaged and are downloaded again. */
+  readonly damages: readonly Damage[];
 }
 
 /** What the reader opens, and its files. */
@@ -51,12 +58,16 @@ export interface ModelContents {
   files(): ModelFiles;
 }
 
-/** Opens a source, and reports that it waits. Aborting the signal ends it and all its reads. */
+/**
+ * Opens a source, and reports that it waits. Aborting the signal ends it and all its reads. `damages` are known of its
+ * stored files.
+ */
 export type OpenSource = (
   source: ModelSource,
   fetchOptions: FetchOptions,
   signal: AbortSignal,
   onProgress?: OnProgress,
+  damages?: readonly Damage[],
 ) => Promise<OpenModel>;
 
 /** Opens a source whose files are streamed, not stored. */
@@ -79,6 +90,7 @@ export class StreamedModel implements OpenModel {
   readonly reportsProgress = false;
   readonly readPhase: LoadPhase;
   readonly fromStore = false;
+  readonly damages = [];
   onProgress = undefined;
   readonly #entry: ModelEntry;
   readonly #files: () => ModelFiles;
@@ -97,7 +109,9 @@ export class StreamedModel implements OpenModel {
 
   async commit(): Promise<void> {}
 
-  async discard(): Promise<void> {}
+  async discard(): Promise<readonly Damage[]> {
+    return [];
+  }
 
   async close(): Promise<void> {}
 }

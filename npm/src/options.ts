@@ -74,6 +74,25 @@ export interface LoadOptions extends EngineLimits {
    */
   store?: boolean;
   /**
+   * Whether a stored model is compared with its hashes before it is read, which reads it once more. Damaged files are
+   * downloaded again. Without it other sizes are noticed at once, and other bytes where they make a load fail.
+   *
+   * In Node it compares a model that `setun models pull` has stored, and rejects with `bad-checkpoint`.
+   *
+   * @defaultValue `false`
+   */
+  verify?: boolean;
+  /**
+   * Whether the weights of stored models are shared with other sites, where the browser has Cross-Origin Storage
+   * (`navigator.crossOriginStorage`): they are looked for there before they are downloaded, and left there alone
+   * afterwards. Only files whose SHA-256 the Hub or a manifest states are. The browser may ask its user.
+   *
+   * Another site that knows the hash can find out that the file is there.
+   *
+   * @defaultValue `true`
+   */
+  crossOriginStorage?: boolean;
+  /**
    * Concurrent requests of a stored download, 1 to 16.
    *
    * @defaultValue 4

@@ -1,6 +1,7 @@
 /** A channel to a host in a worker, with the thread workers that it requests. */
 
 import type { Connect, HostLink } from "./connection.js";
+import { answerCrossOrigin, type CrossOriginWanted } from "./cross-origin-page.js";
 import { SetunError } from "./errors.js";
 import { type PolicyWatch, watchPolicy } from "./policy-watch.js";
 import type { FromHost, ToHost } from "./protocol.js";
@@ -84,7 +85,7 @@ class WorkerLink implements HostLink {
     return this.#start();
   }
 
-  #take(data: FromHost | ThreadsWanted | LockHeld): void {
+  #take(data: FromHost | ThreadsWanted | LockHeld | CrossOriginWanted): void {
     this.#hasStarted = true;
     this.#unanswered = [];
     this.#policy.end();
@@ -95,6 +96,7 @@ class WorkerLink implements HostLink {
     if (!this.#isOpen || data.type === "setun-held") return;
     if (data.type === "setun-start-threads")
       void startThreads(data, () => this.#startWorker(this.#isImported), this.#threads);
+    else if (data.type === "setun-cross-origin") void answerCrossOrigin(data);
     else this.#receive(data);
   }
 

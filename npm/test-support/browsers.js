@@ -29,9 +29,12 @@ const QUIET = ["--disable-quic", "--no-first-run", "--disable-background-network
 /** Without a GPU, headless Chromium has WebGPU in software, behind this switch. */
 const WEBGPU = "--enable-unsafe-webgpu";
 
+/** Has `performance.measureUserAgentSpecificMemory` answer at once instead of after the next collection of garbage. */
+const MEASURES_MEMORY = "--enable-blink-features=ForceEagerMeasureMemory";
+
 /** Starts Chromium, or a relative of it. */
-export async function launchChromium({ webgpu = false } = {}) {
-  const args = webgpu ? [...QUIET, WEBGPU] : QUIET;
+export async function launchChromium({ webgpu = false, measuresMemory = false } = {}) {
+  const args = [...QUIET, ...(webgpu ? [WEBGPU] : []), ...(measuresMemory ? [MEASURES_MEMORY] : [])];
   const executablePath = find("Chromium", "CHROME", CHROMES);
   const browser = await chromium.launch({ executablePath, args, timeout: PATIENCE_MS });
   const newContext = browser.newContext.bind(browser);

@@ -16,7 +16,7 @@ export async function tryStory({ source, prompt, options, load = {} }) {
     const model = await setun.load(source, { ...load, onProgress });
     const text = await model.generate(prompt, options).text();
     await model.dispose();
-    return { text, progress: seen.at(-1), seen };
+    return { text, progress: seen.at(-1), seen, warnings: model.info.warnings };
   } catch (thrown) {
     const error = /** @type {any} */ (thrown);
     if (!(error instanceof setun.SetunError)) throw error;
@@ -76,6 +76,42 @@ export async function removeKept(end) {
     return false;
   };
   return walk(await navigator.storage.getDirectory());
+}
+
+/**
+ * Damages one file behind the package's back, the first of a name: cuts it to `bytes`, or sets the byte at `at`.
+ * @param {{ name: string, bytes?: number, at?: number, byte?: number }} damage
+ */
+export async function damageKept({ name: wanted, bytes, at = 0, byte = 0 }) {
+  /** @param {FileSystemDirectoryHandle} folder @returns {Promise<FileSystemFileHandle | undefined>} */
+  const find = async (folder) => {
+    for await (const [name, handle] of /** @type {any} */ (folder).entries()) {
+      const found = handle.kind === "directory" ? await find(handle) : name === wanted && handle;
+      if (found) return found;
+    }
+    return undefined;
+  };
+  const file = await find(await navigator.storage.getDirectory());
+  const writable = await file?.createWritable({ keepExistingData: true });
+  if (bytes !== undefined) await writable?.truncate(bytes);
+  else await writable?.write({ type: "write", position: at, data: Uint8Array.of(byte) });
+  await writable?.close();
+  return file !== undefined;
+}
+
+/** Sets a byte of a chunk that the Cache API has, or cuts the chunk to `bytes`. @param {{ at: number, bytes?: number }} damage */
+export async function damageCached({ at, bytes }) {
+  const cache = await caches.open("setun");
+  for (const request of await cache.keys()) {
+    const start = new URL(request.url).searchParams.get("start");
+    const answer = start === "0" ? await cache.match(request) : undefined;
+    if (answer === undefined) continue;
+    const content = new Uint8Array(await answer.arrayBuffer());
+    content[at] = /** @type {number} */ (content[at]) ^ 1;
+    await cache.put(request, new Response(content.subarray(0, bytes), { headers: answer.headers }));
+    return true;
+  }
+  return false;
 }
 
 /** Deletes all that is kept, as a page does it. */

@@ -65,8 +65,8 @@ export const emptyLog = (): Log => ({
 export interface FakeOptions {
   /** Report of a probe; without one the probe fails. */
   readonly report?: DeviceReport;
-  /** Error of reading the weights. */
-  readonly refusal?: Error;
+  /** Error of reading the weights, or a check of what is read. */
+  readonly refusal?: Error | (() => Error | undefined);
   /** Error of reading the weights of a draft model. */
   readonly draftRefusal?: () => Promise<Error>;
   /** Assumptions about the model's files. */
@@ -147,7 +147,8 @@ export function fakeBuild(
       weights,
       finish: async (place, draft) => {
         log.place = place;
-        if (refusal !== undefined) throw refusal;
+        const refused = typeof refusal === "function" ? refusal() : refusal;
+        if (refused !== undefined) throw refused;
         await weights();
         await (draft as FakeLoader | undefined)?.weights();
         if (draft !== undefined && draftRefusal !== undefined) throw await draftRefusal();

@@ -1,7 +1,8 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { resolveInNode } from "../src/node-names.js";
 import { modelSource } from "../src/sources.js";
@@ -63,6 +64,28 @@ it("finds stored models by their names and aliases, before the Hub", async () =>
   expect(await resolved("prism-ml/Ternary-Bonsai-4B-gguf")).toBe(bonsai);
   const source = await modelSource("mine", "file:///", {}, "source", resolveInNode);
   expect(source).toMatchObject({ kind: "url", layout: "file", name: "m.gguf", url });
+});
+
+it("refuses a stored model that is damaged, and says how to repair it", async () => {
+  const path = fileURLToPath(await store("owner", "name", "m.gguf"));
+  const manifest = join(path, "../manifest.json");
+  const hash = createHash("sha256").update("weights").digest("hex");
+  const text = (await readFile(manifest, "utf8")).replace('"bytes": 7', `"bytes": 7, "sha256": "${hash}"`);
+  await writeFile(manifest, text);
+  expect(await resolveInNode("owner/name", true)).toEqual(pathToFileURL(path));
+  const expectDamaged = (name: string, verify: boolean, reason: string) =>
+    expect(resolveInNode(name, verify)).rejects.toMatchObject({
+      code: "bad-checkpoint",
+      message: `${path} is damaged: ${reason}; \`setun models pull --verify huggingface.co/owner/name\` downloads what is wrong with it again`,
+    });
+  await writeFile(path, "Weights");
+  expect(await resolveInNode("owner/name")).toEqual(pathToFileURL(path));
+  await expectDamaged("owner/name", true, "it has another SHA-256");
+  await writeFile(path, "weight");
+  for (const name of ["owner/name", "hf:owner/name", "hf:owner/name@c0ffee"])
+    await expectDamaged(name, false, "it has 6 bytes, expected 7");
+  await rm(path);
+  await expectDamaged("owner/name", false, "it is missing");
 });
 
 it("leaves what is to be fetched", async () => {

@@ -1,6 +1,7 @@
 /** Errors of downloads: temporary failures, changed files, and files that cannot be stored. */
 
 import { SetunError } from "../errors.js";
+import { type Damage, describeDamage } from "../store/damage.js";
 import { pageAdvice } from "./answers.js";
 
 /** A failure that another attempt may not have. */
@@ -39,6 +40,17 @@ export class NotStorableError extends Error {}
 
 export function networkError(address: string, reason: string, cause?: unknown): SetunError {
   return new SetunError("network", `${address}: ${reason}`, cause === undefined ? {} : { cause });
+}
+
+/** The error of a damaged copy whose files could not be downloaded again; other errors stay as they are. */
+export function repairError(thrown: unknown, damages: readonly Damage[]): unknown {
+  if (!(thrown instanceof SetunError) || !["network", "not-found"].includes(thrown.code)) return thrown;
+  const damaged = damages.map(describeDamage).join("; ");
+  if (damaged === "" || thrown.message.startsWith(damaged)) return thrown;
+  const message =
+    `${damaged} and cannot be downloaded again: ${thrown.message}; ` +
+    "its other files stay: load the model again when its server can be reached";
+  return new SetunError(thrown.code, message, { cause: thrown });
 }
 
 export function noFileError(address: string): SetunError {

@@ -8,6 +8,8 @@ import {
   type CompleteRevision,
   completeRevision,
   currentRevision,
+  downloadedRevision,
+  isComplete,
   referencedCommit,
 } from "../store/revisions.js";
 import type { Storage } from "../store/storage.js";
@@ -16,11 +18,14 @@ import type { HttpClient } from "./http.js";
 import { lengthOfAll, probeOnce } from "./http.js";
 import { inFolder } from "./plan.js";
 import { entryOfSelection, SHARD_INDEX, SINGLE_WEIGHTS, selectStoredFiles } from "./select-files.js";
+import type { SharedFiles } from "./shared-weights.js";
 
 /** A complete stored model and the file or folder to open. */
 export interface StoredMatch {
   readonly model: CompleteRevision;
   readonly entry: ModelEntry;
+  /** Its files that are not in its folder. */
+  readonly shared?: SharedFiles;
 }
 
 /** The stored model of a source, if it is complete. Hub names are looked up without a request. */
@@ -36,6 +41,16 @@ export async function lookupStored(
       : await completeRevision(storage, id, (await referencedCommit(storage, id, revision)) ?? revision);
   const entry = model && entryOfStored(source, model);
   return model && entry && { model, entry };
+}
+
+/** The stored model of a source if files of it are missing or have another size. */
+export async function lookupDamaged(
+  storage: Storage,
+  source: UrlSource | HubSource,
+): Promise<CompleteRevision | undefined> {
+  const revision = source.kind === "hub" ? source.revision : undefined;
+  const model = await downloadedRevision(storage, await modelIdOf(source), revision);
+  return model && !(await isComplete(storage, model.folder, model.manifest)) ? model : undefined;
 }
 
 /** The file or folder of a stored model to open; `undefined` if it lacks the requested file. */

@@ -12,6 +12,7 @@ import type { HttpClient } from "./http.js";
 import { ManifestWriter } from "./manifest-writer.js";
 import type { Plan, PlannedFile } from "./plan.js";
 import { resumePart } from "./resume.js";
+import { entryOf, type SharedFiles } from "./shared-weights.js";
 import { missingFileError, readFile } from "./stored-model.js";
 import { type ChunkMismatches, matchesPlan, verifyFile } from "./verify.js";
 
@@ -22,6 +23,8 @@ export interface DownloadTarget {
   /** Known files of the folder. */
   readonly manifest: Manifest;
   readonly mismatches: ChunkMismatches;
+  /** Files that are not downloaded, because sites share them. */
+  readonly shared: SharedFiles;
 }
 
 /** A set of file downloads that share the connections. */
@@ -167,8 +170,10 @@ export class ModelDownload {
   async #startFile(planned: PlannedFile): Promise<void> {
     const { storage, folder } = this.#target;
     const path = `${folder}/${planned.name}`;
+    const shared = this.#target.shared.get(planned.name);
+    if (shared !== undefined) await this.#manifestWriter.add(entryOf(planned));
     const entry = this.#manifestWriter.manifest.files.find(({ name }) => name === planned.name);
-    const blob = entry && matchesPlan(entry, planned) ? await storage.open(path) : undefined;
+    const blob = entry && matchesPlan(entry, planned) ? (shared ?? (await storage.open(path))) : undefined;
     if (blob !== undefined && blob.size === planned.bytes) {
       this.#blobs.set(planned.name, blob);
       this.#planned.set(planned.name, planned);

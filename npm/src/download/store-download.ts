@@ -1,10 +1,12 @@
 /** A model that is downloaded into the store. The creator holds the model's lock until the download has ended. */
 
+import type { CrossOriginFiles } from "../cross-origin-files.js";
 import { SetunError } from "../errors.js";
 import type { HubSource } from "../hub-name.js";
 import type { LoadProgress, OnProgress } from "../load-progress.js";
 import type { ModelContents, OpenModel } from "../open-model.js";
 import type { UrlSource } from "../sources.js";
+import type { Damage, StoredFolder } from "../store/damage.js";
 import { type Manifest, now } from "../store/manifest.js";
 import { modelIdText, modelPath, revisionPath } from "../store/names.js";
 import { checkQuota } from "../store/quota.js";
@@ -16,7 +18,7 @@ import {
   saveReference,
   writeManifest,
 } from "../store/revisions.js";
-import type { Storage } from "../store/storage.js";
+import type { Storage, WithLock } from "../store/storage.js";
 import { FileChangedError } from "./errors.js";
 import type { HttpClient } from "./http.js";
 import { entryOfStored, type StoredMatch } from "./lookup.js";
@@ -25,20 +27,37 @@ import { isCommit, type Plan } from "./plan.js";
 import { planHub } from "./plan-hub.js";
 import { planUrl } from "./plan-url.js";
 import { SharedProgress } from "./shared-progress.js";
+import {
+  findPlanned,
+  forgetShared,
+  removeCopies,
+  type SharedFiles,
+  sharedFilesOf,
+  shareFiles,
+} from "./shared-weights.js";
 import { DownloadingFiles, StoredFiles } from "./stored-model.js";
 
 /** Maximum number of restarts after changed files. */
 const MAX_RESTARTS = 4;
 
+/** Where a download is stored. */
+export interface DownloadContext {
+  readonly storage: Storage;
+  readonly withLock: WithLock;
+  readonly crossOrigin?: CrossOriginFiles | undefined;
+}
+
 /** An {@link OpenModel} whose files arrive while they are read. It restarts when they change on the server. */
 export class StoreDownload implements OpenModel {
   readonly readPhase = "packing";
   readonly fromStore = false;
+  readonly damages: readonly Damage[];
   onProgress: OnProgress | undefined;
   /** Resolves when nothing is pending, with or without an error. */
   readonly ended: Promise<void>;
   readonly #source: UrlSource | HubSource;
   readonly #storage: Storage;
+  readonly #context: DownloadContext;
   readonly #http: HttpClient;
   readonly #mismatches = new Map<string, readonly string[]>();
   readonly #sizes = new Map<string, number>();
@@ -51,14 +70,24 @@ export class StoreDownload implements OpenModel {
   #isPrefetching = false;
   #isEnded = false;
   #committed: StoredMatch | undefined;
+  /** Files of the committed model that are not in its folder. */
+  #shared: SharedFiles = new Map();
   #lastProgress: LoadProgress | undefined;
   readonly #others: SharedProgress;
 
-  /** `model` as its lock names it. */
-  constructor(source: UrlSource | HubSource, storage: Storage, http: HttpClient, model: string) {
+  /** `model` as its lock names it; `damages` are why stored files are downloaded again. */
+  constructor(
+    source: UrlSource | HubSource,
+    context: DownloadContext,
+    http: HttpClient,
+    model: string,
+    damages: readonly Damage[] = [],
+  ) {
     this.#others = new SharedProgress(model);
+    this.damages = damages;
     this.#source = source;
-    this.#storage = storage;
+    this.#storage = context.storage;
+    this.#context = context;
     this.#http = http;
     this.#download = noDownload();
     this.ended = new Promise((resolve) => {
@@ -80,12 +109,14 @@ export class StoreDownload implements OpenModel {
       const model = await completeRevision(this.#storage, plan.id, plan.revision);
       const has =
         model && plan.files.every(({ name }) => model.manifest.files.some((file) => file.name === name));
-      if (has) {
+      const shared = has && (await sharedFilesOf(model, this.#context.crossOrigin, this.#http.signal));
+      if (has && shared) {
         await this.#saveReference(plan);
         const entry = entryOfStored(this.#source, model) ?? plan.entry;
         await this.#finish(undefined);
-        return { model, entry };
+        return { model, entry, shared };
       }
+      if (has) await forgetShared(this.#storage, model);
       this.#download = this.#open(plan);
       await this.#download;
       return undefined;
@@ -98,7 +129,11 @@ export class StoreDownload implements OpenModel {
   async open(): Promise<ModelContents> {
     const committed = this.#committed;
     if (committed !== undefined) {
-      return { entry: committed.entry, files: () => new StoredFiles(this.#storage, committed.model) };
+      const modelNow = () => (this.#committed ?? committed).model;
+      return {
+        entry: committed.entry,
+        files: () => new StoredFiles(this.#storage, modelNow(), this.#shared),
+      };
     }
     const download = await this.#download;
     this.#readFrom = download;
@@ -129,16 +164,32 @@ export class StoreDownload implements OpenModel {
     this.#committed = { model: { id, folder, manifest }, entry: download.plan.entry };
     if (!isCommit(revision)) await this.#removeOthers(download.plan, () => true);
     await this.#finish(undefined);
+    void this.#share(this.#committed, download.plan).catch(() => undefined);
     this.#readFrom = undefined;
     this.#download = noDownload(); // frees its buffers
   }
 
-  async discard(): Promise<void> {
+  /** Gives the weights to all sites. The copies here are removed once they can be read from there. */
+  async #share({ model, entry }: StoredMatch, { id, files }: Plan): Promise<void> {
+    const { storage, withLock, crossOrigin } = this.#context;
+    const { signal } = this.#http;
+    if (crossOrigin === undefined) return;
+    const shared = await shareFiles(storage, model, files, crossOrigin, signal);
+    if (shared === undefined) return;
+    await withLock(modelIdText(id), signal, async () => {
+      if (!(await removeCopies(storage, model.folder, shared))) return;
+      this.#shared = new Map([...this.#shared, ...shared.files]);
+      this.#committed = { model: { ...model, manifest: shared.manifest }, entry };
+    });
+  }
+
+  async discard(): Promise<readonly Damage[]> {
     const download = await this.#download.catch(() => undefined);
-    if (download === undefined || this.#committed !== undefined) return;
+    if (download === undefined || this.#committed !== undefined) return [];
     await download.reset().catch(() => undefined);
     await download.stop(new SetunError("disposed", "the downloaded files are no model"));
     await this.#removeUnfinished(download.plan).catch(() => undefined);
+    return [];
   }
 
   async close(): Promise<void> {
@@ -167,7 +218,8 @@ export class StoreDownload implements OpenModel {
     const folder = await revisionPath(plan.id, plan.revision);
     if (!isCommit(plan.revision)) await this.#removeOthers(plan, (manifest) => manifest?.complete !== true);
     const manifest = await this.#manifest(plan, folder);
-    const target = { storage, folder, manifest, mismatches: this.#mismatches };
+    const shared = await this.#findShared(plan, { folder, manifest });
+    const target = { storage, folder, manifest, mismatches: this.#mismatches, shared };
     const download = new ModelDownload(this.#http, plan, target, this.#reportProgress);
     download.onFailure = (reason, closed) => this.#fail(reason, closed);
     try {
@@ -182,6 +234,18 @@ export class StoreDownload implements OpenModel {
     }
     if (this.#isPrefetching) download.prefetch();
     return download;
+  }
+
+  async #findShared({ files }: Plan, stored: StoredFolder): Promise<SharedFiles> {
+    const { storage, crossOrigin } = this.#context;
+    const totalBytes = files.reduce((sum, { bytes }) => sum + bytes, 0);
+    let loadedBytes = 0;
+    const onRead = (bytes: number, file: string) => {
+      loadedBytes += bytes;
+      this.#reportProgress({ phase: "checking", loadedBytes, totalBytes, file });
+    };
+    this.#shared = await findPlanned(storage, stored, files, crossOrigin, this.#http.signal, onRead);
+    return this.#shared;
   }
 
   /** The folder's manifest, or a new one of an incomplete model. */

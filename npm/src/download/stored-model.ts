@@ -4,14 +4,14 @@ import { SetunError } from "../errors.js";
 import type { OnProgress } from "../load-progress.js";
 import type { ByteRange, ModelFiles } from "../model-files.js";
 import type { ModelContents, OpenModel } from "../open-model.js";
-import { chunkRange } from "../store/journal.js";
-import type { FileEntry } from "../store/manifest.js";
+import { BlobFile } from "../store/blob-file.js";
+import { type Damage, findWrongBytes, removeDamaged } from "../store/damage.js";
 import { modelIdText } from "../store/names.js";
-import { type CompleteRevision, removeRevision } from "../store/revisions.js";
-import { sha256 } from "../store/sha256.js";
+import type { CompleteRevision } from "../store/revisions.js";
 import type { Storage, StoredFile, WithLock } from "../store/storage.js";
 import type { StoredMatch } from "./lookup.js";
 import type { ModelDownload } from "./model-download.js";
+import type { SharedFiles } from "./shared-weights.js";
 
 /** Files of a download. A read waits for its chunks. */
 export class DownloadingFiles implements ModelFiles {
@@ -40,11 +40,14 @@ export class DownloadingFiles implements ModelFiles {
 export class StoredFiles implements ModelFiles {
   readonly #storage: Storage;
   readonly #model: CompleteRevision;
+  readonly #shared: SharedFiles;
   readonly #files = new Map<string, Promise<StoredFile | undefined>>();
 
-  constructor(storage: Storage, model: CompleteRevision) {
+  /** `shared` are the files that are not in the model's folder. */
+  constructor(storage: Storage, model: CompleteRevision, shared: SharedFiles = new Map()) {
     this.#storage = storage;
     this.#model = model;
+    this.#shared = shared;
   }
 
   async read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined> {
@@ -53,7 +56,10 @@ export class StoredFiles implements ModelFiles {
     const { start, end } = range ?? { start: 0, end: entry.bytes };
     let file = this.#files.get(name);
     if (file === undefined) {
-      file = this.#storage.openFile(`${this.#model.folder}/${name}`);
+      const shared = this.#shared.get(name);
+      file = shared
+        ? Promise.resolve(new BlobFile(shared))
+        : this.#storage.openFile(`${this.#model.folder}/${name}`);
       this.#files.set(name, file);
     }
     return readFile(await file, name, start, end);
@@ -98,6 +104,7 @@ export class StoredModel implements OpenModel {
   readonly reportsProgress = false;
   readonly readPhase = "packing";
   readonly fromStore = true;
+  readonly damages = [];
   onProgress: OnProgress | undefined;
   readonly #storage: Storage;
   readonly #withLock: WithLock;
@@ -110,36 +117,32 @@ export class StoredModel implements OpenModel {
   }
 
   async open(): Promise<ModelContents> {
-    const { model, entry } = this.#stored;
-    return { entry, files: () => new StoredFiles(this.#storage, model) };
+    return { entry: this.#stored.entry, files: () => this.files() };
+  }
+
+  files(): StoredFiles {
+    return new StoredFiles(this.#storage, this.#stored.model, this.#stored.shared);
   }
 
   prefetch(): void {}
 
   async commit(): Promise<void> {}
 
-  /** Removes the model if the disk has damaged it, so that the next load downloads it. */
-  async discard(): Promise<void> {
-    const { id, folder, manifest } = this.#stored.model;
-    const { signal } = new AbortController();
-    await this.#withLock(modelIdText(id), signal, async () => {
-      const intact = await Promise.all(
-        manifest.files.map((file) => this.#isIntact(`${folder}/${file.name}`, file)),
-      );
-      if (!intact.every(Boolean)) await removeRevision(this.#storage, folder);
+  /** Compares all files with their hashes, and removes those that differ. */
+  async discard(signal = new AbortController().signal): Promise<readonly Damage[]> {
+    const { model } = this.#stored;
+    const [storage, totalBytes] = [this.#storage, this.files().totalBytes()];
+    let loadedBytes = 0;
+    const onRead = (bytes: number, file: string) => {
+      loadedBytes += bytes;
+      this.onProgress?.({ phase: "checking", loadedBytes, totalBytes, file, fromStore: true });
+    };
+    return this.#withLock(modelIdText(model.id), signal, async () => {
+      const damages = await findWrongBytes(storage, model, signal, onRead);
+      await removeDamaged(storage, model.folder, damages);
+      return damages;
     });
   }
 
   async close(): Promise<void> {}
-
-  /** Whether the chunks of a file match their hashes. */
-  async #isIntact(path: string, { bytes, chunkBytes, chunks }: FileEntry): Promise<boolean> {
-    const blob = await this.#storage.open(path);
-    for (const [chunk, digest] of chunks.entries()) {
-      const { start, end } = chunkRange({ bytes, chunkBytes }, chunk);
-      const part = await blob?.slice(start, end).arrayBuffer();
-      if (part === undefined || (await sha256(new Uint8Array(part))) !== digest) return false;
-    }
-    return true;
-  }
 }

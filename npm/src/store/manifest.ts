@@ -40,6 +40,8 @@ export interface FileEntry {
   readonly chunkBytes: number;
   /** SHA-256 of each chunk. */
   readonly chunks: readonly string[];
+  /** Whether it is in Cross-Origin Storage instead of the folder. */
+  readonly crossOrigin?: boolean;
 }
 
 /** A manifest as text. */
@@ -52,8 +54,9 @@ export function printManifest({
   complete,
   files,
 }: Manifest): string {
-  const entries = files.map(({ name, bytes, etag, sha256, chunkBytes, chunks }) => {
-    return { name, bytes, etag, sha256, chunk_bytes: chunkBytes, chunks };
+  const entries = files.map(({ name, bytes, etag, sha256, chunkBytes, chunks, crossOrigin }) => {
+    const isElsewhere = crossOrigin && { cross_origin: true };
+    return { name, bytes, etag, sha256, chunk_bytes: chunkBytes, chunks, ...isElsewhere };
   });
   const all = { format: FORMAT, model, revision, source, licence, pulled, complete, files: entries };
   return `${JSON.stringify(all, null, 2)}\n`;
@@ -98,6 +101,7 @@ function parseFile(found: Fields | undefined): FileEntry | undefined {
     ...(sha256 !== undefined && { sha256 }),
     chunkBytes,
     chunks: digests,
+    ...(sha256 !== undefined && found?.cross_origin === true && { crossOrigin: true }),
   };
 }
 

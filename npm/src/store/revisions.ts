@@ -1,5 +1,6 @@
 /** Stored revisions of models, and the names that refer to them. */
 
+import { findWrongSizes, type StoredFolder } from "./damage.js";
 import { downloadedBytes, readJournal } from "./journal.js";
 import { FORMAT, fields, parseVersioned } from "./json.js";
 import { MANIFEST, type Manifest, parseManifest, printManifest } from "./manifest.js";
@@ -10,11 +11,8 @@ import type { ReadableStorage, Storage } from "./storage.js";
 export const DEFAULT_REVISION = "main";
 
 /** A complete stored revision. */
-export interface CompleteRevision {
+export interface CompleteRevision extends StoredFolder {
   readonly id: ModelId;
-  /** Path of its files. */
-  readonly folder: string;
-  readonly manifest: Manifest;
 }
 
 /**
@@ -49,28 +47,46 @@ export async function isComplete(
   folder: string,
   manifest: Manifest,
 ): Promise<boolean> {
-  if (!manifest.complete) return false;
-  for (const { name, bytes } of manifest.files) {
-    const file = await storage.open(`${folder}/${name}`);
-    if (file?.size !== bytes) return false;
-  }
-  return true;
+  return manifest.complete && (await findWrongSizes(storage, { folder, manifest })).length === 0;
 }
 
-/** The current revision: that of the default branch at the last download, else the latest. */
+/**
+ * The current revision: that of the default branch at the last download, else the latest; `undefined` if it is damaged.
+ * An older one does not take its place.
+ */
 export async function currentRevision(
   storage: ReadableStorage,
   id: ModelId,
 ): Promise<CompleteRevision | undefined> {
-  const commit = await referencedCommit(storage, id, DEFAULT_REVISION);
-  const referred = commit === undefined ? undefined : await completeRevision(storage, id, commit);
-  if (referred !== undefined) return referred;
+  const current = await downloadedRevision(storage, id, undefined);
+  return current && (await isComplete(storage, current.folder, current.manifest)) ? current : undefined;
+}
+
+/** A revision that was downloaded completely, whatever has happened to its files since; without a name the current one. */
+export async function downloadedRevision(
+  storage: ReadableStorage,
+  id: ModelId,
+  revision: string | undefined,
+): Promise<CompleteRevision | undefined> {
+  const name = revision ?? DEFAULT_REVISION;
+  const commit = (await referencedCommit(storage, id, name)) ?? revision;
+  const referred = commit && (await downloadedIn(storage, id, await revisionPath(id, commit)));
+  if (referred || revision !== undefined) return referred || undefined;
   let last: CompleteRevision | undefined;
   for (const folder of await folders(storage, modelPath(id))) {
-    const found = await completeRevision(storage, id, folder);
+    const found = await downloadedIn(storage, id, `${modelPath(id)}/${folder}`);
     if (found && (last === undefined || found.manifest.pulled >= last.manifest.pulled)) last = found;
   }
   return last;
+}
+
+async function downloadedIn(
+  storage: ReadableStorage,
+  id: ModelId,
+  folder: string,
+): Promise<CompleteRevision | undefined> {
+  const manifest = await readManifest(storage, folder);
+  return manifest?.complete ? { id, folder, manifest } : undefined;
 }
 
 /** Commit of a branch or tag at the last download. */

@@ -1,6 +1,7 @@
 /** Fixture of the download tests. */
 
 import { createHash } from "node:crypto";
+import type { CrossOriginFiles } from "../../src/cross-origin-files.js";
 import { FileChangedError } from "../../src/download/errors.js";
 import { openStored } from "../../src/download/open-stored.js";
 import type { DownloadSettings } from "../../src/download/settings.js";
@@ -40,6 +41,8 @@ export class StoreFixture {
     revalidationTimeout: 60_000,
   };
   fetchOptions: FetchOptions = { store: true };
+  /** Files that all sites share. */
+  crossOrigin: CrossOriginFiles | undefined;
   readonly progress: LoadProgress[] = [];
   /** How often a lock was asked for. */
   lockRequests = 0;
@@ -73,8 +76,9 @@ export class StoreFixture {
 
   open(text: string, signal = new AbortController().signal, onProgress?: OnProgress): Promise<OpenModel> {
     const source = this.source(text);
-    const { storage, withLock, settings } = this;
-    return openStored(source, this.fetchOptions, { storage, withLock, settings }, signal, onProgress);
+    const { storage, withLock, settings, crossOrigin } = this;
+    const context = { storage, withLock, settings, ...(crossOrigin && { crossOrigin }) };
+    return openStored(source, this.fetchOptions, context, signal, onProgress);
   }
 
   /** Loads a model as the host does: reads `names`, again after a change, and commits. */
