@@ -263,8 +263,11 @@ describe.each(Object.entries(SCENES))(
   },
 );
 
-it.each(BOTH)("a loop of tools ends with words where a limit cuts a call: %s", async (host) => {
-  const scene = { calls: true, runs: [{ maxTokens: 9 }] };
+/** Before a call, and within its arguments. */
+const CUTS = [9, 40].flatMap((maxTokens) => BOTH.map((host) => ({ host, maxTokens })));
+
+it.each(CUTS)("a loop of tools says that a limit cuts a call: %j", async ({ host, maxTokens }) => {
+  const scene = { calls: true, runs: [{ maxTokens }] };
   const run = host === "page" ? inPage : inNode;
   const { failed } = await run("npm/README.md: Generating 3", scene);
   expect(failed).toBe("Error: the answer was cut off within a call");

@@ -65,6 +65,7 @@ describe("arguments that are refused", () => {
     ["an omitted constraint without one", "TypeError", prompted("a", { omitResponseConstraintInput: true })],
     ["a constraint that is no object", "TypeError", prompted("a", { responseConstraint: "b" })],
     ["an unknown mode", "TypeError", created({ samplingMode: "wild" })],
+    ["a mode and an option", "TypeError", created({ samplingMode: "balanced", temperature: 1 })],
     ["a tool without a function", "TypeError", created({ tools: [{ ...tool, execute: 1 }] })],
     ["a tool without a description", "TypeError", created({ tools: [{ ...tool, description: undefined }] })],
     ["a wrong language tag", "RangeError", created({ expectedInputs: [{ type: "text", languages: ["_"] }] })],
@@ -328,12 +329,11 @@ describe("a session", () => {
 
   it.each([
     [{}, "balanced", {}],
-    [by("default"), "balanced", {}],
     [by("most-predictable"), "most-predictable", { temperature: 0 }],
-    [{ ...by("predictable"), topK: 3 }, "predictable", { temperature: 0.4, topP: 0.9, topK: 3 }],
+    [by("predictable"), "predictable", { temperature: 0.4, topP: 0.9 }],
     [by("slightly-predictable"), "slightly-predictable", { temperature: 0.55, topP: 0.9 }],
     [by("slightly-creative"), "slightly-creative", { temperature: 0.85, topP: 0.95 }],
-    [{ temperature: 2 }, "balanced", { temperature: 2 }],
+    [{ ...by("default"), temperature: 2, topK: 3 }, null, { temperature: 2, topK: 3 }],
   ])("samples by its mode: %j", async (options, mode, sampling) => {
     const { model, session } = await begin(HELLO, options);
     await session.prompt("a");

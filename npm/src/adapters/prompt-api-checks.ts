@@ -79,18 +79,20 @@ const SAMPLING = {
 } satisfies Record<SamplingMode, GenerateOptions>;
 
 /** Whether sessions with these options are possible. @throws {TypeError | RangeError} */
-export function checkCore({ samplingMode: mode = "default", ...expected }: CoreOptions): boolean {
+export function checkCore({ samplingMode: mode = "default", ...others }: CoreOptions): boolean {
+  const { topK, temperature, ...expected } = others;
   const modes = Object.keys(SAMPLING);
   if (mode !== "default" && !modes.includes(mode))
     throw new TypeError(`samplingMode: expected one of ${modes.join(", ")}, found ${mode}`);
+  if (mode !== "default" && (topK !== undefined || temperature !== undefined))
+    throw new TypeError("samplingMode: leave out topK and temperature, or the mode");
   const inputs = expectsTextsOnly("expectedInputs", expected.expectedInputs);
   return expectsTextsOnly("expectedOutputs", expected.expectedOutputs) && inputs;
 }
 
-/** The mode of a session, and its sampling where options say one. */
-export function samplingOf({ samplingMode = "default", topK, temperature }: CoreOptions) {
-  const isDefault = samplingMode === "default";
-  const mode: SamplingMode = isDefault ? "balanced" : samplingMode;
+/** The mode of a session, `null` where it has options of its own, and its sampling where options say one. */
+export function samplingOf({ samplingMode: mode = "default", topK, temperature }: CoreOptions) {
+  if (mode !== "default") return [mode, SAMPLING[mode]] as const;
   const own = { ...(topK !== undefined && { topK }), ...(temperature !== undefined && { temperature }) };
-  return [mode, { ...(isDefault ? {} : SAMPLING[mode]), ...own }] as const;
+  return [Object.keys(own).length === 0 ? "balanced" : null, own] as const;
 }

@@ -65,9 +65,9 @@ export type SamplingMode =
 export interface CoreOptions {
   /** Default: the sampling of the model, and of `provideModel`. */
   samplingMode?: SamplingMode | "default";
-  /** Overrides that of the mode. */
+  /** Not beside a mode. */
   topK?: number;
-  /** Overrides that of the mode. */
+  /** Not beside a mode. */
   temperature?: number;
   /** Kinds of content that prompts have. */
   expectedInputs?: readonly Expected[];

@@ -54,14 +54,14 @@ export function install(source: api.ModelSource, options: api.InstallOptions = {
 /** A conversation with the model. `Answer` is `OpenAnswer` where the application runs the tools. */
 export class LanguageModel<Answer = string> extends EventTarget {
   readonly #conversation: Conversation;
-  readonly #mode: api.SamplingMode;
+  readonly #mode: api.SamplingMode | null;
   readonly #destroyed = new AbortController();
   /** The end of the last operation; they run in order. */
   #queue: Promise<unknown> = Promise.resolve();
   /** Called when messages have been dropped. */
   oncontextoverflow: ((event: Event) => void) | null = null;
 
-  private constructor(conversation: Conversation, mode: api.SamplingMode) {
+  private constructor(conversation: Conversation, mode: api.SamplingMode | null) {
     super();
     this.#conversation = conversation;
     this.#mode = mode;
@@ -128,8 +128,8 @@ export class LanguageModel<Answer = string> extends EventTarget {
     return this.#conversation.window;
   }
 
-  /** The mode that the session was created with. */
-  get samplingMode(): api.SamplingMode {
+  /** The mode that the session was created with; `null` with `topK` or `temperature`. */
+  get samplingMode(): api.SamplingMode | null {
     return this.#mode;
   }
 
