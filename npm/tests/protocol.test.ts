@@ -79,31 +79,6 @@ describe("load", () => {
     await expect(refused).rejects.toMatchObject({ code: "bad-option", message });
   });
 
-  it("passes the head to the engine, and leaves out a screen that does not fit", async () => {
-    for (const headType of ["auto", "stored", "screened", "int8"] as const) {
-      const { info } = await load(files, { headType });
-      expect(log.place).toEqual({ backend: "auto", threads: 1, headType });
-      expect(info.warnings).toEqual([]);
-    }
-    const weights = { auto: 4.4e9, screened: 4.4e9, stored: 3.9e9, int8: 3.4e9 };
-    const loadLarge = loadOn({
-      ...{ builds: ["simd128"], initialSharedPages: 0, hasWorkers: false },
-      baseUrl: () => "http://localhost/",
-      embeddedModel: () => new URL("http://localhost/embedded.safetensors"),
-      connect: async () => connectLocal({ build: fakeBuild(log, { weights }), openModel: countedModel(log) }),
-    });
-    const { info } = await loadLarge(files);
-    expect(log.place).toEqual({ backend: "auto", threads: 1, headType: "stored" });
-    expect(info.warnings).toEqual([expect.stringMatching(/^the head is kept without its screen/)]);
-    await loadLarge(files, { headType: "int8" });
-    expect(log.place).toEqual({ backend: "auto", threads: 1, headType: "int8" });
-    await expect(loadLarge(files, { headType: "screened" })).rejects.toMatchObject({
-      code: "out-of-memory",
-      message: expect.stringContaining('headType: "int8" needs 3.40 GB'),
-    });
-    await expect(load(files, { headType: "int4" as "int8" })).rejects.toMatchObject({ code: "bad-option" });
-  });
-
   it("refuses a worker on a platform without workers", async () => {
     await expect(load(files, { worker: true })).rejects.toMatchObject({ code: "bad-option" });
   });
