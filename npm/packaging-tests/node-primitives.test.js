@@ -96,6 +96,48 @@ describe("the engine in Node", () => {
     expect(refused).toEqual({ code: "bad-option", message });
   });
 
+  it("keeps heads as the option says: with and without a screen the bits are the same", async () => {
+    const bonsai = ["type142", "type143", "type42g64"].map((name) => `families/qwen3-bonsai/${name}.gguf`);
+    const gguf = ["i2_s", "tq2_0", "tq1_0", "qwen3-q2_0"].map((name) => `gguf/${name}.gguf`);
+    const fixtures = ["golden/real-tinystories-1m", ...bonsai, ...gguf];
+    const urls = fixtures.map((name) => new URL(`../../tests/fixtures/${name}`, import.meta.url).href);
+    const found = await inNode(`
+      const texts = async (source, headType) => {
+        const model = await load(source, { headType });
+        const all = [];
+        for (const options of [{ temperature: 0 }, { temperature: 0.8, topK: 20, seed: 3 }, { temperature: 1, seed: 4 }]) {
+          const { tokens, text } = await model.generate("Once", { ...options, maxTokens: 24 }).result;
+          all.push([tokens, text]);
+        }
+        const { scores } = await model.classify("Once", [" a", " b"]);
+        await model.dispose();
+        return JSON.stringify([all, scores]);
+      };
+      const found = [];
+      const { models } = await import("setun");
+      for (const source of [undefined, ...${JSON.stringify(urls)}]) {
+        const [auto, stored, screened, int8] = [
+          await texts(source, "auto"), await texts(source, "stored"), await texts(source, "screened"), await texts(source, "int8"),
+        ];
+        found.push([auto === stored, screened === stored, int8 === stored]);
+      }
+      const estimates = {};
+      for (const headType of ["auto", "stored", "screened", "int8"]) {
+        const { memory, headType: taken } = await models.estimate(undefined, { headType });
+        estimates[headType] = [memory.weights, taken];
+      }
+      console.log(JSON.stringify({ found, estimates }));
+    `);
+    for (const [auto, screened] of found.found) expect([auto, screened]).toEqual([true, true]);
+    // The rounded head of the story model has other log-probabilities.
+    expect(found.found[0][2]).toBe(false);
+    const { auto, stored, screened, int8 } = found.estimates;
+    expect([auto[1], stored[1], screened[1], int8[1]]).toEqual(["auto", "stored", "screened", "int8"]);
+    expect(auto[0]).toBe(screened[0]);
+    expect(stored[0]).toBeLessThan(auto[0]);
+    expect(int8[0]).toBeLessThan(stored[0]);
+  });
+
   it("ends at a stop token, and tells the cached tokens of a prompt and the text of likely ones", async () => {
     const { whole, stopped, again, named, counted, refused, filtered, wrong } = await inNode(`
       const prompt = "Once upon a time there was a little dog who liked to play in the park. ".repeat(4);

@@ -3,7 +3,7 @@
 import { hostName, noSimd, remedy } from "./environment.js";
 import { SetunError } from "./errors.js";
 import { BUILDS, type Build, type Features, isThreaded, whyNoGpu } from "./pick-build.js";
-import type { WasmLoader } from "./wasm.js";
+import type { HeadType, WasmLoader } from "./wasm.js";
 
 /** Memory of a model on a device, in bytes. */
 export interface EstimatedMemory {
@@ -26,9 +26,12 @@ export interface DeviceMemory extends EstimatedMemory {
   readonly context: number;
 }
 
+/** Memory on the CPU with each kind of head. */
+export type HeadMemories = Readonly<Record<HeadType, DeviceMemory>>;
+
 /** Memory on each kind of device. */
 export interface DeviceMemories {
-  readonly processor: DeviceMemory;
+  readonly processor: HeadMemories;
   readonly gpu: DeviceMemory;
 }
 
@@ -58,11 +61,12 @@ const WASM_BYTES = WASM_PAGES * PAGE_BYTES;
 /** The program, the tokenizer and read buffers. */
 const PROGRAM_BYTES = 64 << 20;
 
-/** Checks all builds of the package, the best for the CPU first. */
+/** Checks all builds of the package, the best for the CPU first. `given` is the option `headType`. */
 export function checkBackends(
   { processor, gpu }: DeviceMemories,
   features: Features,
   limits: Limits,
+  given?: HeadType,
 ): BackendFit[] {
   const best: readonly Build[] = ["relaxed-threads", "simd128-threads", "relaxed", "simd128"];
   const order = [...best, ...BUILDS.filter((build) => !best.includes(build))];
@@ -72,12 +76,36 @@ export function checkBackends(
       if (build === "webgpu")
         return { backend: "webgpu", build, ...checkGpu(gpu, features, limits.gpuBufferBytes) };
       const backend = build.replace("-threads", "");
-      return { backend, build, ...checkProcessor(build, processor, features, limits) };
+      return { backend, build, ...checkProcessor(build, processor, features, limits, given) };
     });
 }
 
 /**
- * Refuses weights that the memory of WebAssembly can never have, before they are read.
+ * The head that a load takes. A screen is left out where the memory of WebAssembly has no room for it: the texts are the
+ * same, and a step takes longer.
+ */
+export function headOf(
+  memoryOf: (head: HeadType) => Pick<EstimatedMemory, "weights" | "steps">,
+  given: HeadType = "auto",
+  maxBytes = WASM_BYTES,
+): HeadType {
+  if (given !== "auto") return given;
+  const [auto, stored] = [memoryOf("auto"), memoryOf("stored")];
+  const isTight = auto.weights + auto.steps + PROGRAM_BYTES > maxBytes;
+  return isTight && stored.weights < auto.weights ? "stored" : "auto";
+}
+
+/** A sentence about a head that was taken for its size; `undefined` if it is the one that was asked for. */
+export function headWarning(head: HeadType, given: HeadType = "auto"): string | undefined {
+  if (head === given) return undefined;
+  return (
+    "the head is kept without its screen, for which WebAssembly has no room: steps take longer, texts are the same; " +
+    'headType: "int8" needs less memory, and has slightly other logits'
+  );
+}
+
+/**
+ * The head that a load takes. Refuses weights that the memory of WebAssembly can never have, before they are read.
  *
  * @throws {SetunError} `out-of-memory`
  */
@@ -85,11 +113,20 @@ export function refuseTooLarge(
   name: string,
   loader: Pick<WasmLoader, "estimate">,
   memoryPages = WASM_PAGES,
-): void {
-  const [, weights = 0] = loader.estimate(false);
-  const found = whyTooLarge(weights, memoryPages * PAGE_BYTES);
-  if (found === undefined) return;
-  throw new SetunError("out-of-memory", `${name}: its weights ${found}; ${remedy("size")}`);
+  given?: HeadType,
+): HeadType {
+  const maxBytes = memoryPages * PAGE_BYTES;
+  const memoryOf = (head: HeadType) => {
+    const [, weights = 0, , steps = 0] = loader.estimate(false, head);
+    return { weights, steps };
+  };
+  const head = headOf(memoryOf, given, maxBytes);
+  const found = whyTooLarge(memoryOf(head).weights, maxBytes);
+  if (found === undefined) return head;
+  const { weights } = memoryOf("int8");
+  const advice =
+    head !== "int8" && weights <= maxBytes ? `headType: "int8" needs ${formatBytes(weights)}; ` : "";
+  throw new SetunError("out-of-memory", `${name}: its weights ${found}; ${advice}${remedy("size")}`);
 }
 
 /** Why bytes do not fit in memory, with `need` or `needs`; `undefined` if they do. */
@@ -100,14 +137,46 @@ function whyTooLarge(bytes: number, maxBytes: number, need = "need"): string | u
 
 type Fit = Pick<BackendFit, "fits" | "reason">;
 
-function checkProcessor(build: Build, memory: EstimatedMemory, features: Features, limits: Limits): Fit {
+function checkProcessor(
+  build: Build,
+  memories: HeadMemories,
+  features: Features,
+  limits: Limits,
+  given: HeadType | undefined,
+): Fit {
   const why = whyNoProcessor(build, features, limits);
   if (why !== undefined) return { fits: false, reason: why };
   const maxBytes = isThreaded(build) ? features.sharedMemoryPages * PAGE_BYTES : WASM_BYTES;
+  const head = headOf((type) => memories[type], given, maxBytes);
+  const memory = memories[head];
+  const withHead = head === (given ?? "auto") ? "" : `, with headType: "${head}"`;
   const bytes = memory.total + PROGRAM_BYTES;
-  const reason = whyTooLarge(bytes, maxBytes, "needs");
-  if (reason !== undefined) return { fits: false, reason };
-  return { fits: true, reason: `needs ${formatBytes(bytes)} of at most ${formatBytes(maxBytes)}` };
+  if (bytes <= maxBytes)
+    return {
+      fits: true,
+      reason: `needs ${formatBytes(bytes)} of at most ${formatBytes(maxBytes)}${withHead}`,
+    };
+  const tokens = tokensThatFit(memory, maxBytes);
+  if (tokens > 0) {
+    const reason = `needs ${formatBytes(leastBytes(memory))} of at most ${formatBytes(maxBytes)}${withHead}`;
+    return { fits: true, reason: `${reason}, which leaves room for ${tokens} of ${memory.context} tokens` };
+  }
+  const reason = whyTooLarge(leastBytes(memory), maxBytes, "needs") ?? "has no room for a text";
+  const isLess = head !== "int8" && tokensThatFit(memories.int8, maxBytes) > 0;
+  const advice = isLess ? `; headType: "int8" needs ${formatBytes(leastBytes(memories.int8))}` : "";
+  return { fits: false, reason: reason + withHead + advice };
+}
+
+/** Bytes without a KV cache, which grows with the texts. */
+function leastBytes({ weights, steps }: EstimatedMemory): number {
+  return weights + steps + PROGRAM_BYTES;
+}
+
+/** Tokens of a text for which there is room. */
+function tokensThatFit(memory: DeviceMemory, maxBytes: number): number {
+  const room = maxBytes - leastBytes(memory);
+  const bytesOfToken = memory.cache / memory.context;
+  return room <= 0 ? 0 : Math.min(memory.context, Math.floor(room / bytesOfToken));
 }
 
 function whyNoProcessor(build: Build, features: Features, { inWorker }: Limits): string | undefined {

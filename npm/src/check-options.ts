@@ -69,8 +69,8 @@ export function checkLoadOptions(options: LoadOptions): void {
 
 /** @throws {SetunError} `bad-option` */
 export function checkEstimateOptions(options: EstimateOptions): void {
-  const { signal, worker, store, token, endpoint, assetsUrl } = LOAD;
-  check(options, { signal, worker, store, token, endpoint, assetsUrl });
+  const { signal, worker, store, token, endpoint, assetsUrl, headType } = LOAD;
+  check(options, { signal, worker, store, token, endpoint, assetsUrl, headType });
 }
 
 /**

@@ -35,6 +35,17 @@ export interface EngineLimits {
    */
   contexts?: number;
   /**
+   * Representation of the output head in memory. Takes one of auto, stored, screened, int8.
+   *
+   * `stored` is the table as the model has it. `screened` has 7 bits of each element beside it, so that a
+   * step reads less of it; every text is the same. `int8` is the rounded table alone, with slightly other
+   * logits. `auto` is `screened` where that pays; in JavaScript `stored` where WebAssembly has no room for
+   * the screen.
+   *
+   * @defaultValue auto
+   */
+  headType?: "auto" | "stored" | "screened" | "int8";
+  /**
    * Columns of activations that share a scale: fewer are nearer to float activations, and slower. Takes one
    * of row, 32, 64, 128.
    *
@@ -52,5 +63,6 @@ export const LIMITS: Rules<EngineLimits> = {
   maxConcurrent: [integer(1), "an integer of 1 or more"],
   queue: [integer(1), "an integer of 1 or more"],
   contexts: [integer(1), "an integer of 1 or more"],
+  headType: [oneOf(["auto", "stored", "screened", "int8"]), "one of auto, stored, screened, int8"],
   activationGroup: [oneOf(["row", 32, 64, 128]), "one of row, 32, 64, 128"],
 };

@@ -1,6 +1,6 @@
 /** Estimates of download size and memory before a download. */
 
-import { checkBackends, type EstimatedMemory, type Limits } from "./backend-fit.js";
+import { checkBackends, type EstimatedMemory, headOf, type Limits } from "./backend-fit.js";
 import { checkEstimateOptions } from "./check-options.js";
 import { type Connect, Connection, requestWithProgress } from "./connection.js";
 import { detectFeatures, mostSharedPages } from "./features.js";
@@ -10,6 +10,7 @@ import { type Build, type Features, pickBuild } from "./pick-build.js";
 import type { ModelRequest } from "./protocol.js";
 import type { LoadSource } from "./sources.js";
 import { missingBytesFor, storageEstimate } from "./store/quota.js";
+import type { HeadType } from "./wasm.js";
 
 /** Download size, storage and memory of a model, in bytes. */
 export interface ModelEstimate {
@@ -17,8 +18,10 @@ export interface ModelEstimate {
   readonly bytes: number | undefined;
   /** Bytes of the download that the browser's store has already. */
   readonly storedBytes: number;
-  /** Memory on the CPU. */
+  /** Memory on the CPU, with the head that `load` takes there. */
   readonly memory: EstimatedMemory;
+  /** That head: the option `headType`, or `"stored"` where `"auto"` has no room for its screen. */
+  readonly headType: HeadType;
   /** Context length in tokens. */
   readonly context: number;
   /** Storage of this origin; absent if nothing is stored. */
@@ -62,19 +65,21 @@ export function estimateOn(platform: Platform): Estimate {
     const found = await readHeaders(
       await platform.connect(build, inWorker, options.assetsUrl),
       model,
-      options.signal,
+      options,
     );
     const { bytes, storedBytes, processor, gpu } = found;
     const browser = model.fetchOptions.store ? await storageEstimate() : undefined;
     const fits = missingBytesFor((bytes ?? 0) - storedBytes, browser) === 0;
-    const { context, ...memory } = processor;
+    const headType = headOf((type) => processor[type], options.headType);
+    const { context, ...memory } = processor[headType];
     return {
       bytes,
       storedBytes,
       memory,
+      headType,
       context,
       storage: browser && { ...browser, fits },
-      backends: checkBackends({ processor, gpu }, features, limits),
+      backends: checkBackends({ processor, gpu }, features, limits, options.headType),
     };
   };
 }
@@ -90,12 +95,12 @@ async function probeBrowser(
   return { features, limits: { inWorker, gpuBufferBytes: features.gpuBufferBytes } };
 }
 
-async function readHeaders(connect: Connect, model: ModelRequest, signal: AbortSignal | undefined) {
+async function readHeaders(connect: Connect, model: ModelRequest, { signal, headType }: EstimateOptions) {
   const connection = new Connection(connect);
   try {
     return await requestWithProgress(
       connection,
-      { type: "estimate", ...model },
+      { type: "estimate", ...model, ...(headType && { headType }) },
       "estimated",
       signal ? { signal } : {},
     );

@@ -1,6 +1,6 @@
 /** Memory estimates on the host, from a model's headers. */
 
-import type { DeviceMemories, DeviceMemory } from "./backend-fit.js";
+import type { DeviceMemories, DeviceMemory, HeadMemories } from "./backend-fit.js";
 import { type DownloadSize, openHeaders } from "./header-source.js";
 import type { HostPlatform } from "./host-platform.js";
 import { ModelBytes } from "./model-bytes.js";
@@ -8,7 +8,7 @@ import { openLoader } from "./open-loader.js";
 import type { FetchOptions } from "./open-model.js";
 import type { ModelSource } from "./sources.js";
 import { openStorage } from "./store/browser-storage.js";
-import type { WasmLoader } from "./wasm.js";
+import type { HeadType, WasmLoader } from "./wasm.js";
 import { startWasm } from "./wasm-instance.js";
 
 /** A prepared estimate and its read operation. */
@@ -22,6 +22,7 @@ export function prepareEstimate(
   platform: HostPlatform,
   source: ModelSource,
   fetchOptions: FetchOptions,
+  headType: HeadType | undefined,
 ): EstimateOperation {
   const { build, openModel } = platform;
   let size: DownloadSize = { bytes: undefined, storedBytes: 0 };
@@ -36,7 +37,7 @@ export function prepareEstimate(
     bytes.signal.throwIfAborted();
     const loader = await openLoader(platform, entry, bytes, { headersOnly: true });
     try {
-      return { ...size, processor: memoryOf(loader, false), gpu: memoryOf(loader, true) };
+      return { ...size, processor: headMemories(loader), gpu: memoryOf(loader, true, headType) };
     } finally {
       loader.free();
       await bytes.end();
@@ -45,9 +46,19 @@ export function prepareEstimate(
   return { bytes, estimate };
 }
 
+function headMemories(loader: WasmLoader): HeadMemories {
+  const memory = (head: HeadType) => memoryOf(loader, false, head);
+  return {
+    auto: memory("auto"),
+    stored: memory("stored"),
+    screened: memory("screened"),
+    int8: memory("int8"),
+  };
+}
+
 /** The engine's numbers with names. */
-export function memoryOf(loader: WasmLoader, onGpu: boolean): DeviceMemory {
+function memoryOf(loader: WasmLoader, onGpu: boolean, head: HeadType | undefined): DeviceMemory {
   const [context = 0, weights = 0, cache = 0, steps = 0, largestWeight = 0, largestBuffer = 0, total = 0] =
-    loader.estimate(onGpu);
+    loader.estimate(onGpu, head);
   return { context, weights, cache, steps, largestWeight, largestBuffer, total };
 }

@@ -1,6 +1,6 @@
 /** The model of a host: probed, opened with its draft, and freed. */
 
-import { refuseTooLarge } from "./backend-fit.js";
+import { headWarning, refuseTooLarge } from "./backend-fit.js";
 import { ModelAndDraftBytes, shareStoreFolder } from "./draft-bytes.js";
 import { type ReservedMemory, reserveSharedMemory } from "./features.js";
 import { prepareEstimate } from "./host-estimate.js";
@@ -38,6 +38,7 @@ export class HostModel {
   /** The threads of the build, which a model needs as soon as it has weights. */
   #threads: Promise<void> | undefined;
   #disposed = false;
+  #headWarning: string | undefined;
 
   constructor(platform: HostPlatform, send: (message: FromHost) => void) {
     this.#platform = platform;
@@ -66,8 +67,8 @@ export class HostModel {
   }
 
   /** Estimates memory and download of a model, from its headers. */
-  async estimate({ id, source, fetchOptions }: Message<"estimate">): Promise<void> {
-    const { bytes, estimate } = prepareEstimate(this.#platform, source, fetchOptions);
+  async estimate({ id, source, fetchOptions, headType }: Message<"estimate">): Promise<void> {
+    const { bytes, estimate } = prepareEstimate(this.#platform, source, fetchOptions, headType);
     await this.#whileReading(id, bytes, async () =>
       this.#send({ type: "estimated", id, ...(await estimate()) }),
     );
@@ -100,7 +101,9 @@ export class HostModel {
       if (bytes.isAborted || this.#disposed) return model.free();
       this.#opened = { bytes, model };
       progress.ready();
-      this.#send({ type: "opened", id, info: model.info, report: model.deviceReport });
+      const { info, deviceReport: report } = model;
+      const warnings = [...info.warnings, ...(this.#headWarning ? [this.#headWarning] : [])];
+      this.#send({ type: "opened", id, info: { ...info, warnings }, report });
     });
   }
 
@@ -112,9 +115,15 @@ export class HostModel {
     draftBytes: ModelBytes | undefined,
   ): Promise<WasmModel> {
     const { backend, threads, limits } = message;
+    let head = {};
     const prepare = async () => {
       // Those for a GPU pass through one by one.
-      if (backend !== "webgpu") refuseTooLarge(message.source.name, loader, this.#shared?.maximum);
+      if (backend !== "webgpu") {
+        const pages = this.#shared?.maximum;
+        const headType = refuseTooLarge(message.source.name, loader, pages, limits.headType);
+        if (headType !== "auto") head = { headType };
+        this.#headWarning = headWarning(headType, limits.headType);
+      }
       await modelBytes.prefetch();
       return draftBytes && this.#openDraft(message, modelBytes, draftBytes);
     };
@@ -122,7 +131,7 @@ export class HostModel {
       loader.free();
       throw thrown;
     });
-    return loader.finish({ backend, threads, ...limits }, draftLoader);
+    return loader.finish({ backend, threads, ...limits, ...head }, draftLoader);
   }
 
   async #openDraft(
@@ -181,6 +190,7 @@ export class HostModel {
     return openLoader(this.#platform, entry, bytes, {
       onProcessor: !mayUseGpu(message.backend),
       memoryPages: this.#shared?.maximum,
+      headType: "limits" in message ? message.limits.headType : undefined,
       pretokenizer: message.fetchOptions.pretokenizer,
     });
   }

@@ -6,7 +6,7 @@ import type { HostPlatform } from "./host-platform.js";
 import type { ModelBytes } from "./model-bytes.js";
 import { EXPORT, hasEnd, type ModelEntry } from "./model-layout.js";
 import { OnnxFiles } from "./onnx-files.js";
-import type { WasmLoader } from "./wasm.js";
+import type { HeadType, WasmLoader } from "./wasm.js";
 import { startWasm } from "./wasm-instance.js";
 
 /** What of a model is read, and where it runs. */
@@ -17,6 +17,8 @@ export interface OpenedPart {
   readonly onProcessor?: boolean;
   /** Maximum size of that memory. */
   readonly memoryPages?: number | undefined;
+  /** How its head is kept. */
+  readonly headType?: HeadType | undefined;
   /** How a GGUF file's tokenizer splits text. */
   readonly pretokenizer?: string | undefined;
 }
@@ -43,7 +45,7 @@ async function openOnnx(
   { build, onnx }: HostPlatform,
   { name }: ModelEntry,
   bytes: ModelBytes,
-  { headersOnly, onProcessor, memoryPages }: OpenedPart,
+  { headersOnly, onProcessor, memoryPages, headType }: OpenedPart,
 ): Promise<WasmLoader> {
   if (onnx === undefined) throw new SetunError("backend-unavailable", "this package has no ONNX module");
   const module = await onnx();
@@ -53,7 +55,7 @@ async function openOnnx(
   const header = await build.glue.Loader.open("tensors", name, bytes, true);
   if (headersOnly) return header;
   try {
-    if (onProcessor) refuseTooLarge(name, header, memoryPages);
+    if (onProcessor) refuseTooLarge(name, header, memoryPages, headType);
   } finally {
     header.free();
   }

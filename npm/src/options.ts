@@ -129,5 +129,5 @@ export interface LoadOptions extends EngineLimits {
 /** Options of `models.estimate`, with the same meaning as for `load`. */
 export type EstimateOptions = Pick<
   LoadOptions,
-  "signal" | "worker" | "store" | "token" | "endpoint" | "assetsUrl"
+  "signal" | "worker" | "store" | "token" | "endpoint" | "assetsUrl" | "headType"
 >;

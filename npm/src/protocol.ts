@@ -22,6 +22,7 @@ import type {
   BeamText,
   Classification,
   DeviceReport,
+  HeadType,
   SelfTest,
   WasmEvent,
   WasmModelInfo,
@@ -79,7 +80,7 @@ export type ToHost = { readonly id: number } & (
       readonly threads: number;
     })
   /** Reads headers only, and reports the model's memory. */
-  | (ModelRequest & { readonly type: "estimate" })
+  | (ModelRequest & { readonly type: "estimate"; readonly headType?: HeadType })
   /** Loads a model; continues with a probed one. */
   | (ModelRequest & {
       readonly type: "open";

@@ -37,15 +37,18 @@ export interface WasmLoader {
   readonly totalBytes: number;
   /**
    * Memory on a CPU or a GPU: tokens of a whole context, then bytes of the weights, the KV cache, the step buffers, the
-   * largest weight, the largest buffer, and the total.
+   * largest weight, the largest buffer, and the total. `headType` is how the head is kept.
    */
-  estimate(onGpu: boolean): Float64Array;
+  estimate(onGpu: boolean, headType?: HeadType): Float64Array;
   /** The device that would run, and the reason. */
   probe(options: WasmDeviceOptions): Promise<DeviceReport>;
   /** Reads the weights onto their device, and then those of a draft model. Consumes the loaders. */
   finish(options: WasmDeviceOptions, draft?: WasmLoader | null): Promise<WasmModel>;
   free(): void;
 }
+
+/** How the head is kept in memory. */
+export type HeadType = NonNullable<EngineLimits["headType"]>;
 
 /** Device and limits of an engine. */
 export interface WasmDeviceOptions extends EngineLimits {

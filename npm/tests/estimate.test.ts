@@ -60,6 +60,7 @@ describe("estimate", () => {
       bytes: 0,
       storedBytes: 0,
       memory,
+      headType: "auto",
       context: 512,
       storage: undefined,
       backends: [

@@ -7,6 +7,7 @@ import { type OpenSource, openStreamed, StreamedModel } from "../src/open-model.
 import type {
   BeamText,
   DeviceReport,
+  HeadType,
   Score,
   TextDelta,
   WasmBeamSearch,
@@ -71,6 +72,8 @@ export interface FakeOptions {
   readonly draftRefusal?: () => Promise<Error>;
   /** Assumptions about the model's files. */
   readonly warnings?: readonly string[];
+  /** Bytes of the weights by the option `headType`. */
+  readonly weights?: Readonly<Record<HeadType, number>>;
   /** Called for each created model. */
   readonly onModel?: () => void;
   /** Compiles the module. */
@@ -124,7 +127,7 @@ const NO_REPORT: DeviceReport = {
 /** Reads an optional file, and `a.safetensors` in two ranges. Generates "0 1 2 …", two tokens per batch. */
 export function fakeBuild(
   log: Log,
-  { report, refusal, draftRefusal, warnings = [], onModel, compile = compileNothing }: FakeOptions = {},
+  { report, refusal, draftRefusal, weights: byHead, warnings = [], onModel, compile }: FakeOptions = {},
 ) {
   const open = async (_kind: string, name: string, files: WasmFiles): Promise<FakeLoader> => {
     files.rewind();
@@ -138,8 +141,10 @@ export function fakeBuild(
     };
     return {
       totalBytes: 16,
-      estimate: (onGpu) =>
-        Float64Array.from([512, 1000, 200, 100, 400, 300, 1400], (n) => (onGpu ? 2 * n : n)),
+      estimate: (onGpu, head = "auto") => {
+        const bytes = byHead?.[head] ?? 1000;
+        return Float64Array.from([512, bytes, 200, 100, 400, 300, bytes + 400], (n) => (onGpu ? 2 * n : n));
+      },
       probe: async () => {
         if (report === undefined) throw new Error("the driver is odd");
         return report;
@@ -159,7 +164,7 @@ export function fakeBuild(
     };
   };
   const glue: WasmModule = { default: async () => undefined, Loader: { open } };
-  return { glue, compile };
+  return { glue, compile: compile ?? compileNothing };
 }
 
 async function compileNothing(): Promise<WebAssembly.Module> {

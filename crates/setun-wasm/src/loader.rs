@@ -1,8 +1,10 @@
 //! `Loader`: reads a model and moves it to its device.
 
 use setun::{
-    Device, DeviceOptions, Engine, GpuApi, ModelHeader, ModelReader, ModelSource, Source,
+    Device, DeviceOptions, Engine, EngineConfig, GpuApi, ModelHeader, ModelReader, ModelSource,
+    Source,
     checkpoint::{CheckpointError, Options},
+    text::OptionValue,
 };
 use wasm_bindgen::prelude::*;
 
@@ -71,18 +73,22 @@ impl Loader {
 
     /// Memory on a CPU or a GPU: tokens of a whole context, then bytes of the weights, the KV cache
     /// of one context, the step buffers, the largest weight, the largest buffer that is not split,
-    /// and the total.
+    /// and the total. `head_type` is how the head is kept; without it `auto`.
     ///
     /// # Errors
     ///
-    /// None that a user can cause.
+    /// `bad-option` for another `head_type`.
     #[expect(
         clippy::cast_precision_loss,
         reason = "JavaScript numbers; memory is below 2^53 bytes"
     )]
-    pub fn estimate(&self, on_gpu: bool) -> Result<Vec<f64>, JsValue> {
+    pub fn estimate(&self, on_gpu: bool, head_type: Option<String>) -> Result<Vec<f64>, JsValue> {
         let device = if on_gpu { Device::Gpu(GpuApi::WebGpu) } else { Device::Cpu };
-        let options = DeviceOptions { device, ..DeviceOptions::default() };
+        let mut config = EngineConfig::default();
+        if let Some(name) = head_type {
+            config.set("head_type", &OptionValue::Text(name)).map_err(to_js)?;
+        }
+        let options = DeviceOptions { device, ..config.device_options() };
         let found = self.header.estimate(options).map_err(to_js)?;
         let [context, weights, cache, steps] =
             [found.context, found.weights, found.cache, found.steps];
@@ -105,7 +111,7 @@ impl Loader {
     }
 
     /// The model on its device; each weight is moved there as it is read. `options` is `{backend?,
-    /// threads?, contexts?, maxConcurrent?, queue?, activationGroup?}`. `draft` is a smaller model with the
+    /// threads?, contexts?, maxConcurrent?, queue?, headType?, activationGroup?}`. `draft` is a smaller model with the
     /// same vocabulary for speculative decoding.
     ///
     /// # Errors

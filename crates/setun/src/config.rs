@@ -38,8 +38,13 @@ macro_rules! device_options {
             with_flags("--kv"), without_key;
 
         /// Representation of the output head in memory.
+        ///
+        /// `stored` is the table as the model has it. `screened` has 7 bits of each element beside
+        /// it, so that a step reads less of it; every text is the same. `int8` is the rounded table
+        /// alone, with slightly other logits. `auto` is `screened` where that pays; in JavaScript
+        /// `stored` where WebAssembly has no room for the screen.
         head_type: HeadType as Choice(HeadType::NAMES) = "auto", "TYPE", Memory,
-            with_flags("--head"), without_key;
+            with_flags("--head");
 
         /// Columns of activations that share a scale: fewer are nearer to float activations, and
         /// slower.

@@ -46,6 +46,7 @@ export type {
   ContextStrategy,
   DeviceReport,
   DeviceVerdict,
+  HeadType,
   PromptProgress,
   Score,
   SelfTest,

@@ -1,7 +1,7 @@
 //! Sizes and memory of the catalog against the configuration of each model at its full size.
 
 use setun::{
-    Device, DeviceOptions, ModelHeader, ModelSource, Source,
+    Device, DeviceOptions, HeadType, ModelHeader, ModelSource, Source,
     hub::{CatalogEntry, catalog, catalog::MEMORY_CONTEXT},
 };
 
@@ -59,6 +59,28 @@ fn parameters_bytes_and_memory_are_those_of_each_configuration() {
         }
     }
     assert!(wrong.is_empty(), "parameters, bytes, memory:\n{}", wrong.join("\n"));
+}
+
+/// Memory that WebAssembly has for weights: its address space without the program and its buffers.
+const WASM_BYTES: u64 = (1 << 32) - (64 << 20);
+
+/// Two models whose weights fit into WebAssembly without the screen of their heads alone.
+#[test]
+fn heads_without_screens_bring_large_models_into_webassembly() {
+    for name in ["llama3-8b-1.58", "falcon3-10b"] {
+        let entry = catalog().iter().find(|entry| entry.name == name).expect("an entry");
+        let (layout, files, _) = model(entry);
+        let source = ModelSource::new(layout, entry.name.clone(), files);
+        let header = pollster::block_on(ModelHeader::read(source)).expect("a header");
+        let weights = |head| {
+            let options = DeviceOptions { device: Device::Cpu, head, ..DeviceOptions::default() };
+            header.estimate(options).expect("an estimate").weights
+        };
+        let [auto, stored, int8] = [HeadType::Auto, HeadType::Stored, HeadType::Int8].map(weights);
+        assert!(auto > 1 << 32, "{name}: {auto}");
+        assert!(stored < WASM_BYTES, "{name}: {stored}");
+        assert!(int8 < stored, "{name}: {int8}");
+    }
 }
 
 #[test]
