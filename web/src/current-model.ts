@@ -1,6 +1,7 @@
 /** The loaded model, kept until another model or backend is selected. */
 
 import { type CatalogEntry, type LoadOptions, type LoadSource, load, type Model, models } from "setun";
+import { LoadFailure } from "./load-failure.js";
 import { filesAreKept } from "./offline.js";
 
 /** A source and its name on the page. */
@@ -86,14 +87,16 @@ export class CurrentModel {
     this.#changed();
   }
 
-  /** The selected model on the given backend. */
+  /** The selected model on the given backend. Throws a {@link LoadFailure}, or the reason of the signal. */
   async get(wish: Pick<LoadOptions, "backend" | "threads">, more: LoadOptions): Promise<Model> {
     const asked = { choice: this.#choice, wish: JSON.stringify(wish) };
     const previous = this.#loaded;
     if (previous?.wish === asked.wish && sameModel(previous.choice, asked.choice)) return previous.model;
     await this.release();
     await filesAreKept();
-    const model = await load(asked.choice.source, { ...wish, ...more });
+    const model = await load(asked.choice.source, { ...wish, ...more }).catch((error) => {
+      throw more.signal?.aborted ? error : new LoadFailure(asked.choice.name, error);
+    });
     this.#loaded = { ...asked, model };
     this.#changed();
     return model;
