@@ -14,10 +14,8 @@ import { openInWebKit } from "../npm/test-support/webkit.js";
 import { launch, PATIENCE_MS } from "./browser.mjs";
 import { startPreview } from "./tests/preview.mjs";
 
-/** What the page marks. */
-const IS_READY = 'performance.getEntriesByName("first-text").length > 0';
-
-/** In the page. */
+/** Functions of the page, which marks its first token. */
+const isReady = () => performance.getEntriesByName("first-text").length > 0;
 const read = () => performance.getEntriesByName("first-text")[0]?.startTime ?? Number.NaN;
 
 /** @type {Record<string, (url: string) => Promise<number>>} */
@@ -50,7 +48,7 @@ async function inChromium(url) {
   try {
     const page = await browser.newPage();
     await page.goto(url);
-    await page.waitForFunction(IS_READY, null, { timeout: PATIENCE_MS });
+    await page.waitForFunction(isReady, null, { timeout: PATIENCE_MS });
     return await page.evaluate(read);
   } finally {
     await browser.close();
@@ -63,7 +61,7 @@ async function inFirefox(url) {
   try {
     const page = await browser.newPage();
     await page.goto(url);
-    await page.waitForFunction(IS_READY);
+    await page.waitForFunction(isReady);
     return await page.evaluate(read);
   } finally {
     await browser.close();
@@ -72,11 +70,9 @@ async function inFirefox(url) {
 
 /** @param {string} url */
 async function inWebKit(url) {
-  const { page, close } = await openInWebKit(url, IS_READY);
+  const { page, close } = await openInWebKit(url, `(${isReady})()`);
   try {
-    return await page.evaluate(
-      async () => performance.getEntriesByName("first-text")[0]?.startTime ?? Number.NaN,
-    );
+    return await page.evaluate(`async () => (${read})()`, null);
   } finally {
     await close();
   }

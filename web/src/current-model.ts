@@ -2,7 +2,7 @@
 
 import { type CatalogEntry, type LoadOptions, type LoadSource, load, type Model, models } from "setun";
 import { LoadFailure } from "./load-failure.js";
-import { filesAreKept } from "./offline.js";
+import { keepFetched } from "./offline.js";
 
 /** A source and its name on the page. */
 export interface Choice {
@@ -93,12 +93,12 @@ export class CurrentModel {
     const previous = this.#loaded;
     if (previous?.wish === asked.wish && sameModel(previous.choice, asked.choice)) return previous.model;
     await this.release();
-    await filesAreKept();
     const model = await load(asked.choice.source, { ...wish, ...more }).catch((error) => {
       throw more.signal?.aborted ? error : new LoadFailure(asked.choice.name, error);
     });
     this.#loaded = { ...asked, model };
     this.#changed();
+    void keepFetched();
     return model;
   }
 
