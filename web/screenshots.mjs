@@ -139,7 +139,7 @@ async function conversation(page) {
     document.querySelector("#thread-list button")?.dispatchEvent(new MouseEvent("click")),
   );
   await page.waitForSelector("article pre", PATIENCE);
-  await page.locator("article .tools").last().scrollIntoViewIfNeeded();
+  await page.evaluate(() => document.querySelector("#messages")?.scrollIntoView());
 }
 
 /** @param {Page} page */

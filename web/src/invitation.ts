@@ -12,6 +12,8 @@ import { recommended } from "./picker/families.js";
 export async function invite(begin: (choice: Choice, question: string) => void): Promise<void> {
   const device = await detectDevice();
   const entry = recommended(device);
+  const place = element("invitation", HTMLElement);
+  place.hidden = entry === undefined;
   if (entry === undefined) return;
   const isStored = await models.has(entry.name).catch(() => false);
   const button = element("chat-with", HTMLButtonElement);
@@ -39,7 +41,7 @@ export async function invite(begin: (choice: Choice, question: string) => void):
     event.stopPropagation();
     start();
   });
-  element("invitation", HTMLElement).hidden = false;
+  place.dataset.ready = "";
 }
 
 /** What the model costs, in sentences. */

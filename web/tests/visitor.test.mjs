@@ -1,4 +1,4 @@
-/** What a new visitor does on a phone and on a desk, in the steps that the documents name. */
+/** A new visitor on a phone and on a desk, in the steps that the documents name. */
 
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
