@@ -3,12 +3,12 @@
  * Pictures of the built page's views, each with something in it: answers of the built-in model, a download under way,
  * a comparison, a checkpoint.
  *
- *     node screenshots.mjs --out FOLDER [--view NAME ...]
+ *     node screenshots.mjs --out FOLDER [--view NAME ...] [--webp]
  *
- * Writes NAME-light.png, NAME-dark.png and NAME-phone.png (360 pixels wide).
+ * Writes NAME-light, NAME-dark, NAME-phone and NAME-phone-dark (360 pixels wide) as PNG files, or as WebP.
  */
 
-import { mkdirSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { embeddedModel, largeModel } from "../npm/test-support/checkpoint.js";
@@ -19,7 +19,13 @@ import { PATIENCE, startPreview, WEB } from "./tests/preview.mjs";
 const LOOKS = /** @type {const} */ ({
   light: { viewport: { width: 1140, height: 710 }, colorScheme: "light" },
   dark: { viewport: { width: 1140, height: 710 }, colorScheme: "dark" },
-  phone: { viewport: { width: 360, height: 1400 }, colorScheme: "light" },
+  phone: { viewport: { width: 360, height: 740 }, colorScheme: "light", hasTouch: true, isMobile: true },
+  "phone-dark": {
+    viewport: { width: 360, height: 740 },
+    colorScheme: "dark",
+    hasTouch: true,
+    isMobile: true,
+  },
 });
 
 /** The model that is downloaded. */
@@ -27,19 +33,42 @@ const MODEL = "/stories/large.safetensors";
 
 /** @typedef {import("playwright-core").Page} Page */
 
+/** Quality of WebP, of 100. */
+const QUALITY = 82;
+
+/** An example: no model wrote it. */
+const CONVERSATION = [
+  { role: "user", content: "What is a balanced ternary number?" },
+  {
+    ...{ role: "assistant", writer: "Example", reasoning: "They ask for a notation.", reasoningSeconds: 4.2 },
+    content:
+      "A balanced ternary number has the digits **−1**, **0** and **+1**.\n\n- 5 is `+ − −`: 9 − 3 − 1\n- −5 is `− + +`\n\n" +
+      "```js\nfunction trits(n) {\n  const digits = [];\n  while (n !== 0) {\n    const digit = n - 3 * Math.round(n / 3);\n" +
+      "    digits.unshift(digit);\n    n = (n - digit) / 3;\n  }\n  return digits;\n}\n```",
+  },
+];
+
 /** What a visitor does in each view. @type {Record<string, (page: Page, models: string) => Promise<unknown>>} */
 const VIEWS = {
   "first-visit": firstVisit,
+  conversation,
   chat,
-  models: downloads,
+  models: list,
+  downloads,
   "side-by-side": sideBySide,
   parity,
   explorer,
   benchmark,
 };
 
+/** Views of the address, where they have another name than the picture. @type {Record<string, string>} */
+const PLACES = { "first-visit": "story", "side-by-side": "story", conversation: "chat", downloads: "models" };
+
 const { values } = parseArgs({
-  options: { out: { type: "string" }, view: { type: "string", multiple: true } },
+  options: {
+    ...{ out: { type: "string" }, view: { type: "string", multiple: true } },
+    webp: { type: "boolean", default: false },
+  },
 });
 if (values.out === undefined) throw new Error("--out is missing");
 mkdirSync(values.out, { recursive: true });
@@ -48,7 +77,8 @@ const models = await startModels();
 const browser = await launch();
 try {
   for (const view of values.view ?? Object.keys(VIEWS))
-    for (const look of /** @type {const} */ (["light", "dark", "phone"])) await takePicture(view, look);
+    for (const look of /** @type {(keyof typeof LOOKS)[]} */ (Object.keys(LOOKS)))
+      await takePicture(view, look);
 } finally {
   await browser.close();
   await models.stop();
@@ -61,14 +91,22 @@ async function takePicture(view, look) {
   if (open === undefined) throw new Error(`--view: ${view} is none of ${Object.keys(VIEWS).join(", ")}`);
   const page = await browser.newPage({ ...LOOKS[look], reducedMotion: "reduce" });
   if (view === "first-visit") await page.addInitScript(() => localStorage.removeItem("setun-visited"));
-  await page.goto(`${server.url}#${/side-by-side|first-visit/.test(view) ? "story" : view}`);
+  await page.goto(`${server.url}#${PLACES[view] ?? view}`);
   await open(page, models.at(MODEL));
-  const path = join(String(values.out), `${view}-${look}.png`);
-  await page.evaluate(() => scrollTo(0, 0));
+  const path = join(String(values.out), `${view}-${look}.${values.webp ? "webp" : "png"}`);
+  if (view !== "conversation") await page.evaluate(() => scrollTo(0, 0));
   await page.mouse.move(0, 0);
-  await page.screenshot({ path });
+  if (values.webp) await writeWebp(page, path);
+  else await page.screenshot({ path });
   process.stdout.write(`${path}\n`);
   await page.close();
+}
+
+/** @param {Page} page @param {string} path */
+async function writeWebp(page, path) {
+  const session = await page.context().newCDPSession(page);
+  const { data } = await session.send("Page.captureScreenshot", { format: "webp", quality: QUALITY });
+  writeFileSync(path, Buffer.from(data, "base64"));
 }
 
 /** Serves a model of 46 MB, slowly. */
@@ -84,6 +122,30 @@ async function startModels() {
 async function firstVisit(page) {
   await page.waitForSelector('#status[data-state="done"]', PATIENCE);
   await page.waitForSelector("#invitation:visible", PATIENCE);
+}
+
+/** @param {Page} page */
+async function conversation(page) {
+  const messages = CONVERSATION.map((message, at) => ({
+    ...{ id: String(at), parent: at === 0 ? null : String(at - 1), ...message },
+  }));
+  const thread = { title: "What is a balanced ternary number?", system: "", format: "transcript" };
+  const threads = [{ ...thread, updated: 1, leaf: String(messages.length - 1), messages }];
+  const buffer = Buffer.from(JSON.stringify({ kind: "setun-conversations", version: 1, threads }));
+  await page.waitForSelector(".beginnings", PATIENCE);
+  await page.setInputFiles("#import", { name: "example.json", mimeType: "application/json", buffer });
+  await page.waitForSelector("#thread-list button", { state: "attached", ...PATIENCE });
+  await page.evaluate(() =>
+    document.querySelector("#thread-list button")?.dispatchEvent(new MouseEvent("click")),
+  );
+  await page.waitForSelector("article pre", PATIENCE);
+  await page.evaluate(() => document.querySelector("#messages")?.scrollIntoView());
+}
+
+/** @param {Page} page */
+async function list(page) {
+  await page.waitForSelector(".model >> nth=5", PATIENCE);
+  await page.waitForSelector("#models-limit:not(:empty)", PATIENCE);
 }
 
 /** @param {Page} page */

@@ -16,6 +16,9 @@ const CACHE = PREFIX + SETUN_FILES.version;
 
 self.addEventListener("install", (event) => event.waitUntil(keepFirst()));
 self.addEventListener("activate", (event) => event.waitUntil(takeOver()));
+self.addEventListener("message", (event) => {
+  if (event.data === "keep-fetched") event.waitUntil(keepFetched());
+});
 self.addEventListener("fetch", (event) => {
   const { request } = event;
   const url = new URL(request.url);
@@ -48,6 +51,18 @@ async function takeOver() {
     await caches.delete(key);
   }
   await self.clients.claim();
+}
+
+/** Keeps what the page fetched before this worker was there, as far as the browser's own cache has it. */
+async function keepFetched() {
+  const cache = await caches.open(CACHE);
+  for (const name of SETUN_FILES.later) {
+    const url = new URL(name, SCOPE);
+    if (await cache.match(url)) continue;
+    const fetched = { cache: "only-if-cached", mode: "same-origin" };
+    const response = await fetch(url, fetched).catch(() => undefined);
+    if (response?.ok) await cache.put(url, response);
+  }
 }
 
 async function answer(event, name) {

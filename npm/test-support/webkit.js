@@ -11,8 +11,11 @@ const DRIVER = process.env.WEBKIT_DRIVER || "/usr/bin/WebKitWebDriver";
 /** Whether it is here: its packages have 70 MB, and only Linux has them. */
 export const hasWebKit = existsSync(DRIVER);
 
-/** Starts WebKit with a page that loads the package. @param {string} url */
-export async function openInWebKit(url) {
+/**
+ * Starts WebKit with a page that loads the package, and waits until it has.
+ * @param {string} url @param {string} isReady expression that is true then
+ */
+export async function openInWebKit(url, isReady = '"setun" in window') {
   const port = await freePort();
   // It draws in windows, and so needs a display. A new one ends with the driver.
   const display = process.env.DISPLAY ? [] : ["xvfb-run", "--auto-servernum"];
@@ -26,7 +29,7 @@ export async function openInWebKit(url) {
   try {
     const session = await openSession(`http://127.0.0.1:${port}`);
     await session.post("url", { url });
-    await session.run(WAIT, []);
+    await session.run(waitFor(isReady), []);
     return {
       page: { evaluate: session.evaluate },
       close: async () => {
@@ -40,10 +43,12 @@ export async function openInWebKit(url) {
   }
 }
 
-/** Script of WebDriver whose last argument takes the result. */
-const WAIT = `const [done] = arguments;
-const look = () => ("setun" in window ? done() : setTimeout(look, 50));
+/** Script of WebDriver whose last argument takes the result. @param {string} isReady */
+function waitFor(isReady) {
+  return `const [done] = arguments;
+const look = () => (${isReady} ? done() : setTimeout(look, 50));
 look();`;
+}
 
 /** @param {string} driver */
 async function openSession(driver) {

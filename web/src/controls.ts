@@ -17,7 +17,7 @@ export interface Text {
  * the second has its own.
  */
 export function readTexts(areCompared: boolean): Text[] {
-  const asChat = isChecked("chat");
+  const asChat = isChecked("use-template");
   const prompt = element("prompt", HTMLTextAreaElement).value;
   const first = { prompt, asChat, options: readOptions("seed") };
   if (!isChecked("two")) return [first];

@@ -1,7 +1,8 @@
 /** The loaded model, kept until another model or backend is selected. */
 
 import { type CatalogEntry, type LoadOptions, type LoadSource, load, type Model, models } from "setun";
-import { filesAreKept } from "./offline.js";
+import { LoadFailure } from "./load-failure.js";
+import { keepFetched } from "./offline.js";
 
 /** A source and its name on the page. */
 export interface Choice {
@@ -86,16 +87,18 @@ export class CurrentModel {
     this.#changed();
   }
 
-  /** The selected model on the given backend. */
+  /** The selected model on the given backend. Throws a {@link LoadFailure}, or the reason of the signal. */
   async get(wish: Pick<LoadOptions, "backend" | "threads">, more: LoadOptions): Promise<Model> {
     const asked = { choice: this.#choice, wish: JSON.stringify(wish) };
     const previous = this.#loaded;
     if (previous?.wish === asked.wish && sameModel(previous.choice, asked.choice)) return previous.model;
     await this.release();
-    await filesAreKept();
-    const model = await load(asked.choice.source, { ...wish, ...more });
+    const model = await load(asked.choice.source, { ...wish, ...more }).catch((error) => {
+      throw more.signal?.aborted ? error : new LoadFailure(asked.choice.name, error);
+    });
     this.#loaded = { ...asked, model };
     this.#changed();
+    void keepFetched();
     return model;
   }
 

@@ -11,6 +11,9 @@ interface Connection {
 
 const MAX_DOWNLINK = 10;
 
+/** Bytes of the page's files that tell a rate. */
+const MIN_RATE_BYTES = 20_000;
+
 /** Time of a download after which its rate is known. */
 const MEASURED_MS = 1500;
 
@@ -19,12 +22,27 @@ export function savesData(): boolean {
   return connection().saveData === true || matchMedia("(prefers-reduced-data: reduce)").matches;
 }
 
-/** Time of a download by what the browser tells of the connection; without that, `undefined`. */
+/**
+ * Time of a download by what the browser tells of the connection, or else by the page's own files; `undefined` where
+ * neither tells a rate.
+ */
 export function expectedTime(bytes: number): string | undefined {
   const { downlink = 0 } = connection();
-  if (downlink <= 0) return undefined;
-  const words = timeWords((8 * bytes) / (1e6 * downlink));
-  return downlink < MAX_DOWNLINK ? `about ${words}` : `at most ${words}`;
+  const [rate, isExact] = downlink > 0 ? [downlink, downlink < MAX_DOWNLINK] : [ownRate(), false];
+  if (rate === undefined) return undefined;
+  return `${isExact ? "about" : "at most"} ${timeWords((8 * bytes) / (1e6 * rate))}`;
+}
+
+/** Mbit/s of the page's own files, at least: so few bytes do not reach the rate of a long download. */
+function ownRate(): number | undefined {
+  const files = performance.getEntriesByType("resource") as PerformanceResourceTiming[];
+  // What a cache or the service worker answers says nothing of the network.
+  const sent = files.filter(({ transferSize, workerStart }) => transferSize > 0 && workerStart === 0);
+  const bytes = sent.reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0);
+  if (bytes < MIN_RATE_BYTES) return undefined;
+  const began = Math.min(...sent.map(({ requestStart }) => requestStart));
+  const milliseconds = Math.max(...sent.map(({ responseEnd }) => responseEnd)) - began;
+  return milliseconds > 0 ? (8 * bytes) / (1e3 * milliseconds) : undefined;
 }
 
 /** The time that is left of a download, by its own rate. */

@@ -12,13 +12,17 @@ import { recommended } from "./picker/families.js";
 export async function invite(begin: (choice: Choice, question: string) => void): Promise<void> {
   const device = await detectDevice();
   const entry = recommended(device);
+  const place = element("invitation", HTMLElement);
+  place.hidden = entry === undefined;
   if (entry === undefined) return;
   const isStored = await models.has(entry.name).catch(() => false);
   const button = element("chat-with", HTMLButtonElement);
   const field = element("first-question", HTMLTextAreaElement);
-  button.textContent = isStored
-    ? `Chat with ${entry.title}`
-    : `Chat with ${entry.title}, ${Math.round(entry.bytes / 1e6)} MB`;
+  const here = element("chat-here", HTMLButtonElement);
+  for (const each of [button, here])
+    each.textContent = isStored
+      ? `Chat with ${entry.title}`
+      : `Chat with ${entry.title}, ${Math.round(entry.bytes / 1e6)} MB`;
   say("chat-cost", [...costs(entry, isStored), await room(entry, isStored)].filter(Boolean).join(" "));
   say("chat-fit", `${fitOf(entry.memory, device).words}. What you write stays on this machine.`);
   const start = () => {
@@ -27,6 +31,9 @@ export async function invite(begin: (choice: Choice, question: string) => void):
     begin(choiceFor(entry.name), question);
   };
   button.addEventListener("click", start);
+  // In the chat the question is written into the chat's own field.
+  here.addEventListener("click", () => begin(choiceFor(entry.name), ""));
+  here.hidden = false;
   field.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
@@ -34,7 +41,7 @@ export async function invite(begin: (choice: Choice, question: string) => void):
     event.stopPropagation();
     start();
   });
-  element("invitation", HTMLElement).hidden = false;
+  place.dataset.ready = "";
 }
 
 /** What the model costs, in sentences. */
@@ -45,7 +52,7 @@ function costs({ bytes, memory }: CatalogEntry, isStored: boolean): string[] {
   const took =
     time === undefined
       ? "The time is shown after the first bytes."
-      : `At the rate that the browser measured, that takes ${time}.`;
+      : `At the measured rate, that takes ${time}.`;
   return [`The browser downloads ${size(bytes)} once and keeps them.`, took, needs];
 }
 

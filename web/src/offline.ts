@@ -12,6 +12,9 @@ const IDLE_MS = 3000;
 /** How often the page looks whether what a run fetched is kept. */
 const MAX_LOOKS = 20;
 
+/** On the first visit nobody keeps what is fetched first: a story is not to wait for the service worker. */
+const isFirstVisit = !navigator.serviceWorker?.controller;
+
 let registered: Promise<ServiceWorkerRegistration | undefined> | undefined;
 
 /**
@@ -24,14 +27,21 @@ export async function registerServiceWorker(mayReload: () => boolean): Promise<b
     return undefined;
   });
   const serviceWorker = await registered;
-  await filesAreKept();
+  await isControlled();
   if (serviceWorker === undefined) return true;
   const { status } = await isolate({ serviceWorker, mayReload });
   return status !== "reloading";
 }
 
-/** Waits until what the page fetches is kept: on the first visit until the service worker is there. */
-export async function filesAreKept(): Promise<void> {
+/** Lets the service worker keep what was fetched before it was there. */
+export async function keepFetched(): Promise<void> {
+  if (!isFirstVisit) return;
+  await isControlled();
+  navigator.serviceWorker?.controller?.postMessage("keep-fetched");
+}
+
+/** Waits until the service worker answers what the page fetches. */
+async function isControlled(): Promise<void> {
   const worker = (await registered)?.installing;
   if (!worker || navigator.serviceWorker.controller !== null) return;
   await new Promise<void>((resolve) => {

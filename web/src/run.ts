@@ -160,6 +160,8 @@ async function write({ model, columns, column, story, options, signal, figures }
   let isFirst = true;
   await column.follow(generation, () => {
     if (isFirst) column.setState("running", "Generating…");
+    // `first-text.mjs` reads it.
+    if (isFirst && figures) performance.mark("first-text");
     isFirst = false;
     figures?.add();
     showDifference(columns);

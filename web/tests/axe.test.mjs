@@ -21,7 +21,8 @@ useBrowser();
 for (const [name, width, colorScheme] of /** @type {const} */ ([
   ["light", 1200, "light"],
   ["dark", 1200, "dark"],
-  ["narrow", 390, "light"],
+  ["narrow", 360, "light"],
+  ["narrow, dark", 360, "dark"],
 ])) {
   describe(`axe has no findings: ${name}`, () => {
     usePages({ options: { viewport: { width, height: 900 }, colorScheme, reducedMotion: "reduce" } });

@@ -57,7 +57,7 @@ const press = (at, name) =>
 async function storyAfter(prompt) {
   await page.click('nav a[href="#story"]');
   await page.waitForSelector('[data-view="story"]:visible');
-  if (await page.isVisible("#chat-choice")) await page.check("#chat");
+  if (await page.isVisible("#chat-choice")) await page.check("#use-template");
   await page.fill("#prompt", prompt);
   await page.click("#run");
   await page.waitForSelector("#run:enabled", PATIENCE);

@@ -1,17 +1,12 @@
 /** The first visit to the built page: a story that writes itself, the invitation to chat, the glossary. */
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, it } from "node:test";
-import { startFaultyServer } from "../../npm/test-support/faulty-server.js";
 import { launch } from "../browser.mjs";
 import { findings } from "./findings.mjs";
-import { PATIENCE, startPreview, WEB } from "./preview.mjs";
+import { PATIENCE, startPreview } from "./preview.mjs";
+import { playHub } from "./recommended.mjs";
 import { ENDLESS } from "./stage.mjs";
-
-/** A small model in the recommended one's format. */
-const GGUF = join(WEB, "../tests/fixtures/families/qwen3-bonsai/type142.gguf");
 
 /** @type {import("playwright-core").Browser} */
 let browser;
@@ -135,8 +130,15 @@ describe("the invitation to chat", () => {
     assert.match(await textOf("#chat-cost"), /that takes about 16 minutes\./);
   });
 
+  it("tells how long it takes at most, where the browser tells no rate", async () => {
+    await page.addInitScript(() => Object.defineProperty(navigator, "connection", { value: undefined }));
+    await page.goto(server.url);
+    await page.waitForSelector("#invitation:visible", PATIENCE);
+    assert.match(await textOf("#chat-cost"), /At the measured rate, that takes at most (a|\d+) minutes?\./);
+  });
+
   it("downloads the model and answers the question in the chat", async () => {
-    const hub = await playHub();
+    const hub = await playHub(context);
     await openQuietly();
     await page.fill("#max-tokens", "8");
     await page.fill("#first-question", "What is a fox?");
@@ -150,11 +152,28 @@ describe("the invitation to chat", () => {
     assert.equal(await textOf("#model-name"), "Ternary Bonsai 1.7B");
     await page.click('nav a[href="#story"]');
     assert.equal(await textOf("#text"), "");
+    // What another model wrote before is not this one's.
+    await page.click('nav a[href="#models"]');
+    await page.getByRole("button", { name: /^Use: Story model/ }).click();
+    await page.waitForSelector('#models-status[data-state="done"]', PATIENCE);
+    await page.click('nav a[href="#chat"]');
+    assert.equal(await page.locator("article .speaker").last().textContent(), "Ternary Bonsai 1.7B");
+    await hub.stop();
+  });
+
+  it("is in the chat, too, and keeps what is written there", async () => {
+    const hub = await playHub(context);
+    await openQuietly();
+    await page.click('nav a[href="#chat"]');
+    await page.fill("#message", "What is a fox?");
+    await page.click("#chat-here");
+    await page.waitForSelector('#chat-status:has-text("Ternary Bonsai 1.7B is ready.")', PATIENCE);
+    assert.equal(await page.inputValue("#message"), "What is a fox?");
     await hub.stop();
   });
 
   it("without a question makes the model ready, also during a story", async () => {
-    const hub = await playHub();
+    const hub = await playHub(context);
     await page.goto(server.url);
     await page.click("#chat-with");
     await page.waitForSelector('#chat-status:has-text("Ternary Bonsai 1.7B is ready.")', PATIENCE);
@@ -167,27 +186,17 @@ describe("the invitation to chat", () => {
     await openQuietly();
     await page.click("#chat-with");
     await page.waitForSelector('#chat-status[data-state="failed"] button', PATIENCE);
+    assert.match(
+      await textOf("#chat-status"),
+      /^Check the connection .* Ternary Bonsai 1\.7B was not loaded: .*\(network\) Try again$/,
+    );
     await context.unrouteAll();
-    const hub = await playHub();
+    const hub = await playHub(context);
     await page.click('#chat-status >> text="Try again"');
     await page.waitForSelector('#chat-status:has-text("is ready.")', PATIENCE);
     await hub.stop();
   });
 });
-
-/** A server that has the recommended model under the Hub's address. */
-async function playHub() {
-  const hub = await startFaultyServer({ cors: { exposes: true, allows: "range" } });
-  hub.putHub("prism-ml/Ternary-Bonsai-1.7B-gguf", { "Ternary-Bonsai-1.7B-PQ2_0.gguf": readFileSync(GGUF) });
-  await context.route("https://huggingface.co/**", async (route) => {
-    const { pathname, search } = new URL(route.request().url());
-    await route
-      .fetch({ url: hub.at(pathname + search) })
-      .then((response) => route.fulfill({ response }))
-      .catch(() => undefined);
-  });
-  return hub;
-}
 
 describe("the glossary", () => {
   it("explains a term by pointer, and by keyboard", async () => {

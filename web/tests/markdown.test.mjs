@@ -1,11 +1,10 @@
 /** Markdown that is written piece by piece, in a browser: nothing flashes, nothing jumps. */
 
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
-import { build } from "vite";
 import { launch } from "../browser.mjs";
-import { WEB } from "./preview.mjs";
+import { bundled } from "./bundled.mjs";
+import { drawMarkdown } from "./drawn-markdown.mjs";
 
 const TEXT = `# Ternary computers
 
@@ -39,6 +38,12 @@ function trit(value) {
 It ends here.
 `;
 
+/** Texts and pieces are drawn from here on. */
+const SEED = Number(process.env.SETUN_SEED ?? 0);
+
+/** Texts that are drawn. */
+const DRAWN = process.env.SETUN_FULL === "1" ? 400 : 40;
+
 /** @type {import("playwright-core").Browser} */
 let browser;
 /** @type {import("playwright-core").Page} */
@@ -50,20 +55,9 @@ before(async () => {
   await page.setContent(
     "<style>body { font: 16px/1.5 sans-serif } pre { margin: 0; padding: 12px; overflow: auto }</style>",
   );
-  await page.addScriptTag({ content: await bundled() });
+  await page.addScriptTag({ content: await bundled("chat/markdown-view.ts", "markdownView") });
 });
 after(() => browser.close());
-
-/** The view as a script. */
-async function bundled() {
-  const entry = join(WEB, "src/chat/markdown-view.ts");
-  const result = await build({
-    ...{ root: WEB, configFile: false, logLevel: "warn", publicDir: false },
-    build: { target: "es2022", write: false, lib: { entry, formats: ["iife"], name: "markdownView" } },
-  });
-  const [{ output }] = /** @type {import("vite").Rollup.RollupOutput[]} */ ([result].flat());
-  return output[0].code;
-}
 
 /**
  * Shows a text in pieces whose lengths a seed decides, and says what went wrong on the way.
@@ -111,6 +105,13 @@ describe("Markdown in pieces", () => {
     it(`never jumps, keeps finished blocks, and ends as the whole: seed ${seed}`, async () => {
       assert.deepEqual(await stream(TEXT, seed), []);
     });
+
+  it("does the same with texts that are drawn", async () => {
+    for (let seed = SEED; seed < SEED + DRAWN; seed += 1) {
+      const text = drawMarkdown(seed);
+      assert.deepEqual(await stream(text, seed), [], `seed ${seed}:\n${text}`);
+    }
+  });
 
   it("keeps code with its button and its scroll position while lines follow", async () => {
     const found = await page.evaluate(() => {

@@ -112,3 +112,30 @@ describe("the page on a host of static files", () => {
     assert.deepEqual(found, ["require-corp", null, null]);
   });
 });
+
+it("keeps what the first story fetched before the service worker was there", async () => {
+  const host = await startPreview({});
+  const visitor = await launch([], { isFirstVisit: true });
+  try {
+    page = await visitor.newPage();
+    await page.goto(host.url);
+    await page.waitForSelector('#status[data-state="done"]', PATIENCE);
+    await page.waitForFunction(
+      async () => {
+        const caches = await Promise.all(
+          (await window.caches.keys()).map((name) => window.caches.open(name)),
+        );
+        const kept = (await Promise.all(caches.map((cache) => cache.keys()))).flat();
+        return [".wasm", ".safetensors"].every((end) => kept.some(({ url }) => url.endsWith(end)));
+      },
+      null,
+      PATIENCE,
+    );
+    await host.stop();
+    await page.reload();
+    assert.ok(((await story()) ?? "").length > 10);
+  } finally {
+    await visitor.close();
+    await host.stop();
+  }
+});

@@ -105,7 +105,12 @@ describe("a file of conversations", () => {
   it("comes back equal, under new ids", async () => {
     const { toJson, fromJson } = await importModule("chat/exchange.ts");
     const { thread, other } = branched();
-    Object.assign(other, { note: "7 tokens", reasoning: "Hm.", reasoningSeconds: 2.5 });
+    Object.assign(other, {
+      note: "7 tokens",
+      reasoning: "Hm.",
+      reasoningSeconds: 2.5,
+      writer: "Story model",
+    });
     const [back] = fromJson(toJson([thread]));
     assert.deepEqual(shown(back), shown(thread));
     assert.deepEqual(
@@ -277,11 +282,29 @@ describe("a device", () => {
       /^Cannot run here: it needs 5\.1 GB, .* at most 4\.3 GB, and there is no GPU$/,
     );
     assert.equal(fitOf(5e9, { ...desk, hasGpu: true }).runs, "unknown");
+    const phone = { ...desk, memoryBytes: 2 ** 31 };
+    assert.equal(fitOf(1e9, phone).runs, "yes");
+    assert.deepEqual(fitOf(3e9, phone), {
+      runs: "no",
+      words: "Cannot run here: it needs 3.1 GB, this device has about 2.1 GB",
+    });
     const backends = [
       { backend: "relaxed", build: "relaxed-threads", fits: false, reason: "too large" },
       { backend: "webgpu", build: "webgpu", fits: true, reason: "" },
     ];
     assert.deepEqual(estimatedFit(backends), { runs: "yes", words: "Runs here: GPU" });
     assert.equal(estimatedFit([backends[0]]).words, "Cannot run here: too large");
+  });
+
+  it("says in a sentence what it holds", async () => {
+    const { limitWords } = await importModule("picker/device-fit.ts");
+    const most = "A model runs here if it needs at most 4.2 GB of memory";
+    const file = "That is not the size of its file.";
+    const desk = { threadedBytes: 2 ** 32, hasGpu: false };
+    assert.equal(limitWords(desk), `${most}. ${file}`);
+    assert.equal(limitWords({ ...desk, threadedBytes: 0 }), `${most}. ${file}`);
+    assert.equal(limitWords({ ...desk, threadedBytes: 2 ** 31 }), `${most}, with threads 2.1 GB. ${file}`);
+    assert.match(limitWords({ ...desk, hasGpu: true }), /A GPU may hold a larger one/);
+    assert.match(limitWords({ ...desk, memoryBytes: 2 ** 31 }), /at most 2\.1 GB of memory\. /);
   });
 });

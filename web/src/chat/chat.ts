@@ -235,6 +235,7 @@ export class Chat {
       report: (state, words) => this.#report(state, words),
     });
     const answer = add(thread, parent, "assistant", beginning);
+    answer.writer = this.#writer.name;
     const view = this.#log.append(thread, answer, this.#writer.name);
     this.#isWriting = true;
     view.isBusy = true;

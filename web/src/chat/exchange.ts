@@ -69,6 +69,7 @@ function message(where: string, value: unknown, ids: Map<string, string>): Messa
     ...(given.reasoningSeconds !== undefined && {
       reasoningSeconds: number(`${where}.reasoningSeconds`, given.reasoningSeconds),
     }),
+    ...(given.writer !== undefined && { writer: string(`${where}.writer`, given.writer) }),
     ...(given.note !== undefined && { note: string(`${where}.note`, given.note) }),
   };
 }

@@ -96,6 +96,7 @@ export class MessageLog {
   }
 }
 
-function speakerOf({ role }: Message, model: string): string {
-  return role === "user" ? "You" : model;
+/** Who wrote a message. Conversations of earlier versions do not say which model. */
+function speakerOf({ role, writer }: Message, model: string): string {
+  return role === "user" ? "You" : (writer ?? model);
 }

@@ -18,6 +18,8 @@ export interface Message {
   reasoning?: string;
   /** How long it thought. */
   reasoningSeconds?: number;
+  /** Name of the model that wrote an answer. */
+  writer?: string;
   /** Figures of an answer, in words. */
   note?: string;
 }

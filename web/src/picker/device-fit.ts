@@ -15,6 +15,8 @@ export interface Device {
   /** Shared memory for threads in bytes; 0 where there are none. */
   readonly threadedBytes: number;
   readonly hasGpu: boolean;
+  /** Memory of the whole device, about, where the browser tells it. */
+  readonly memoryBytes?: number;
 }
 
 /** Address space of WebAssembly. */
@@ -36,7 +38,12 @@ export function detectDevice(): Promise<Device> {
 async function detect(): Promise<Device> {
   const gpu = await lookForGpu();
   const hasThreads = crossOriginIsolated && navigator.hardwareConcurrency > 1;
-  return { threadedBytes: hasThreads ? sharedBytes() : 0, hasGpu: gpu.isThere && !gpu.isSoftware };
+  const { deviceMemory } = navigator as Navigator & { readonly deviceMemory?: number };
+  return {
+    threadedBytes: hasThreads ? sharedBytes() : 0,
+    hasGpu: gpu.isThere && !gpu.isSoftware,
+    ...(deviceMemory !== undefined && { memoryBytes: deviceMemory * 2 ** 30 }),
+  };
 }
 
 /** The largest shared memory that the browser reserves. Phones refuse the larger ones. */
@@ -54,14 +61,27 @@ function canReserve(bytes: number): boolean {
   }
 }
 
+/** What this device holds, in a sentence. */
+export function limitWords({ threadedBytes, hasGpu, memoryBytes = WASM_BYTES }: Device): string {
+  const limit = (bytes: number) => size(Math.min(bytes, memoryBytes) - PROGRAM_BYTES);
+  const [most, threaded] = [limit(WASM_BYTES), threadedBytes > 0 ? limit(threadedBytes) : undefined];
+  const more = threaded === undefined || threaded === most ? "" : `, with threads ${threaded}`;
+  const gpu = hasGpu ? " A GPU may hold a larger one: “Size and memory” tells." : "";
+  return `A model runs here if it needs at most ${most} of memory${more}. That is not the size of its file.${gpu}`;
+}
+
 /** Whether a model that needs some memory runs here. */
-export function fitOf(memory: number, { threadedBytes, hasGpu }: Device): Fit {
+export function fitOf(memory: number, { threadedBytes, hasGpu, memoryBytes = Infinity }: Device): Fit {
   const needed = memory + PROGRAM_BYTES;
   const backends = [
     ...(needed <= threadedBytes ? ["CPU with threads"] : []),
     ...(needed <= WASM_BYTES ? [threadedBytes > 0 ? "CPU without threads" : "CPU"] : []),
   ];
-  if (backends.length > 0) return { runs: "yes", words: `Runs here: ${backends.join(", ")}` };
+  if (backends.length > 0) {
+    if (needed <= memoryBytes) return { runs: "yes", words: `Runs here: ${backends.join(", ")}` };
+    const words = `Cannot run here: it needs ${size(needed)}, this device has about ${size(memoryBytes)}`;
+    return { runs: "no", words };
+  }
   const why = `it needs ${size(needed)}, WebAssembly has at most ${size(WASM_BYTES)}`;
   if (!hasGpu) return { runs: "no", words: `Cannot run here: ${why}, and there is no GPU` };
   const words = `Too large for the CPU: ${why}. Press “Size and memory” to see whether the GPU holds it`;

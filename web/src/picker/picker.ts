@@ -4,14 +4,13 @@ import { models, type StoredModel } from "setun";
 import type { Activity } from "../activity.js";
 import { readBackend } from "../controls.js";
 import { type Choice, type CurrentModel, choiceFor, sameModel } from "../current-model.js";
-import { element, make } from "../elements.js";
+import { element, make, say } from "../elements.js";
 import { explain } from "../explain.js";
 import { showModel, size } from "../figures.js";
-import { type Device, detectDevice } from "./device-fit.js";
+import { type Device, detectDevice, limitWords } from "./device-fit.js";
 import { allEntries, factsOf, fitHere, type ModelEntry, matches } from "./entries.js";
 import { type EntryActions, EntryCard, type EntryState } from "./entry-card.js";
 import { families, recommended } from "./families.js";
-import { remedyFor } from "./remedy.js";
 
 /** The list of models, and what is done with them. */
 export class Picker {
@@ -44,6 +43,7 @@ export class Picker {
     };
     element("look-up", HTMLButtonElement).addEventListener("click", () => this.lookUp());
     current.listen(() => void this.refresh());
+    void detectDevice().then((device) => say("models-limit", limitWords(device)));
     this.#filter.addEventListener("input", () => void this.#show());
     this.#onlyFitting.addEventListener("change", () => void this.#show());
     // The form's own action looks a model up.
@@ -144,9 +144,7 @@ export class Picker {
       const isPaused = signal.aborted && error === signal.reason;
       this.#report(
         isPaused ? "idle" : "failed",
-        isPaused
-          ? "Paused. What has arrived stays in the browser."
-          : `${remedyFor(error)} ${choice.name} was not loaded: ${explain(error)}`,
+        isPaused ? "Paused. What has arrived stays in the browser." : explain(error),
       );
       if (!isPaused && before !== undefined) await this.#restore(before, signal);
     }

@@ -1,6 +1,7 @@
-/** Advice after a failed download. */
+/** Failed loads of models, in words. */
 
 import type { ErrorCode } from "setun";
+import { explain } from "./explain.js";
 
 const REMEDIES: Partial<Record<ErrorCode, string>> = {
   network: "Check the connection and press the button again: what has arrived is kept.",
@@ -13,8 +14,15 @@ const REMEDIES: Partial<Record<ErrorCode, string>> = {
   busy: "Close the other tab that loads this model, or wait for it.",
 };
 
+/** A load that failed. It says what to do, which model was to be loaded, and what went wrong. */
+export class LoadFailure extends Error {
+  constructor(model: string, cause: unknown) {
+    super(`${remedyFor(cause)} ${model} was not loaded: ${explain(cause)}`, { cause });
+  }
+}
+
 /** One sentence by the error's code. */
-export function remedyFor(error: unknown): string {
+function remedyFor(error: unknown): string {
   const code = error instanceof Error && "code" in error ? (error.code as ErrorCode) : undefined;
   return (code && REMEDIES[code]) ?? "Choose another model.";
 }
