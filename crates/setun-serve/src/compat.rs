@@ -134,11 +134,13 @@ fn schema(fields: &mut Fields, field: &str) -> Result<Option<GrammarSpec>, ApiEr
         Some(schema @ (Value::Object(_) | Value::Bool(true))) => {
             Ok(Some(GrammarSpec::JsonSchema(schema)))
         }
-        Some(Value::String(text)) => {
-            let read = GrammarSpec::json_schema(&text);
-            let refused = |error| ApiError::invalid(&fields.name(field), format!("{error}"));
-            read.map(Some).map_err(refused)
-        }
+        Some(Value::String(text)) => match GrammarSpec::json_schema(&text) {
+            Ok(spec @ GrammarSpec::JsonSchema(Value::Object(_) | Value::Bool(true))) => {
+                Ok(Some(spec))
+            }
+            Ok(_) => Err(ApiError::invalid(&fields.name(field), format!("expected {SCHEMA}"))),
+            Err(error) => Err(ApiError::invalid(&fields.name(field), format!("{error}"))),
+        },
         Some(other) => Err(fields.wrong_type(field, SCHEMA, &other)),
     }
 }
@@ -248,6 +250,7 @@ mod tests {
         for (body, message) in [
             (json!({"guided_json": 3}), "guided_json: expected a JSON schema"),
             (json!({"guided_json": "{"}), "guided_json: the schema cannot be followed"),
+            (json!({"json_schema": "0"}), "json_schema: expected a JSON schema"),
             (json!({"guided_choice": []}), "guided_choice: expected one or more strings"),
             (json!({"guided_choice": "a"}), "guided_choice: expected a list"),
             (json!({"guided_regex": ["a"]}), "guided_regex: expected a string"),

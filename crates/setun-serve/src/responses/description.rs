@@ -109,8 +109,8 @@ fn input_item() -> AnySchema {
         .required("content", content.clone(), "");
     let call = kind("function_call").with([("call_id", text()), ("name", text())]).required(
         "arguments",
-        text(),
-        "The JSON of an object.",
+        any_of([text(), object()]),
+        "An object, or its JSON.",
     );
     let output = kind("function_call_output").with([("call_id", text()), ("output", content)]);
     // Such as `web_search_call`. An `item_reference` is refused.
