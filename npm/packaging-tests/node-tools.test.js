@@ -128,9 +128,7 @@ it("gives calls in XML as JSON", async () => {
     expect(["C", "F"]).toContain(value.unit);
     expect(value.days.length).toBeLessThanOrEqual(2);
   }
-  expect(warnings).toEqual(
-    ["minLength", "maxLength"].map((name) => expect.stringContaining(`keyword \`${name}\` at #/properties/city`)),
-  );
+  expect(warnings).toEqual([expect.stringContaining("keyword `maxLength` at #/properties/city")]);
 });
 
 it("goes on after tokens of a call", async () => {

@@ -139,17 +139,19 @@ impl Arguments<'_> {
         if self.tool.strict {
             let prepared = schema::prepare(&parameters, limits);
             self.schema = prepared.map_err(|error| self.refused(error))?;
-            let refused = self.refusals_in_xml().into_iter().next();
-            return refused.map_or(Ok(()), |error| Err(self.refused(error)));
+            let refusal = self.refusal_in_xml();
+            return refusal.map_or(Ok(()), |error| Err(self.refused(error)));
         }
         match schema::prepare_freely(&parameters, limits) {
             Ok((prepared, reasons)) => {
                 self.schema = prepared;
-                let in_xml = self.refusals_in_xml();
-                let reasons = reasons.into_iter().chain(in_xml);
-                notes.extend(reasons.map(|reason| self.note(reason)));
-                if let Some(reason) = tool_xml::refusal(&self.schema).filter(|_| self.is_xml()) {
-                    notes.push(self.free(reason, limits)?);
+                notes.extend(reasons.into_iter().map(|reason| self.note(reason)));
+                if let Some(reason) = self.refusal_in_xml() {
+                    notes.push(if tool_xml::is_free(&self.schema) {
+                        self.free(reason, limits)?
+                    } else {
+                        self.note(reason)
+                    });
                 }
                 Ok(())
             }
@@ -164,13 +166,8 @@ impl Arguments<'_> {
         self.form == ArgumentForm::Xml
     }
 
-    /// What calls in XML do not follow.
-    fn refusals_in_xml(&self) -> Vec<GrammarError> {
-        if !self.is_xml() {
-            return vec![];
-        }
-        let whole = tool_xml::refusal(&self.schema).filter(|_| self.tool.strict);
-        whole.into_iter().chain(tool_xml::refusals(self.tool)).collect()
+    fn refusal_in_xml(&self) -> Option<GrammarError> {
+        if self.is_xml() { tool_xml::refusal(self.tool, &self.schema) } else { None }
     }
 
     /// Leaves all of them free, unless the tool is strict.

@@ -7,43 +7,44 @@ use setun_text::{PARAMETER, Parameter, Parameters, Tool};
 
 use crate::{GrammarError, lark, open_objects};
 
-/// What all grammars of such arguments have: any text, and a string up to its end.
+/// What all grammars of such arguments have: a string up to its end.
 pub(crate) const RULES: &str =
-    "XML_ANY: /(.|\\n)*/\nXML_SOME: /(.|\\n)+/\nxml_text[lazy]: XML_ANY \"\\n</parameter>\\n\"\n";
+    "xml_text[lazy]: XML_ANY \"\\n</parameter>\\n\"\nXML_ANY: /(.|\\n)*/\n";
 
 /// A name of a parameter that is not listed.
 const NAME: &str = r"/[A-Za-z0-9_.\-]{1,64}/";
+
+/// All types but strings.
+const OTHERS: [&str; 5] = ["null", "boolean", "number", "array", "object"];
 
 /// The keywords of arguments that calls in XML follow.
 const FOLLOWED: [&str; 6] =
     ["type", "properties", "required", "additionalProperties", "$defs", open_objects::KEYWORD];
 
-/// The keywords of strings, which are free up to their end.
-const OF_STRINGS: [&str; 3] = ["pattern", "minLength", "maxLength"];
-
-/// A keyword of prepared arguments that calls in XML do not follow, for all of them.
-pub(crate) fn refusal(schema: &Value) -> Option<GrammarError> {
-    let keyword = schema.as_object()?.keys().find(|name| !FOLLOWED.contains(&name.as_str()))?;
-    Some(refused(keyword, "#"))
+/// The first keyword of arguments that calls in XML do not follow: one of all of them as they are
+/// prepared, or else one of a string.
+pub(crate) fn refusal(tool: &Tool, schema: &Value) -> Option<GrammarError> {
+    let refused = |keyword: &str, place: String| {
+        let hint = ": the calls of this model are XML, whose strings are free".to_owned();
+        GrammarError::Keyword { keyword: keyword.to_owned(), place, hint }
+    };
+    let keywords = schema.as_object().into_iter().flat_map(Map::keys);
+    for keyword in keywords {
+        if !FOLLOWED.contains(&keyword.as_str()) {
+            return Some(refused(keyword, "#".to_owned()));
+        }
+    }
+    for (name, values) in Parameters::of(tool).listed {
+        if let Some(bound) = values.bound.filter(|_| values.choices.is_none()) {
+            return Some(refused(bound, format!("#/properties/{name}")));
+        }
+    }
+    None
 }
 
-/// Keywords of strings, and of numbers where strings are allowed, too, that are not followed.
-pub(crate) fn refusals(tool: &Tool) -> Vec<GrammarError> {
-    let Parameters { listed, others } = Parameters::of(tool);
-    let all = listed.iter().map(|(name, values)| (format!("#/properties/{name}"), values));
-    let all = all.chain([("#/additionalProperties".to_owned(), &others)]);
-    all.flat_map(|(place, Parameter { types, bounds, .. })| {
-        let is_left = |bound: &&&str| {
-            types.has_strings() && (!types.is_text() || OF_STRINGS.contains(*bound))
-        };
-        bounds.iter().filter(is_left).map(|bound| refused(bound, &place)).collect::<Vec<_>>()
-    })
-    .collect()
-}
-
-fn refused(keyword: &str, place: &str) -> GrammarError {
-    let hint = ": the calls of this model are XML, whose strings are free".to_owned();
-    GrammarError::Keyword { keyword: keyword.to_owned(), place: place.to_owned(), hint }
+/// Whether calls in XML follow none of the arguments, as one keyword of all of them is not followed.
+pub(crate) fn is_free(schema: &Value) -> bool {
+    !schema.as_object().is_some_and(|all| all.keys().all(|name| FOLLOWED.contains(&name.as_str())))
 }
 
 /// Adds the rules of the arguments of a tool, by their schema as the parser takes it.
@@ -100,91 +101,36 @@ struct Writer<'a> {
 impl Writer<'_> {
     /// Adds the rule of a parameter: its head and its value with the end.
     fn add(&mut self, rule: &str, head: &str, values: &Parameter, schema: &Value) {
-        let value = if values.types.is_text() {
-            match &values.choices {
-                Some(choices) => ends(choices),
-                None => "xml_text".to_owned(),
-            }
-        } else if *schema == json!({"type": "boolean"}) {
-            ends(&["true", "false", "True", "False"])
-        } else if values.types.has_strings() {
-            self.either(rule, values, schema)
-        } else {
-            format!("{} {}", self.json(schema, None), lark::string(PARAMETER[2]))
-        };
-        let _ = writeln!(self.rules, "{rule}: {head} ({value})");
+        let _ = write!(self.rules, "{rule}: {head} (");
+        if values.types.has_strings() && values.choices.is_none() {
+            self.rules.push_str("xml_text");
+        }
+        let mut bar = "";
+        for choice in values.choices.iter().flatten() {
+            let _ =
+                write!(self.rules, "{bar}{}", lark::string(&format!("{choice}{}", PARAMETER[2])));
+            bar = " | ";
+        }
+        if !values.types.is_text() && (!values.types.has_strings() || values.choices.is_some()) {
+            let _ = write!(
+                self.rules,
+                "{bar}{} {}",
+                self.json(schema, values),
+                lark::string(PARAMETER[2])
+            );
+        }
+        self.rules.push_str(")\n");
     }
 
-    /// A string or a value of another type. A string is none of the texts that are read as such a value.
-    fn either(&mut self, rule: &str, values: &Parameter, schema: &Value) -> String {
-        let end = lark::string(PARAMETER[2]);
-        let (mut alternatives, mut others) = (vec![], vec![]);
-        let (mut nested, mut begins) = (vec![], String::new());
-        for name in values.types.names_without_strings() {
-            match name {
-                "array" | "object" => {
-                    nested.push(name);
-                    begins.push_str(if name == "array" { "\\[" } else { "{" });
-                }
-                name => {
-                    let [written, read] = scalar(name);
-                    alternatives.push(format!("/{written}\\n<\\/parameter>\\n/"));
-                    others.push(read.to_owned());
-                }
-            }
+    /// A value as JSON that is no string.
+    fn json(&self, schema: &Value, values: &Parameter) -> String {
+        let mut whole = json!({"allOf": [schema]});
+        if values.types.has_strings() {
+            whole["allOf"] = json!([schema, {"type": OTHERS}]);
         }
-        if !nested.is_empty() {
-            alternatives.push(format!("{} {end}", self.json(schema, Some(&nested))));
-            others.push(format!("[{begins}](.|\\n)*"));
-        }
-        if let Some(choices) = &values.choices {
-            alternatives.push(ends(choices));
-            return alternatives.join(" | ");
-        }
-        // A string goes to the first end, as it is read.
-        let (terminal, others) = (rule.to_ascii_uppercase(), others.join("|"));
-        let text = format!("XML_ANY {end} & ~(XML_ANY {end} XML_SOME) & ~(/({others})/ {end})");
-        let _ = writeln!(self.rules, "{terminal}: {text}");
-        alternatives.push(terminal);
-        alternatives.join(" | ")
-    }
-
-    /// A value as JSON; of some types alone.
-    fn json(&self, schema: &Value, types: Option<&[&str]>) -> String {
-        let has_references = schema.to_string().contains("\"$ref\"");
-        let mut whole = match (schema, types) {
-            (Value::Object(map), None) => map.clone(),
-            (_, None) => Map::new(),
-            (_, Some(types)) => {
-                Map::from_iter([("allOf".to_owned(), json!([schema, {"type": types}]))])
-            }
-        };
         for keyword in ["$defs", open_objects::KEYWORD] {
-            let is_needed = has_references || keyword != "$defs";
-            if let Some(value) = self.root.get(keyword).filter(|_| is_needed) {
-                whole.insert(keyword.to_owned(), value.clone());
-            }
+            whole[keyword] = self.root[keyword].clone();
         }
-        format!("%json {}", Value::Object(whole))
+        format!("%json {whole}")
     }
-}
-
-/// A type of values that are neither strings nor nested: how they are written, and what is read as one.
-fn scalar(name: &str) -> [&'static str; 2] {
-    const INTEGER: &str = "-?(0|[1-9][0-9]{0,17})";
-    match name {
-        "null" => ["null", "null|None"],
-        "boolean" => ["(true|false)", "true|false|True|False"],
-        "integer" => [INTEGER, "-?[0-9]+"],
-        _ => [
-            r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?([eE][\-+]?[0-9]{1,2})?",
-            r"-?[0-9]+(\.[0-9]+)?([eE][\-+]?[0-9]+)?",
-        ],
-    }
-}
-
-/// Texts that are listed, each with the end behind.
-fn ends(texts: &[impl AsRef<str>]) -> String {
-    let ends = texts.iter().map(|text| lark::string(&format!("{}{}", text.as_ref(), PARAMETER[2])));
-    ends.collect::<Vec<_>>().join(" | ")
 }

@@ -80,7 +80,7 @@ fn parameters_have_the_types_of_their_schemas() {
         search(&[]),
         search(&[("page", "12 Main Street")]),
         search(&[("page", "12")]),
-        search(&[("filter", "{\"k\": \"a\"}"), ("exact", "True")]),
+        search(&[("filter", "{\"k\": \"a\"}"), ("exact", "true")]),
         search(&[("either", "{\"k\": \"a\"}"), ("exact", "false"), ("sort", "null")]),
         search(&[("either", "k"), ("sort", "down")]),
         call("search", &[("query", "null"), ("limit", "50")]),
@@ -99,7 +99,6 @@ fn parameters_have_the_types_of_their_schemas() {
         call("write", &[("mode", "r"), ("path", "a")]),
         search(&[("filter", "{\"k\": \"abcde\"}")]),
         search(&[("filter", "a")]),
-        search(&[("either", "{\"k\": 1}")]),
         search(&[("exact", "yes")]),
         search(&[("sort", "left")]),
         call("search", &[("query", "a"), ("limit", "51")]),
@@ -200,10 +199,8 @@ fn what_xml_does_not_follow_is_noted_or_refused() {
         grammar.notes().iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let found = notes(&bounded);
-    assert_eq!(found.len(), 2, "{found:?}");
-    for (note, keyword) in found.iter().zip(["pattern", "maxLength"]) {
-        assert!(note.contains(&format!("`{keyword}` at #/properties/name")), "{note}");
-    }
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("keyword `maxLength` at #/properties/name"), "{found:?}");
     assert!(notes(&joined)[0].contains("keyword `anyOf` at #"), "{:?}", notes(&joined));
     for schema in [bounded, joined] {
         let error = compile(tool("f", &schema).strict(true)).expect_err("it is strict");

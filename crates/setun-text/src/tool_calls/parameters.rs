@@ -13,17 +13,10 @@ pub const PARAMETER: [&str; 3] = ["<parameter=", ">\n", "\n</parameter>\n"];
 /// The most references and parts of a schema in each other that are followed.
 const MAX_DEPTH: usize = 16;
 
-/// The keywords that bound strings and numbers.
-const BOUNDS: [&str; 8] = [
-    "pattern",
-    "minLength",
-    "maxLength",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-];
+/// The keywords that bound strings, and those that bound numbers.
+pub const STRING_BOUNDS: [&str; 3] = ["pattern", "minLength", "maxLength"];
+const NUMBER_BOUNDS: [&str; 5] =
+    ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
 
 /// The parameters of a function, by its schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,8 +34,9 @@ pub struct Parameter {
     pub types: Types,
     /// The strings among them, where they are listed.
     pub choices: Option<Vec<String>>,
-    /// Keywords that bound strings and numbers.
-    pub bounds: Vec<&'static str>,
+    /// The last keyword of [`STRING_BOUNDS`].
+    pub bound: Option<&'static str>,
+    has_number_bounds: bool,
 }
 
 /// Types of JSON values that a schema allows; all of them where it says nothing.
@@ -53,13 +47,17 @@ impl Parameters {
     /// The parameters of a function.
     #[must_use]
     pub fn of(tool: &Tool) -> Self {
-        let Some(root) = &tool.parameters else { return Self::default() };
-        let values = |schema: &Value| Parameter::of(schema, root, 0);
-        let properties = root.get("properties").and_then(Value::as_object);
-        let listed = properties.into_iter().flatten();
-        let listed = listed.map(|(name, schema)| (name.clone(), values(schema))).collect();
-        let others = root.get("additionalProperties").map(values).unwrap_or_default();
-        Self { listed, others }
+        let mut found = Self::default();
+        let Some(root) = &tool.parameters else { return found };
+        if let Some(Value::Object(properties)) = root.get("properties") {
+            for (name, schema) in properties {
+                found.listed.push((name.clone(), Parameter::of(schema, root, 0)));
+            }
+        }
+        if let Some(schema) = root.get("additionalProperties") {
+            found.others = Parameter::of(schema, root, 0);
+        }
+        found
     }
 
     /// The values of a parameter.
@@ -72,77 +70,84 @@ impl Parameters {
 
 impl Parameter {
     fn of(schema: &Value, root: &Map<String, Value>, depth: usize) -> Self {
-        let Value::Object(map) = schema else { return Self::default() };
-        if depth > MAX_DEPTH {
-            return Self::default();
+        let mut values = Self::default();
+        values.narrow(schema, root, depth);
+        if values.types.has_strings() && values.has_number_bounds {
+            values.types.0 &= !Types::NUMBERS; // they are strings, which are always valid
         }
-        let parts = |value: &Value| {
-            let parts = value.as_array().into_iter().flatten();
-            parts.map(|part| Self::of(part, root, depth + 1)).collect::<Vec<_>>()
-        };
-        let all = |values: Vec<Self>| values.into_iter().fold(Self::default(), Self::and);
-        let any = |values: Vec<Self>| values.into_iter().fold(Self::none(), Self::or);
-        let listed = |values: &[Value]| any(values.iter().map(Self::of_value).collect());
-        all(map
-            .iter()
-            .map(|(keyword, value)| match (keyword.as_str(), value) {
-                ("type", Value::String(name)) => Self::of_type(name),
-                ("type", Value::Array(names)) => {
-                    any(names.iter().filter_map(Value::as_str).map(Self::of_type).collect())
+        values
+    }
+
+    /// Leaves what a schema allows, too.
+    fn narrow(&mut self, schema: &Value, root: &Map<String, Value>, depth: usize) {
+        let Value::Object(map) = schema else { return };
+        if depth > MAX_DEPTH {
+            return;
+        }
+        for (keyword, value) in map {
+            let mut any = Self { types: Types::NONE, choices: Some(vec![]), ..Self::default() };
+            let list = value.as_array().map_or(&[][..], Vec::as_slice);
+            match keyword.as_str() {
+                "$ref" => {
+                    if let Some(target) = target(value, root) {
+                        self.narrow(target, root, depth + 1);
+                    }
+                    continue;
                 }
-                ("const", value) => Self::of_value(value),
-                ("enum", Value::Array(values)) => listed(values),
-                ("anyOf" | "oneOf", value) => any(parts(value)),
-                ("allOf", value) => all(parts(value)),
-                ("$ref", value) => target(value, root)
-                    .map(|target| Self::of(target, root, depth + 1))
-                    .unwrap_or_default(),
-                (keyword, _) => {
-                    let bounds = BOUNDS.into_iter().filter(|bound| *bound == keyword).collect();
-                    Self { bounds, ..Self::default() }
+                "allOf" => {
+                    list.iter().for_each(|part| self.narrow(part, root, depth + 1));
+                    continue;
                 }
-            })
-            .collect())
-    }
-
-    fn of_type(name: &str) -> Self {
-        Self { types: Types::named(name), ..Self::default() }
-    }
-
-    fn of_value(value: &Value) -> Self {
-        let choices = value.as_str().map(str::to_owned).into_iter().collect();
-        Self { types: Types::of_value(value), choices: Some(choices), bounds: vec![] }
-    }
-
-    fn none() -> Self {
-        Self { types: Types::NONE, choices: Some(vec![]), bounds: vec![] }
-    }
-
-    /// What both allow.
-    fn and(mut self, other: Self) -> Self {
-        self.types.0 &= other.types.0;
-        self.choices = match (self.choices, other.choices) {
-            (Some(mut own), Some(others)) => {
-                own.retain(|choice| others.contains(choice));
-                Some(own)
+                "type" => {
+                    any.choices = None;
+                    let names = if list.is_empty() { std::slice::from_ref(value) } else { list };
+                    names.iter().for_each(|name| any.types.0 |= Types::named(name).0);
+                }
+                "const" => any.add(value),
+                "enum" => list.iter().for_each(|value| any.add(value)),
+                "anyOf" | "oneOf" => list.iter().for_each(|part| {
+                    any.join(Self::of(part, root, depth + 1));
+                }),
+                other => {
+                    let bound = STRING_BOUNDS.into_iter().find(|bound| *bound == other);
+                    self.bound = bound.or(self.bound);
+                    self.has_number_bounds |= NUMBER_BOUNDS.contains(&other);
+                    continue;
+                }
             }
-            (own, others) => own.or(others),
-        };
-        self.bounds.extend(other.bounds);
-        self
+            self.types.0 &= any.types.0;
+            self.bound = any.bound.or(self.bound);
+            self.has_number_bounds |= any.has_number_bounds;
+            if let Some(choices) = any.choices {
+                match &mut self.choices {
+                    Some(own) => own.retain(|choice| choices.contains(choice)),
+                    own => *own = Some(choices),
+                }
+            }
+        }
     }
 
-    /// What one of them allows.
-    fn or(self, other: Self) -> Self {
-        let strings = |values: &Self| match values.types.has_strings() {
-            true => values.choices.clone(),
-            false => Some(vec![]),
-        };
-        let choices = strings(&self).zip(strings(&other));
-        Self {
-            types: Types(self.types.0 | other.types.0),
-            choices: choices.map(|(own, others)| [own, others].concat()),
-            bounds: [self.bounds, other.bounds].concat(),
+    /// Allows a value, too.
+    fn add(&mut self, value: &Value) {
+        self.types.0 |= Types::of_value(value).0;
+        if let (Some(choices), Value::String(choice)) = (&mut self.choices, value) {
+            choices.push(choice.clone());
+        }
+    }
+
+    /// Allows what others are, too.
+    fn join(&mut self, other: Self) {
+        self.types.0 |= other.types.0;
+        self.bound = other.bound.or(self.bound);
+        self.has_number_bounds |= other.has_number_bounds;
+        match other.choices {
+            _ if !other.types.has_strings() => {}
+            Some(others) => {
+                if let Some(choices) = &mut self.choices {
+                    choices.extend(others);
+                }
+            }
+            None => self.choices = None,
         }
     }
 }
@@ -154,21 +159,12 @@ impl Default for Types {
 }
 
 impl Types {
-    /// The types by the names of JSON Schema. Integers are numbers, too.
-    const NAMES: [(&str, Self); 7] = [
-        ("null", Self(1)),
-        ("boolean", Self(2)),
-        ("integer", Self(4)),
-        ("number", Self(4 | 8)),
-        ("array", Self(16)),
-        ("object", Self(32)),
-        ("string", Self::STRING),
-    ];
+    const NUMBERS: u8 = 4 | 8;
     const STRING: Self = Self(64);
     const ALL: Self = Self(127);
     const NONE: Self = Self(0);
 
-    /// Whether its values are strings, which are written as they are: the schema says so, or says
+    /// Whether its values are strings alone, which are written as they are: the schema says so, or says
     /// nothing.
     #[must_use]
     pub fn is_text(self) -> bool {
@@ -181,15 +177,9 @@ impl Types {
         self.has(Self::STRING)
     }
 
-    /// The names of the types but strings.
-    pub fn names_without_strings(self) -> impl Iterator<Item = &'static str> {
-        let [others @ .., _] = Self::NAMES;
-        others.into_iter().filter(move |(_, types)| self.has(*types)).map(|(name, _)| name)
-    }
-
     /// The JSON text of a value that is no [text](Self::is_text): JSON, of which Python's words for
-    /// constants are taken, too. Other texts are strings, and where strings are allowed what has none of the
-    /// other types.
+    /// constants are taken, too, and else a string. Where strings are allowed all is a string but null,
+    /// booleans and numbers of the other types.
     #[must_use]
     pub fn json(self, text: &str) -> Cow<'_, str> {
         let words = match text {
@@ -199,12 +189,12 @@ impl Types {
             other => other,
         };
         let is_taken = |value: &Value| {
-            !self.has_strings() || self.has(Self::of_value(value)) && words.trim() == words
+            let is_scalar = !value.is_string() && !value.is_array() && !value.is_object();
+            !self.has_strings()
+                || is_scalar && self.has(Self::of_value(value)) && words.trim() == words
         };
         match serde_json::from_str::<Value>(words) {
-            Ok(value) if !(self.has_strings() && value.is_string()) && is_taken(&value) => {
-                Cow::Borrowed(words)
-            }
+            Ok(value) if is_taken(&value) => Cow::Borrowed(words),
             _ => Cow::Owned(Value::from(text).to_string()),
         }
     }
@@ -214,21 +204,29 @@ impl Types {
     }
 
     fn of_value(value: &Value) -> Self {
-        let name = match value {
-            Value::Null => "null",
-            Value::Bool(_) => "boolean",
-            Value::Number(number) if number.is_f64() => "number",
-            Value::Number(_) => "integer",
-            Value::String(_) => "string",
-            Value::Array(_) => "array",
-            Value::Object(_) => "object",
-        };
-        Self::named(name)
+        Self(match value {
+            Value::Null => 1,
+            Value::Bool(_) => 2,
+            Value::Number(number) if number.is_f64() => Self::NUMBERS,
+            Value::Number(_) => 4,
+            Value::Array(_) => 16,
+            Value::Object(_) => 32,
+            Value::String(_) => Self::STRING.0,
+        })
     }
 
-    fn named(name: &str) -> Self {
-        let named = Self::NAMES.into_iter().find(|(known, _)| *known == name);
-        named.map_or(Self::NONE, |(_, types)| types)
+    /// The type of a name of JSON Schema. Integers are numbers, too.
+    fn named(name: &Value) -> Self {
+        Self(match name.as_str().unwrap_or_default() {
+            "null" => 1,
+            "boolean" => 2,
+            "integer" => 4,
+            "number" => Self::NUMBERS,
+            "array" => 16,
+            "object" => 32,
+            "string" => Self::STRING.0,
+            _ => 0,
+        })
     }
 }
 
@@ -276,15 +274,14 @@ mod tests {
             assert!(types(&text).is_text(), "{text}");
         }
         for (schema, expected) in [
-            (json!({"type": "number"}), &["integer", "number"][..]),
-            (json!({"type": ["integer", "string"]}), &["integer"]),
-            (json!({"$ref": "#/$defs/b"}), &["null", "integer"]),
-            (json!({"enum": [1, null, "x", []]}), &["null", "integer", "array"]),
-            (json!({"oneOf": [{"type": "object"}, {"const": true}]}), &["boolean", "object"]),
+            (json!({"type": "number"}), Types(12)),
+            (json!({"type": ["integer", "string"]}), Types(68)),
+            (json!({"$ref": "#/$defs/b"}), Types(5)),
+            (json!({"enum": [1, null, "x", []]}), Types(85)),
+            (json!({"oneOf": [{"type": "object"}, {"const": true}]}), Types(34)),
+            (json!({"anyOf": [{"type": "string"}, {"type": "number", "minimum": 1}]}), Types(64)),
         ] {
-            let found = types(&schema);
-            assert!(!found.is_text(), "{schema}");
-            assert_eq!(found.names_without_strings().collect::<Vec<_>>(), expected, "{schema}");
+            assert_eq!(types(&schema), expected, "{schema}");
         }
         assert!(Parameters::default().of_name("x").types.is_text());
     }
@@ -302,8 +299,9 @@ mod tests {
             let expected = expected.map(|all| all.iter().map(ToString::to_string).collect());
             assert_eq!(found.choices, expected, "{schema}");
         }
-        let bounds = parameter(&json!({"anyOf": [{"pattern": "a"}, {"minimum": 1}]})).bounds;
-        assert_eq!(bounds, ["pattern", "minimum"]);
+        let bound = |schema| parameter(&schema).bound;
+        assert_eq!(bound(json!({"anyOf": [{"pattern": "a"}, {"minimum": 1}]})), Some("pattern"));
+        assert_eq!(bound(json!({"minimum": 1})), None);
     }
 
     #[test]
@@ -322,6 +320,7 @@ mod tests {
             (either, "None", "null"),
             (either, "\"a\"", "\"\\\"a\\\"\""),
             (either, "[1]", "\"[1]\""),
+            (types(&json!({"type": ["string", "array"]})), "[1]", "\"[1]\""),
             (either, "", "\"\""),
         ] {
             assert_eq!(types.json(text), expected, "{text}");
