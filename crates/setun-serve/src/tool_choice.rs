@@ -22,7 +22,8 @@ pub(crate) const NESTED: Shape = Shape {
 };
 
 /// In responses there are none.
-pub(crate) const FLAT: Shape = Shape { function: Some, allowed: |choice| choice };
+pub(crate) const FLAT: Shape =
+    Shape { function: |one| one.is_object().then_some(one), allowed: |choice| choice };
 
 /// Reads a choice. A choice among some of the tools offers no others.
 pub(crate) fn read(

@@ -14,7 +14,7 @@ pub const PARAMETER: [&str; 3] = ["<parameter=", ">\n", "\n</parameter>\n"];
 const MAX_DEPTH: usize = 16;
 
 /// The keywords that bound strings, and those that bound numbers.
-pub const STRING_BOUNDS: [&str; 3] = ["pattern", "minLength", "maxLength"];
+const STRING_BOUNDS: [&str; 3] = ["pattern", "minLength", "maxLength"];
 const NUMBER_BOUNDS: [&str; 5] =
     ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
 
@@ -34,7 +34,7 @@ pub struct Parameter {
     pub types: Types,
     /// The strings among them, where they are listed.
     pub choices: Option<Vec<String>>,
-    /// The last keyword of [`STRING_BOUNDS`].
+    /// The last keyword that bounds strings: `pattern`, `minLength` or `maxLength`.
     pub bound: Option<&'static str>,
     has_number_bounds: bool,
 }
