@@ -13,12 +13,13 @@ export async function invite(begin: (choice: Choice, question: string) => void):
   const device = await detectDevice();
   const entry = recommended(device);
   const place = element("invitation", HTMLElement);
+  const here = element("chat-here", HTMLButtonElement);
   place.hidden = entry === undefined;
+  here.hidden = entry === undefined;
   if (entry === undefined) return;
   const isStored = await models.has(entry.name).catch(() => false);
   const button = element("chat-with", HTMLButtonElement);
   const field = element("first-question", HTMLTextAreaElement);
-  const here = element("chat-here", HTMLButtonElement);
   for (const each of [button, here])
     each.textContent = isStored
       ? `Chat with ${entry.title}`
@@ -33,7 +34,6 @@ export async function invite(begin: (choice: Choice, question: string) => void):
   button.addEventListener("click", start);
   // In the chat the question is written into the chat's own field.
   here.addEventListener("click", () => begin(choiceFor(entry.name), ""));
-  here.hidden = false;
   field.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();

@@ -163,6 +163,9 @@ function writeFirstStory(): void {
   if (isReady && !activity.isRunning && current.choice === BUILT_IN && wantsFirstStory()) begin(run);
 }
 
+// The chat as the built-in model, which has no template, leaves it: nothing jumps when it opens.
+element("chat-notice", HTMLElement).hidden = false;
+element("system-prompt", HTMLElement).hidden = true;
 listenToTerms();
 void offerGpu();
 void invite((choice, question) => {

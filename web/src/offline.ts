@@ -13,7 +13,7 @@ const IDLE_MS = 3000;
 const MAX_LOOKS = 20;
 
 /** On the first visit nobody keeps what is fetched first: a story is not to wait for the service worker. */
-const isFirstVisit = !navigator.serviceWorker?.controller;
+let isFirstVisit = false;
 
 let registered: Promise<ServiceWorkerRegistration | undefined> | undefined;
 
@@ -22,6 +22,7 @@ let registered: Promise<ServiceWorkerRegistration | undefined> | undefined;
  */
 export async function registerServiceWorker(mayReload: () => boolean): Promise<boolean> {
   if (import.meta.env.DEV || !("serviceWorker" in navigator)) return true;
+  isFirstVisit = navigator.serviceWorker.controller === null;
   registered = navigator.serviceWorker.register("./service-worker.js").catch((error) => {
     console.warn("setun: the page does not work offline", error);
     return undefined;
