@@ -140,14 +140,14 @@ impl Arguments<'_> {
             let prepared = schema::prepare(&parameters, limits);
             self.schema = prepared.map_err(|error| self.refused(error))?;
             let refusal = self.refusal_in_xml();
-            return refusal.map_or(Ok(()), |error| Err(self.refused(error)));
+            return refusal.map_or(Ok(()), |(_, error)| Err(self.refused(error)));
         }
         match schema::prepare_freely(&parameters, limits) {
             Ok((prepared, reasons)) => {
                 self.schema = prepared;
                 notes.extend(reasons.into_iter().map(|reason| self.note(reason)));
-                if let Some(reason) = self.refusal_in_xml() {
-                    notes.push(if tool_xml::is_free(&self.schema) {
+                if let Some((is_free, reason)) = self.refusal_in_xml() {
+                    notes.push(if is_free {
                         self.free(reason, limits)?
                     } else {
                         self.note(reason)
@@ -166,7 +166,7 @@ impl Arguments<'_> {
         self.form == ArgumentForm::Xml
     }
 
-    fn refusal_in_xml(&self) -> Option<GrammarError> {
+    fn refusal_in_xml(&self) -> Option<(bool, GrammarError)> {
         if self.is_xml() { tool_xml::refusal(self.tool, &self.schema) } else { None }
     }
 

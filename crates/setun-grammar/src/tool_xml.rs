@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value, json};
-use setun_text::{PARAMETER, Parameter, Parameters, Tool};
+use serde_json::{Map, Value};
+use setun_text::{PARAMETER, Parameter, Tool};
 
 use crate::{GrammarError, lark, open_objects};
 
@@ -14,123 +14,93 @@ pub(crate) const RULES: &str =
 /// A name of a parameter that is not listed.
 const NAME: &str = r"/[A-Za-z0-9_.\-]{1,64}/";
 
-/// All types but strings.
-const OTHERS: [&str; 5] = ["null", "boolean", "number", "array", "object"];
+/// All types but strings, as a part of a schema.
+const OTHERS: &str = r#",{"type":["null","boolean","number","array","object"]}"#;
 
 /// The keywords of arguments that calls in XML follow.
 const FOLLOWED: [&str; 6] =
     ["type", "properties", "required", "additionalProperties", "$defs", open_objects::KEYWORD];
 
-/// The first keyword of arguments that calls in XML do not follow: one of all of them as they are
-/// prepared, or else one of a string.
-pub(crate) fn refusal(tool: &Tool, schema: &Value) -> Option<GrammarError> {
+/// The first keyword that calls in XML do not follow: one of all arguments as they are prepared, so
+/// that all are free, or else one of a string.
+pub(crate) fn refusal(tool: &Tool, schema: &Value) -> Option<(bool, GrammarError)> {
     let refused = |keyword: &str, place: String| {
         let hint = ": the calls of this model are XML, whose strings are free".to_owned();
         GrammarError::Keyword { keyword: keyword.to_owned(), place, hint }
     };
-    let keywords = schema.as_object().into_iter().flat_map(Map::keys);
-    for keyword in keywords {
+    for keyword in schema.as_object()?.keys() {
         if !FOLLOWED.contains(&keyword.as_str()) {
-            return Some(refused(keyword, "#".to_owned()));
+            return Some((true, refused(keyword, "#".to_owned())));
         }
     }
-    for (name, values) in Parameters::of(tool).listed {
+    for name in schema["properties"].as_object()?.keys() {
+        let values = values(tool, name);
         if let Some(bound) = values.bound.filter(|_| values.choices.is_none()) {
-            return Some(refused(bound, format!("#/properties/{name}")));
+            return Some((false, refused(bound, format!("#/properties/{name}"))));
         }
     }
     None
 }
 
-/// Whether calls in XML follow none of the arguments, as one keyword of all of them is not followed.
-pub(crate) fn is_free(schema: &Value) -> bool {
-    !schema.as_object().is_some_and(|all| all.keys().all(|name| FOLLOWED.contains(&name.as_str())))
-}
-
 /// Adds the rules of the arguments of a tool, by their schema as the parser takes it.
 pub(crate) fn add(rules: &mut String, index: usize, tool: &Tool, schema: &Value) {
-    let parameters = Parameters::of(tool);
-    let names: Vec<&str> = names(schema).collect();
-    let is_required = |name: &str| {
-        schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name))
-    };
+    let [before, middle, _] = PARAMETER.map(lark::string);
+    let (mut arguments, mut known) = (String::new(), String::new());
     let others = &schema["additionalProperties"];
-    let mut arguments = format!("arguments_{index}: \"\"");
-    let mut writer = Writer { rules, root: schema };
-    for (place, name) in names.iter().enumerate() {
-        let rule = format!("parameter_{index}_{place}");
-        let mark = if is_required(name) { "" } else { "?" };
+    let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
+    let none = Map::new();
+    let listed = schema["properties"].as_object().unwrap_or(&none);
+    let unlisted = required.iter().filter_map(Value::as_str);
+    let unlisted = unlisted.filter(|name| !listed.contains_key(*name)).map(|name| (name, others));
+    let listed = listed.iter().map(|(name, own)| (name.as_str(), own));
+    for (place, (name, own)) in listed.chain(unlisted).enumerate() {
+        if matches!(own, Value::Bool(false)) {
+            continue;
+        }
+        let mark = if required.iter().any(|one| one == name) { "" } else { "?" };
+        let (rule, name_text) = (format!("parameter_{index}_{place}"), lark::string(name));
         let _ = write!(arguments, " {rule}{mark}");
-        let [before, middle, _] = PARAMETER;
-        let head = lark::string(&format!("{before}{name}{middle}"));
-        let own = schema["properties"].get(*name).unwrap_or(others);
-        writer.add(&rule, &head, parameters.of_name(name), own);
+        let _ = write!(known, "{}{name_text}", if known.is_empty() { "" } else { " | " });
+        let head = format!("{}{name}{}", PARAMETER[0], PARAMETER[1]);
+        let _ = write!(rules, "{rule}: {} ", lark::string(&head));
+        add_value(rules, &values(tool, name), own, schema);
     }
     if !matches!(others, Value::Null | Value::Bool(false)) {
-        let rule = format!("others_{index}");
-        let _ = write!(arguments, " {rule}*");
-        let known: Vec<String> = names.iter().map(|name| lark::string(name)).collect();
-        let known = match known.as_slice() {
-            [] => String::new(),
-            known => format!(" & ~({})", known.join(" | ")),
-        };
-        let _ = writer.rules.write_fmt(format_args!("OTHER_{index}: {NAME}{known}\n"));
-        let [before, middle, _] = PARAMETER;
-        let head = format!("{} OTHER_{index} {}", lark::string(before), lark::string(middle));
-        writer.add(&rule, &head, &parameters.others, others);
+        let _ = write!(arguments, " others_{index}*");
+        let known = if known.is_empty() { known } else { format!(" & ~({known})") };
+        let _ = write!(
+            rules,
+            "OTHER_{index}: {NAME}{known}\nothers_{index}: {before} OTHER_{index} {middle} "
+        );
+        add_value(rules, &values(tool, ""), others, schema);
     }
-    let _ = writeln!(rules, "{arguments}");
+    let _ = writeln!(rules, "arguments_{index}: \"\"{arguments}");
 }
 
-/// The names of parameters in their order; those that are only required come last.
-fn names(schema: &Value) -> impl Iterator<Item = &str> {
-    let properties = schema["properties"].as_object();
-    let listed = properties.into_iter().flatten();
-    let listed = listed.filter(|(_, schema)| **schema != false).map(|(name, _)| name.as_str());
-    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let is_unlisted = move |name: &&str| !properties.is_some_and(|all| all.contains_key(*name));
-    listed.chain(required.filter(is_unlisted))
+/// The values of a parameter by the schema of the tool.
+fn values(tool: &Tool, name: &str) -> Parameter {
+    tool.parameters.as_ref().map(|root| Parameter::named(name, root)).unwrap_or_default()
 }
 
-struct Writer<'a> {
-    rules: &'a mut String,
-    /// The schema of the arguments.
-    root: &'a Value,
-}
-
-impl Writer<'_> {
-    /// Adds the rule of a parameter: its head and its value with the end.
-    fn add(&mut self, rule: &str, head: &str, values: &Parameter, schema: &Value) {
-        let _ = write!(self.rules, "{rule}: {head} (");
-        if values.types.has_strings() && values.choices.is_none() {
-            self.rules.push_str("xml_text");
-        }
-        let mut bar = "";
-        for choice in values.choices.iter().flatten() {
-            let _ =
-                write!(self.rules, "{bar}{}", lark::string(&format!("{choice}{}", PARAMETER[2])));
-            bar = " | ";
-        }
-        if !values.types.is_text() && (!values.types.has_strings() || values.choices.is_some()) {
-            let _ = write!(
-                self.rules,
-                "{bar}{} {}",
-                self.json(schema, values),
-                lark::string(PARAMETER[2])
-            );
-        }
-        self.rules.push_str(")\n");
+/// Adds a value with its end. `root` is the schema of all arguments.
+fn add_value(rules: &mut String, values: &Parameter, schema: &Value, root: &Value) {
+    let types = values.types;
+    let mut bar = '(';
+    for choice in values.choices.iter().flatten() {
+        let _ = write!(rules, "{bar}{}", lark::string(&format!("{choice}{}", PARAMETER[2])));
+        bar = '|';
     }
-
-    /// A value as JSON that is no string.
-    fn json(&self, schema: &Value, values: &Parameter) -> String {
-        let mut whole = json!({"allOf": [schema]});
-        if values.types.has_strings() {
-            whole["allOf"] = json!([schema, {"type": OTHERS}]);
-        }
-        for keyword in ["$defs", open_objects::KEYWORD] {
-            whole[keyword] = self.root[keyword].clone();
-        }
-        format!("%json {whole}")
+    if types.has_strings() && values.choices.is_none() {
+        rules.push_str("(xml_text");
+    } else if !types.is_text() {
+        let (others, end) =
+            (if types.has_strings() { OTHERS } else { "" }, lark::string(PARAMETER[2]));
+        let [definitions, options] = ["$defs", open_objects::KEYWORD].map(|name| &root[name]);
+        let _ = write!(
+            rules,
+            "{bar}%json {{\"allOf\":[{schema}{others}],\"$defs\":{definitions},\"{}\":{options}}} {end}",
+            open_objects::KEYWORD
+        );
     }
+    rules.push_str(")\n");
 }

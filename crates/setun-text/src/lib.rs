@@ -86,8 +86,8 @@ pub use token_table::{TokenTable, TokenWord};
 pub use tokenizer::{HfTokenizer, Tokenizer};
 pub use tool::{Tool, ToolChoice};
 pub use tool_calls::{
-    ArgumentForm, PARAMETER, Parameter, Parameters, ToolCall, ToolCallDelta, ToolCallReader,
-    ToolFormat, ToolStep, Types,
+    ArgumentForm, PARAMETER, Parameter, ToolCall, ToolCallDelta, ToolCallReader, ToolFormat,
+    ToolStep, Types,
 };
 pub use tool_messages::PreparedTools;
 

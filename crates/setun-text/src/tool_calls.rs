@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use format::{ArgumentForm, ToolFormat};
-pub use parameters::{PARAMETER, Parameter, Parameters, Types};
+pub use parameters::{PARAMETER, Parameter, Types};
 pub use reader::{ToolCallReader, ToolStep};
 
 use crate::Message;

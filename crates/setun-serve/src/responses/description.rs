@@ -109,7 +109,7 @@ fn input_item() -> AnySchema {
         .required("content", content.clone(), "");
     let call = kind("function_call").with([("call_id", text()), ("name", text())]).required(
         "arguments",
-        any_of([text(), object()]),
+        any_of([text(), object(), null()]),
         "An object, or its JSON.",
     );
     let output = kind("function_call_output").with([("call_id", text()), ("output", content)]);

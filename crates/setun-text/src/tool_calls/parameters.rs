@@ -5,8 +5,6 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use crate::Tool;
-
 /// What comes before the name of a parameter, between name and value, and behind the value.
 pub const PARAMETER: [&str; 3] = ["<parameter=", ">\n", "\n</parameter>\n"];
 
@@ -17,15 +15,6 @@ const MAX_DEPTH: usize = 16;
 const STRING_BOUNDS: [&str; 3] = ["pattern", "minLength", "maxLength"];
 const NUMBER_BOUNDS: [&str; 5] =
     ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
-
-/// The parameters of a function, by its schema.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Parameters {
-    /// Those that are listed, in their order.
-    pub listed: Vec<(String, Parameter)>,
-    /// All others.
-    pub others: Parameter,
-}
 
 /// The values that a schema allows, as far as calls in XML need it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,32 +32,15 @@ pub struct Parameter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Types(u8);
 
-impl Parameters {
-    /// The parameters of a function.
-    #[must_use]
-    pub fn of(tool: &Tool) -> Self {
-        let mut found = Self::default();
-        let Some(root) = &tool.parameters else { return found };
-        if let Some(Value::Object(properties)) = root.get("properties") {
-            for (name, schema) in properties {
-                found.listed.push((name.clone(), Parameter::of(schema, root, 0)));
-            }
-        }
-        if let Some(schema) = root.get("additionalProperties") {
-            found.others = Parameter::of(schema, root, 0);
-        }
-        found
-    }
-
-    /// The values of a parameter.
-    #[must_use]
-    pub fn of_name(&self, name: &str) -> &Parameter {
-        let listed = self.listed.iter().find(|(listed, _)| listed == name);
-        listed.map_or(&self.others, |(_, values)| values)
-    }
-}
-
 impl Parameter {
+    /// The values of a parameter of a function, by the schema of its arguments.
+    #[must_use]
+    pub fn named(name: &str, root: &Map<String, Value>) -> Self {
+        let listed = root.get("properties").and_then(|properties| properties.get(name));
+        let schema = listed.or_else(|| root.get("additionalProperties"));
+        schema.map(|schema| Self::of(schema, root, 0)).unwrap_or_default()
+    }
+
     fn of(schema: &Value, root: &Map<String, Value>, depth: usize) -> Self {
         let mut values = Self::default();
         values.narrow(schema, root, depth);
@@ -256,7 +228,7 @@ mod tests {
         let root = json!({"properties": {"x": schema}, "$defs": {"a": {"type": "integer"},
             "b": {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "null"}]}, "loop": {"$ref": "#/$defs/loop"}}});
         let Value::Object(root) = root else { unreachable!("it is one") };
-        Parameters::of(&Tool::new("f").parameters(root)).of_name("x").clone()
+        Parameter::named("x", &root)
     }
 
     #[test]
@@ -283,7 +255,7 @@ mod tests {
         ] {
             assert_eq!(types(&schema), expected, "{schema}");
         }
-        assert!(Parameters::default().of_name("x").types.is_text());
+        assert!(Parameter::named("x", &Map::new()).types.is_text());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Calls taken out of a stream of text.
 
 use super::{
-    ArgumentForm, Parameters, ToolCallDelta, ToolFormat,
+    ArgumentForm, ToolCallDelta, ToolFormat,
     xml::{Read, XmlArguments},
 };
 use crate::{
@@ -25,8 +25,8 @@ pub struct ToolCallReader {
     tags: Vec<(u32, &'static str)>,
     /// The beginnings of calls up to their arguments, where a text may begin like a call.
     heads: Vec<String>,
-    /// Parameters of functions by their names, where arguments are XML, and the function that is called.
-    functions: Vec<(String, Parameters)>,
+    /// The functions, where arguments are XML, and the one that is called.
+    functions: Vec<Tool>,
     function: Option<usize>,
 }
 
@@ -97,8 +97,7 @@ impl ToolCallReader {
     #[must_use]
     pub fn with_functions(mut self, tools: &[Tool]) -> Self {
         if self.format.arguments == ArgumentForm::Xml {
-            self.functions =
-                tools.iter().map(|tool| (tool.name.clone(), Parameters::of(tool))).collect();
+            self.functions = tools.to_vec();
         }
         self
     }
@@ -239,7 +238,7 @@ impl ToolCallReader {
             return false;
         };
         let name: String = self.held.drain(..end).collect();
-        self.function = self.functions.iter().position(|(known, _)| *known == name);
+        self.function = self.functions.iter().position(|known| known.name == name);
         let (index, id) = (self.index, Some(id(self.key, self.index)));
         calls.push(ToolCallDelta { index, id, name: Some(name), arguments: String::new() });
         self.part = Part::Middle;
@@ -256,10 +255,10 @@ impl ToolCallReader {
     }
 
     fn xml(&mut self, mut xml: XmlArguments, calls: &mut Vec<ToolCallDelta>) -> bool {
-        let parameters = self.function.and_then(|place| self.functions.get(place));
-        let parameters = parameters.map(|(_, parameters)| parameters);
+        let function = self.function.and_then(|place| self.functions.get(place));
+        let schema = function.and_then(|function| function.parameters.as_ref());
         let mut json = String::new();
-        let read = xml.read(&mut self.held, parameters, &mut json);
+        let read = xml.read(&mut self.held, schema, &mut json);
         self.add(json, calls);
         self.part = if read == Read::End { Part::After } else { Part::Xml(xml) };
         read != Read::More

@@ -1,8 +1,8 @@
 //! Arguments in XML, taken out of a stream of text as JSON.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::parameters::{PARAMETER, Parameters, Types};
+use super::parameters::{PARAMETER, Parameter, Types};
 use crate::stop_strings::{first_match, longest_beginning};
 
 /// Where in the arguments of a call the next byte belongs.
@@ -41,7 +41,7 @@ impl XmlArguments {
     pub(super) fn read(
         &mut self,
         held: &mut String,
-        parameters: Option<&Parameters>,
+        schema: Option<&Map<String, Value>>,
         json: &mut String,
     ) -> Read {
         let [before, middle, behind] = PARAMETER;
@@ -60,7 +60,7 @@ impl XmlArguments {
             }
             Place::Name => {
                 let Some(end) = held.find(middle) else { return Read::More };
-                self.begin(&held[..end], parameters, json);
+                self.begin(&held[..end], schema, json);
                 held.drain(..end + middle.len());
                 Read::Part
             }
@@ -85,12 +85,12 @@ impl XmlArguments {
         }
     }
 
-    fn begin(&mut self, name: &str, parameters: Option<&Parameters>, json: &mut String) {
+    fn begin(&mut self, name: &str, schema: Option<&Map<String, Value>>, json: &mut String) {
         json.push_str(if self.begun == 0 { "{" } else { ", " });
         json.push_str(&Value::from(name).to_string());
         json.push_str(": ");
         self.begun += 1;
-        let types = parameters.map(|parameters| parameters.of_name(name).types).unwrap_or_default();
+        let types = schema.map(|schema| Parameter::named(name, schema).types).unwrap_or_default();
         self.place = if types.is_text() {
             json.push('"');
             Place::Text
