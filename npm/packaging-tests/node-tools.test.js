@@ -9,9 +9,6 @@ import { makeProject, writeFiles } from "../test-support/project.js";
 const HERMES =
   "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}{% for m in messages %}{{ m.content }}" +
   "{% for c in m.tool_calls or [] %}<tool_call>{{ c.function.arguments | tojson }}{% endfor %}\n{% endfor %}";
-const QWEN =
-  "{{ '<tool_call>\\n<function=f>\\n<parameter=a>' if not messages }}{% for t in tools or [] %}{{ t.function.name }}" +
-  "{% endfor %}{% for m in messages %}{{ m.content }}\n{% endfor %}";
 const PLAIN = "{% for m in messages %}{{ m.content }}\n{% endfor %}";
 
 const TOOLS = [
@@ -36,7 +33,7 @@ let project;
 beforeAll(async () => {
   project = await makeProject({});
   const { folder } = embeddedModel(project.folder);
-  for (const [name, template] of Object.entries({ hermes: HERMES, qwen: QWEN, plain: PLAIN })) {
+  for (const [name, template] of Object.entries({ hermes: HERMES, plain: PLAIN })) {
     const files = Object.entries({ ...folder, "chat_template.jinja": template });
     await writeFiles(
       project.folder,
@@ -103,32 +100,6 @@ it.each(["hermes", "plain"])("writes valid calls, whose pieces join to the resul
   }
   const joined = results[0].toolCalls.map(({ id, function: { name, arguments: json } }) => [id, name, json]);
   expect(streamed).toEqual(joined);
-});
-
-it("gives calls in XML as JSON", async () => {
-  const { results, warnings } = await inNode(
-    "qwen",
-    `
-    const properties = { unit: { enum: ["C", "F"] }, days: { type: "array", items: { type: "integer" }, maxItems: 2 } };
-    const parameters = { type: "object", properties, required: ["unit", "days"] };
-    const forecast = { type: "function", function: { name: "forecast", parameters } };
-    const toolChoice = { type: "function", function: { name: "forecast" } };
-    const options = { tools: [forecast], toolChoice, parallelToolCalls: false, temperature: 1, maxTokens: 200 };
-    const results = [];
-    for (let seed = 0; seed < 4; seed += 1) results.push(await model.chat(messages, { ...options, seed }).result);
-    const { warnings } = await model.chat(messages, { tools, maxTokens: 4, seed: 1 }).result;
-    console.log(JSON.stringify({ results, warnings }));
-  `,
-  );
-  const whole = results.filter(({ finishReason }) => finishReason === "tool_calls");
-  expect(whole.length).toBeGreaterThan(1);
-  for (const { toolCalls } of whole) {
-    const value = JSON.parse(toolCalls[0].function.arguments);
-    expect(Object.keys(value)).toEqual(["unit", "days"]);
-    expect(["C", "F"]).toContain(value.unit);
-    expect(value.days.length).toBeLessThanOrEqual(2);
-  }
-  expect(warnings).toEqual([expect.stringContaining("keyword `maxLength` at #/properties/city")]);
 });
 
 it("goes on after tokens of a call", async () => {

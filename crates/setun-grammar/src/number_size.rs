@@ -40,8 +40,7 @@ impl Scan {
         Some(match (self, byte) {
             (Self::Text(matched), _) => Self::in_text(usize::from(matched), byte),
             // A value in XML begins on a line of its own; a string of JSON has no line breaks.
-            (_, b'\n') => Self::Outside,
-            (Self::InString, b'"') => Self::Outside,
+            (_, b'\n') | (Self::InString, b'"') => Self::Outside,
             (Self::InString, b'\\') => Self::Escaped,
             (Self::InString | Self::Escaped, _) | (_, b'"') => Self::InString,
             (Self::Outside, b'0'..=b'9') => Self::Digits(1),

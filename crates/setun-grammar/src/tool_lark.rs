@@ -107,7 +107,7 @@ impl ToolGrammar {
     ) {
         let (mut names, mut schemas) = (String::new(), String::new());
         let ToolFormat { marker, middle, after, .. } = self.format;
-        if self.format.arguments == ArgumentForm::Xml {
+        if all.first().is_some_and(Arguments::is_xml) {
             schemas.push_str(tool_xml::RULES);
         }
         for (index, arguments) in all.iter().enumerate() {
@@ -163,7 +163,7 @@ impl Arguments<'_> {
     }
 
     fn is_xml(&self) -> bool {
-        self.form == ArgumentForm::Xml
+        ArgumentForm::HAS_XML && self.form == ArgumentForm::Xml
     }
 
     fn refusal_in_xml(&self) -> Option<(bool, GrammarError)> {

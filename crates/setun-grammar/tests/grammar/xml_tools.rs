@@ -158,7 +158,9 @@ fn every_call_is_valid() {
             let (shown, calls) = read(begins_with_call, &text, &mut random);
             assert_eq!(shown, if begins_with_call { "" } else { "So." }, "{text}");
             assert!(!calls.is_empty(), "{text}");
-            calls.iter().for_each(|call| check(call, &text));
+            for call in &calls {
+                check(call, &text);
+            }
             found += calls.len();
         }
     }

@@ -35,6 +35,11 @@ pub enum ArgumentForm {
     Xml,
 }
 
+impl ArgumentForm {
+    /// Whether calls in XML are known here. The bytes of WebAssembly modules are counted.
+    pub const HAS_XML: bool = cfg!(not(target_arch = "wasm32"));
+}
+
 /// The special tokens of calls, in the models that have them.
 const TAG: &str = "<tool_call>";
 
@@ -108,7 +113,7 @@ impl ToolFormat {
         let has = |part: &str| source.contains(part);
         let has_call = |tag: &str| has(&format!("{TAG}\\n{tag}")) || has(&format!("{TAG}\n{tag}"));
         if has_call("<function=") && has("<parameter=") {
-            Some(Self::QWEN_XML)
+            ArgumentForm::HAS_XML.then_some(Self::QWEN_XML)
         } else if has("<parameter=") || has("<arg_key>") || has("<tool_calls>") || has("<function=")
         {
             None // other arguments that are no JSON, or other tags

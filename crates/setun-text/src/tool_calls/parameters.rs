@@ -67,13 +67,17 @@ impl Parameter {
                     continue;
                 }
                 "allOf" => {
-                    list.iter().for_each(|part| self.narrow(part, root, depth + 1));
+                    for part in list {
+                        self.narrow(part, root, depth + 1);
+                    }
                     continue;
                 }
                 "type" => {
                     any.choices = None;
                     let names = if list.is_empty() { std::slice::from_ref(value) } else { list };
-                    names.iter().for_each(|name| any.types.0 |= Types::named(name).0);
+                    for name in names {
+                        any.types.0 |= Types::named(name).0;
+                    }
                 }
                 "const" => any.add(value),
                 "enum" => list.iter().for_each(|value| any.add(value)),

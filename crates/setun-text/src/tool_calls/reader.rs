@@ -96,7 +96,7 @@ impl ToolCallReader {
     /// Reads calls of these functions. In XML their schemas say which values are strings.
     #[must_use]
     pub fn with_functions(mut self, tools: &[Tool]) -> Self {
-        if self.format.arguments == ArgumentForm::Xml {
+        if ArgumentForm::HAS_XML && self.format.arguments == ArgumentForm::Xml {
             self.functions = tools.to_vec();
         }
         self
@@ -199,19 +199,21 @@ impl ToolCallReader {
             Part::Name => self.name(calls),
             Part::Middle => {
                 let next = match self.format.arguments {
-                    ArgumentForm::Json => Part::Arguments(Json::default()),
-                    ArgumentForm::Xml => Part::Xml(XmlArguments::default()),
+                    ArgumentForm::Xml if ArgumentForm::HAS_XML => {
+                        Part::Xml(XmlArguments::default())
+                    }
+                    _ => Part::Arguments(Json::default()),
                 };
                 self.literal(middle, next)
             }
             Part::Arguments(json) => self.arguments(json, calls),
-            Part::Xml(xml) => self.xml(xml, calls),
+            Part::Xml(xml) if ArgumentForm::HAS_XML => self.xml(xml, calls),
             Part::After => {
                 let is_complete = self.literal(after, Part::Separator);
                 self.index += usize::from(is_complete);
                 is_complete
             }
-            Part::Text | Part::Free | Part::Other => {
+            Part::Text | Part::Free | Part::Other | Part::Xml(_) => {
                 self.held.clear();
                 false
             }
