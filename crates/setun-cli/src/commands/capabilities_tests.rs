@@ -4,7 +4,7 @@ use clap::CommandFactory;
 use setun::{
     BeamOptions, CancelHandle, Conversion, Engine, EngineBuilder, EngineConfig, GenerateOptions,
     Inferencer, Message, Model, ModelHeader, PromptTemplate, Session,
-    hub::{self, ModelStore},
+    hub::{self, ModelStore, StoredModel},
 };
 use setun_serve::{FileStore, ModelRegistry, ServeOptions};
 
@@ -59,6 +59,7 @@ functions! {
     Engine::close(any());
     EngineBuilder::draft(any(), any::<Model>());
     EngineBuilder::device(any(), any());
+    EngineBuilder::head_type(any(), any());
     EngineBuilder::activation_group(any(), any());
     EngineBuilder::weight_image(any(), any::<String>());
     CancelHandle::cancel(any());
@@ -78,6 +79,7 @@ functions! {
     ModelStore::list(any());
     ModelStore::get(any(), any());
     ModelStore::remove(any(), any(), any(), any());
+    StoredModel::verify(any(), any(), |_| ());
     ModelHeader::estimate(any(), any());
     Conversion::new(any(), "", any(), "");
     setun::add_weight_image("", any());
