@@ -33,10 +33,9 @@ it("the benchmark runs, and its link shows the same result on another page", asy
   assert.deepEqual([Model, Backend, Build], ["Story model, built in", "cpu · simd128", "simd128"]);
   assert.match(Threads, /^1 of \d+ cores$/);
   const bars = page.locator(".comparison").first().locator("li");
-  assert.equal(
-    await bars.filter({ hasText: "This browser, simd128" }).locator("b").textContent(),
-    figureOf(own),
-  );
+  const bar = Number(await bars.filter({ hasText: "This browser, simd128" }).locator("b").textContent());
+  // Both are rounded, each from what was measured.
+  assert.ok(Math.abs(bar - Number(own["Decode, tokens/s"])) < 0.6, `${bar}, ${JSON.stringify(own)}`);
   await page.click("#benchmark-share:enabled", PATIENCE);
   await page.waitForSelector("#benchmark-share[data-link]", PATIENCE);
   assert.match(await textOf("#benchmark-status"), /^The link is copied\./);
@@ -84,11 +83,6 @@ it("parity ends with a verdict, and every CPU build shows the hash of the page's
     names.map((name) => ({ name, hash, selfTest: name === "reference" ? "" : "passed", verdict: "equal" })),
   );
 });
-
-/** A card's speed as the bars write it. @param {Record<string, string>} figures */
-function figureOf({ "Decode, tokens/s": speed = "" }) {
-  return Number(speed) < 100 ? speed : Number(speed).toFixed(0);
-}
 
 /** The first digits of SHA-256 over what the build computed: ids and log-probabilities, little-endian. */
 async function builtHash() {

@@ -8,8 +8,14 @@ const COMPLETED: RemendOptions = { linkMode: "text-only", katex: false, htmlTags
 /** A line that begins or ends code. */
 const FENCE = /^\s*(?:```|~~~)/gm;
 
-/** The mark of a list, a heading, a quotation or a line, without its text; or a mark of emphasis or code. */
-const MARK = /(?:(?<=^|\n)[ \t]*(?:[-*+>=#]+|\d{1,9}[.)]?)|[*_~`]+)[ \t]*$/;
+/**
+ * The mark of a list, a heading, a quotation or a line, without its text; a mark of emphasis or code; or the end of a
+ * text in brackets, which an address may follow.
+ */
+const MARK = /(?:(?<=^|\n)[ \t]*(?:[-*+>=#]+|\d{1,9}[.)]?)|[*_~`]+)[ \t]*$|\]$/;
+
+/** The beginning of a link or a picture, whose text is still to come. */
+const BRACKET = /!?\[$/;
 
 const FENCE_MARK = /\n[ \t]*(?:`+|~+)$/;
 
@@ -20,7 +26,7 @@ const DELIMITER = /^[ \t]*\|[ \t]*:?-[-:| \t]*$/;
 export function completed(text: string): string {
   const isInCode = (text.match(FENCE)?.length ?? 0) % 2 === 1;
   if (isInCode) return text.replace(FENCE_MARK, "");
-  return remend(withoutBegunTable(text).replace(MARK, ""), COMPLETED);
+  return remend(withoutBegunTable(text).replace(BRACKET, "").replace(MARK, ""), COMPLETED);
 }
 
 /** A table's head is a paragraph as long as its delimiter is not there. */
