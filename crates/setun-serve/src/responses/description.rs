@@ -107,7 +107,7 @@ fn input_item() -> AnySchema {
         .optional("type", one_of(&["message"]), "")
         .required("role", one_of(&["user", "assistant", "system", "developer"]), "")
         .required("content", content.clone(), "");
-    let call = kind("function_call").with([("call_id", text()), ("name", text())]).required(
+    let call = kind("function_call").with([("call_id", text()), ("name", text())]).optional(
         "arguments",
         any_of([text(), object(), null()]),
         "An object, or its JSON.",
