@@ -23,8 +23,8 @@ export function savesData(): boolean {
 }
 
 /**
- * Time of a download by what the browser tells of the connection, or else by the page's own files; `undefined` where
- * neither tells a rate.
+ * Time of a download at the rate that the browser reports, or else at the rate of the page's own files. It is
+ * `undefined` if there is neither.
  */
 export function expectedTime(bytes: number): string | undefined {
   const { downlink = 0 } = connection();

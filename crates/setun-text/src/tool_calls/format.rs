@@ -84,8 +84,8 @@ impl ToolFormat {
         arguments: ArgumentForm::Json,
     };
 
-    /// Qwen 3.5 and later, Qwen3-Coder: `<tool_call><function=f><parameter=city>Oslo</parameter>
-    /// </function></tool_call>`, each tag and each value on lines of its own.
+    /// Qwen 3.5 and later, Qwen3-Coder: a function is an XML element `<function=f>` and each argument
+    /// is an element `<parameter=city>` in it. Each tag and each value stands on its own line.
     pub const QWEN_XML: Self = Self {
         name: "qwen-xml",
         marker: TAG,

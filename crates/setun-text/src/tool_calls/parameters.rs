@@ -50,7 +50,7 @@ impl Parameter {
         values
     }
 
-    /// Leaves what a schema allows, too.
+    /// Removes the values that a schema does not allow.
     fn narrow(&mut self, schema: &Value, root: &Map<String, Value>, depth: usize) {
         let Value::Object(map) = schema else { return };
         if depth > MAX_DEPTH {
@@ -103,7 +103,7 @@ impl Parameter {
         }
     }
 
-    /// Allows a value, too.
+    /// Adds a value to those that are allowed.
     fn add(&mut self, value: &Value) {
         self.types.0 |= Types::of_value(value).0;
         if let (Some(choices), Value::String(choice)) = (&mut self.choices, value) {
@@ -111,7 +111,7 @@ impl Parameter {
         }
     }
 
-    /// Allows what others are, too.
+    /// Adds the values of another parameter to those that are allowed.
     fn join(&mut self, other: Self) {
         self.types.0 |= other.types.0;
         self.bound = other.bound.or(self.bound);

@@ -37,7 +37,7 @@ pub(super) enum Read {
 }
 
 impl XmlArguments {
-    /// Reads one part of what is held. What it is as JSON is added to `json`.
+    /// Reads one part of the held text, and appends it to `json` as JSON.
     pub(super) fn read(
         &mut self,
         held: &mut String,
