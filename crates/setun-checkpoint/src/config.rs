@@ -1,7 +1,9 @@
 //! The one model configuration that all formats are read into.
 
 mod family;
+mod hadamard;
 pub(crate) mod known_fields;
+mod layers;
 mod parse;
 mod quantization;
 mod rope;
@@ -9,6 +11,9 @@ mod rope;
 mod tests;
 
 use setun_ops::op::Activation;
+
+pub use hadamard::Hadamard;
+pub use layers::Mixer;
 
 use crate::{error::CheckpointError, files, json::Fields, tensor::TensorInfo};
 
@@ -25,8 +30,8 @@ pub struct ModelConfig {
     pub hidden_size: usize,
     /// Width between gate and down.
     pub ffn_size: usize,
-    /// Number of layers.
-    pub layers: usize,
+    /// The layers, in order.
+    pub layers: Vec<Mixer>,
     /// Query heads.
     pub heads: usize,
     /// Key and value heads.
@@ -46,6 +51,12 @@ pub struct ModelConfig {
     /// Whether each head of the queries and of the keys has a norm before it is rotated (qk-norm),
     /// with one gain for all heads of a layer and [`norm_eps`](Self::norm_eps).
     pub head_norms: bool,
+    /// Whether the query matrix of attention has for each head a gate after the query, of which the
+    /// sigmoid multiplies what the head attends to.
+    pub attention_gate: bool,
+    /// Whether norms are stored without the 1 that is added to each gain. The norm of a delta net's
+    /// heads is stored as it is.
+    pub unit_norms: bool,
     /// Whether the head is the embedding table.
     pub tied_head: bool,
     /// Whether the attention's linear layers have biases.
@@ -54,6 +65,8 @@ pub struct ModelConfig {
     pub mlp_bias: bool,
     /// How linear layers are stored and scaled.
     pub quantization: Quantization,
+    /// The rotation of inputs that the weights were trained for, where there is one.
+    pub hadamard: Option<Hadamard>,
     /// First token of a text, if the configuration names one.
     pub bos_token: Option<u32>,
     /// Tokens that end a text: those of `generation_config.json`, else of `config.json`.
@@ -65,6 +78,8 @@ pub struct ModelConfig {
 pub struct RopeConfig {
     /// Base of the frequencies.
     pub theta: f64,
+    /// Leading columns of a head that are rotated, an even number; the head's width where all are.
+    pub dimensions: usize,
     /// Rescaling of the frequencies.
     pub scaling: RopeScaling,
 }
@@ -204,7 +219,7 @@ impl ModelConfig {
             ("hidden_size", self.hidden_size, widest),
             ("intermediate_size", self.ffn_size, widest),
             ("num_attention_heads × head_dim", self.query_width(), widest),
-            ("num_hidden_layers", self.layers, tensors.len()),
+            ("num_hidden_layers", self.layers.len(), tensors.len()),
         ];
         match fields.into_iter().find(|(_, found, limit)| found > limit) {
             None => Ok(()),

@@ -98,7 +98,7 @@ fn stored_scales_are_those_of_the_source() {
             assert_eq!(dense::scale(found.tensor(&scale.info.name)), Ok(expected), "{model}");
             compared += 1;
         }
-        assert_eq!(compared, 7 * source.config.layers);
+        assert_eq!(compared, 7 * source.config.layers.len());
     }
 }
 

@@ -155,7 +155,7 @@ fn master_weights_give_the_packed_codes() {
             assert!((scale / stored - 1.0).abs() < 1.0 / 256.0, "{name}: {scale}, {stored}");
             compared += 1;
         }
-        assert_eq!(compared, 7 * packed.config.layers, "{name}");
+        assert_eq!(compared, 7 * packed.config.layers.len(), "{name}");
     }
 }
 

@@ -10,22 +10,23 @@ use setun_ops::{OpsError, rope_append::RopeTable};
 /// # Errors
 ///
 /// If an angle is not finite, or there is no memory for the table.
-pub fn table(rope: &RopeConfig, head_dim: usize, positions: usize) -> Result<RopeTable, OpsError> {
+pub fn table(rope: &RopeConfig, positions: usize) -> Result<RopeTable, OpsError> {
     let factor = match rope.scaling {
         RopeScaling::Default | RopeScaling::Llama3 { .. } => 1.0,
         RopeScaling::Yarn { attention_factor: Some(factor), .. } => factor,
         RopeScaling::Yarn { factor, .. } if factor <= 1.0 => 1.0,
         RopeScaling::Yarn { factor, .. } => round(0.1 * libm::log(f64::from(factor)) + 1.0),
     };
-    RopeTable::scaled(positions, &inverse_frequencies(rope, head_dim), factor)
+    RopeTable::scaled(positions, &inverse_frequencies(rope), factor)
 }
 
-/// Inverse frequencies `[head_dim / 2]`: `1 / theta^(2i / head_dim)`, rescaled where the
+/// Inverse frequencies `[dimensions / 2]`: `1 / theta^(2i / dimensions)`, rescaled where the
 /// configuration says so.
 ///
 /// Base and exponent are rounded to `f32`; the power is taken in `f64` and rounded.
 #[must_use]
-pub fn inverse_frequencies(rope: &RopeConfig, head_dim: usize) -> Vec<f32> {
+pub fn inverse_frequencies(rope: &RopeConfig) -> Vec<f32> {
+    let head_dim = rope.dimensions;
     let theta = f64::from(round(rope.theta));
     (0..head_dim / 2)
         .map(|i| {
@@ -98,12 +99,12 @@ fn round(x: f64) -> f32 {
 mod tests {
     use super::*;
 
-    fn yarn(original_context: usize) -> RopeConfig {
+    fn yarn(dimensions: usize, original_context: usize) -> RopeConfig {
         let (factor, beta_fast, beta_slow) = (4.0, 32.0, 1.0);
         let attention_factor = None;
         let scaling =
             RopeScaling::Yarn { factor, beta_fast, beta_slow, original_context, attention_factor };
-        RopeConfig { theta: 1e6, scaling }
+        RopeConfig { theta: 1e6, dimensions, scaling }
     }
 
     /// Pairs that stay, that are slowed down in part, and by the factor, as transformers 5.23.0
@@ -122,23 +123,23 @@ mod tests {
         ];
         let short = [(0, 1.0), (1, 0.477_990_12), (3, 0.097_805_366), (6, 0.007_905_695)];
         for (head_dim, context, pairs) in [(128, 16_384, &bonsai[..]), (48, 64, &short)] {
-            let found = inverse_frequencies(&yarn(context), head_dim);
+            let found = inverse_frequencies(&yarn(head_dim, context));
             assert_eq!(found.len(), head_dim / 2);
             for &(pair, expected) in pairs {
                 let error = (found[pair] - expected).abs();
                 assert!(error <= 1e-6 * expected, "{pair} of {head_dim}: {}", found[pair]);
             }
         }
-        let table = table(&yarn(64), 48, 2).expect("a table");
+        let table = table(&yarn(48, 64), 2).expect("a table");
         assert_eq!(table.at(0), (&[1.138_629_4; 24][..], &[0.0; 24][..]));
     }
 
     #[test]
     fn a_factor_of_attention_may_be_given() {
-        let mut rope = yarn(64);
+        let mut rope = yarn(48, 64);
         if let RopeScaling::Yarn { attention_factor, .. } = &mut rope.scaling {
             *attention_factor = Some(2.0);
         }
-        assert_eq!(table(&rope, 48, 1).expect("a table").at(0).0, [2.0; 24]);
+        assert_eq!(table(&rope, 1).expect("a table").at(0).0, [2.0; 24]);
     }
 }

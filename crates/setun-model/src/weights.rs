@@ -99,7 +99,7 @@ impl WeightsBuilder {
         let (layout, targets) =
             LayoutBuilder::new(config, family, &TensorInfos::new(infos)).build(positions)?;
         let mut data: Vec<Option<WeightData>> = vec![None; layout.specs.len()];
-        let table = rope::table(&config.rope, config.head_dim, positions)?;
+        let table = rope::table(&config.rope, positions)?;
         data[layout.rope.0 as usize] = Some(WeightData::Rope(table));
         let unused = targets.unused(infos, family);
         let kinds = targets.kinds(layout.specs.len(), infos);

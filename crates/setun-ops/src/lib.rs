@@ -26,6 +26,7 @@ pub mod cache_values;
 pub mod column_sums;
 #[cfg(feature = "comparison")]
 pub mod comparison;
+pub mod delta_net;
 pub mod dense;
 pub mod embed;
 pub mod error;

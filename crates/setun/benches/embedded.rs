@@ -103,7 +103,7 @@ impl Alone {
         let weights = weights.collect::<Result<_, _>>()?;
         // As an engine does it by default.
         let spec = CacheSpec {
-            layers: config.layers,
+            layers: config.layers.len(),
             kv_heads: config.kv_heads,
             head_dim: config.head_dim,
             block_positions: BLOCK_POSITIONS,

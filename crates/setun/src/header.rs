@@ -95,7 +95,7 @@ impl ModelHeader {
         ModelShape {
             architecture: architecture.to_ascii_lowercase(),
             parameters: self.layout.parameters(),
-            layers: config.layers,
+            layers: config.layers.len(),
             hidden_size: config.hidden_size,
             ffn_size: config.ffn_size,
             heads: config.heads,

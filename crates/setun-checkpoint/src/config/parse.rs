@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use setun_ops::{op::Activation, ternary::MAX_COLUMNS};
 
 use super::{
-    MAX_CONTEXT, MAX_HEAD_DIM, MAX_LAYERS, MAX_VOCAB, ModelConfig,
+    MAX_CONTEXT, MAX_HEAD_DIM, MAX_LAYERS, MAX_VOCAB, Mixer, ModelConfig,
     family::{self, Defaults, Family},
     quantization::{self, parse_eps},
     rope, unsupported,
@@ -34,25 +34,29 @@ impl ModelConfig {
         let flag = |key| Ok(fields.flag(key)?.unwrap_or(false));
         let hidden_size = size("hidden_size", MAX_COLUMNS, defaults.hidden_size)?;
         let heads = size("num_attention_heads", MAX_COLUMNS, defaults.heads)?;
+        let head_dim = parse_head_dim(&fields, family, hidden_size, heads)?;
         Ok(Self {
             architecture,
             vocab_size: size("vocab_size", MAX_VOCAB, defaults.vocab_size)?,
             hidden_size,
             ffn_size: size("intermediate_size", MAX_COLUMNS, defaults.ffn_size)?,
-            layers: size("num_hidden_layers", MAX_LAYERS, defaults.layers)?,
+            layers: vec![Mixer::Attention; size("num_hidden_layers", MAX_LAYERS, defaults.layers)?],
             heads,
             kv_heads: parse_kv_heads(&fields, heads, &defaults)?,
-            head_dim: parse_head_dim(&fields, family, hidden_size, heads)?,
+            head_dim,
             context_length: size("max_position_embeddings", MAX_CONTEXT, defaults.context_length)?,
             activation: parse_activation(&fields, &defaults)?,
             norm_eps: parse_eps(&fields)?.unwrap_or(defaults.norm_eps),
-            rope: rope::parse(&fields, defaults.rope_theta)?,
+            rope: rope::parse(&fields, defaults.rope_theta, head_dim)?,
             sub_norms: family.is_bitnet(),
             head_norms: family == Family::Qwen3,
+            attention_gate: false,
+            unit_norms: false,
             tied_head: flag("tie_word_embeddings")?,
             attention_bias: flag("attention_bias")?,
             mlp_bias: flag("mlp_bias")?,
             quantization: quantization::parse(&fields, family)?,
+            hadamard: None,
             bos_token: parse_bos(&fields, generation, &defaults)?,
             eos_tokens: parse_eos(&fields, generation, &defaults)?,
         })

@@ -8,6 +8,7 @@ use crate::{error::CheckpointError, generation::number, json::Fields};
 pub(super) fn parse(
     fields: &Fields<'_>,
     default_theta: f64,
+    head_dim: usize,
 ) -> Result<RopeConfig, CheckpointError> {
     let positive = |x: f64| x > 0.0;
     let parameters = fields.object("rope_parameters")?;
@@ -19,7 +20,7 @@ pub(super) fn parse(
         if kind(&parameters)?.is_some() { parameters } else { fields.object("rope_scaling")? };
     refuse_partial(fields)?;
     refuse_partial(&scaling)?;
-    Ok(RopeConfig { theta, scaling: parse_scaling(&scaling)? })
+    Ok(RopeConfig { theta, dimensions: head_dim, scaling: parse_scaling(&scaling)? })
 }
 
 fn parse_scaling(scaling: &Fields<'_>) -> Result<RopeScaling, CheckpointError> {

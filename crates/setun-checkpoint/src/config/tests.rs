@@ -46,7 +46,7 @@ fn a_repeated_field_counts_where_it_stands_last() {
     );
     let config = config.unwrap();
     assert_eq!(config.quantization.linear_class, LinearClass::BitLinear);
-    assert_eq!((config.heads, config.kv_heads, config.layers), (32, 8, 32));
+    assert_eq!((config.heads, config.kv_heads, config.layers.len()), (32, 8, 32));
     assert_eq!((config.norm_eps, config.context_length), (1e-6, 2048));
     assert!(!config.sub_norms && !config.tied_head);
 }

@@ -177,7 +177,7 @@ impl Plan<'_> {
         }
         let is_float = found.dtype().is_some_and(|dtype| FLOATS.contains(&dtype));
         if let ([length], true) = (&found.shape[..], is_float) {
-            let layers = self.config.layers;
+            let layers = self.config.layers.len();
             let by_node = || consumers.iter().find_map(|n| names::norm_of_node(&n.name, layers));
             if let Some(name) = names::norm(&found.name, layers).or_else(by_node) {
                 self.add_plain(&name, index, vec![*length], Orientation::Rows);

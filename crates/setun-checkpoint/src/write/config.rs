@@ -29,7 +29,7 @@ pub fn config_json(config: &ModelConfig) -> Result<String, CheckpointError> {
         "vocab_size": config.vocab_size,
         "hidden_size": config.hidden_size,
         "intermediate_size": config.ffn_size,
-        "num_hidden_layers": config.layers,
+        "num_hidden_layers": config.layers.len(),
         "num_attention_heads": config.heads,
         "num_key_value_heads": config.kv_heads,
         "head_dim": config.head_dim,

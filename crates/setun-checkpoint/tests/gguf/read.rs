@@ -58,7 +58,10 @@ fn architectures_become_configurations() {
     }
     let config = model("i2_s.gguf").config;
     assert_eq!((config.vocab_size, config.hidden_size, config.ffn_size), (16, 128, 128));
-    assert_eq!((config.layers, config.heads, config.kv_heads, config.head_dim), (1, 4, 2, 32));
+    assert_eq!(
+        (config.layers.len(), config.heads, config.kv_heads, config.head_dim),
+        (1, 4, 2, 32)
+    );
     assert_eq!((config.context_length, config.norm_eps), (64, 1e-5));
     assert_eq!((config.rope.theta, config.rope.scaling), (5e5, RopeScaling::Default));
     assert_eq!(config.quantization.mode, QuantizationMode::Offline);

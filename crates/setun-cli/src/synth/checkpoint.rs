@@ -153,9 +153,9 @@ impl<'a> List<'a> {
     }
 
     fn all(&mut self) {
-        let ModelConfig { hidden_size, layers, tied_head, .. } = *self.config;
+        let ModelConfig { hidden_size, tied_head, ref layers, .. } = *self.config;
         self.table(self.family.embedding);
-        for layer in 0..layers {
+        for layer in 0..layers.len() {
             self.layer(layer);
         }
         self.norm(self.family.final_norm, hidden_size, 1.0);

@@ -5,8 +5,8 @@ use setun::{
     checkpoint::{
         Dtype,
         config::{
-            ACTIVATION_GROUP, LinearClass, ModelConfig, Quantization, QuantizationMode, RopeConfig,
-            RopeScaling,
+            ACTIVATION_GROUP, LinearClass, Mixer, ModelConfig, Quantization, QuantizationMode,
+            RopeConfig, RopeScaling,
         },
     },
     ops::op::Activation,
@@ -137,16 +137,22 @@ impl Shape {
             vocab_size: self.vocab,
             hidden_size: self.hidden,
             ffn_size: self.ffn,
-            layers: self.layers,
+            layers: vec![Mixer::Attention; self.layers],
             heads: self.heads,
             kv_heads: self.kv_heads,
             head_dim: self.head_dim(),
             context_length: self.context,
             activation: Activation::ReluSquared,
             norm_eps: 1e-5,
-            rope: RopeConfig { theta: 500_000.0, scaling: RopeScaling::Default },
+            rope: RopeConfig {
+                theta: 500_000.0,
+                dimensions: self.head_dim(),
+                scaling: RopeScaling::Default,
+            },
             sub_norms: true,
             head_norms: false,
+            attention_gate: false,
+            unit_norms: false,
             tied_head: true,
             attention_bias: false,
             mlp_bias: false,
@@ -157,6 +163,7 @@ impl Shape {
                 shards: 1,
                 activation_group: None,
             },
+            hadamard: None,
             bos_token: None,
             eos_tokens: vec![],
         };
@@ -166,7 +173,7 @@ impl Shape {
                 architecture: "Qwen3ForCausalLM".into(),
                 activation: Activation::Silu,
                 norm_eps: 1e-6,
-                rope: RopeConfig { theta: 1_000_000.0, scaling: RopeScaling::Default },
+                rope: RopeConfig { theta: 1_000_000.0, ..bitnet.rope },
                 sub_norms: false,
                 head_norms: true,
                 tied_head,
@@ -234,7 +241,7 @@ mod tests {
             let norms = 2 * hidden + 2 * head;
             let layer = attention + 3 * hidden * config.ffn_size + norms;
             let tables = if config.tied_head { 1 } else { 2 };
-            let all = config.layers * layer + hidden + tables * config.vocab_size * hidden;
+            let all = config.layers.len() * layer + hidden + tables * config.vocab_size * hidden;
             let entry = setun::hub::catalog::find(name).expect("an entry");
             assert_eq!(all as u64, entry.parameters, "{name}");
             assert_eq!(Some(config.context_length as u64), entry.context_length, "{name}");

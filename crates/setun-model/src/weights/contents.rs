@@ -177,7 +177,7 @@ impl Contents {
     }
 
     fn is_first_layer(&self, name: &str) -> bool {
-        let in_layer = self.targets.linears.len() / self.config.layers;
+        let in_layer = self.targets.linears.len() / self.config.layers.len();
         match self.targets.by_name.get(name) {
             Some(Target::Linear { linear, .. }) => *linear < in_layer,
             _ => false,
@@ -186,10 +186,10 @@ impl Contents {
 
     /// Lets each matrix have as many scales as that of its use in the first layer.
     fn settle(&mut self) {
-        if !self.targets.settle(self.config.layers) {
+        if !self.targets.settle(self.config.layers.len()) {
             return;
         }
-        let in_layer = self.targets.linears.len() / self.config.layers;
+        let in_layer = self.targets.linears.len() / self.config.layers.len();
         let kinds = |linear: &super::linear::PendingLinear| -> Vec<_> {
             linear.parts.iter().map(PendingPart::needed_scales).collect()
         };

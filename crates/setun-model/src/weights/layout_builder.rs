@@ -45,7 +45,8 @@ impl<'a> LayoutBuilder<'a> {
         let (config, family) = (self.config, self.family);
         let embedding = self.table(family.embedding)?;
         let rope = self.add(WeightSpec::Rope { positions, head_dim: config.head_dim });
-        let layers = (0..config.layers).map(|layer| self.layer(layer)).collect::<Result<_, _>>()?;
+        let layers =
+            (0..config.layers.len()).map(|layer| self.layer(layer)).collect::<Result<_, _>>()?;
         let final_norm = self.norm(family.final_norm, config.hidden_size, config.norm_eps)?;
         let head = if config.tied_head { embedding } else { self.table(family.head)? };
         let heads =

@@ -144,7 +144,7 @@ impl Receiver {
             let stage = StageBuilder::new(backend, config, layout, part, options)?;
             return Ok(Self::Stage(stage.into()));
         }
-        let whole = LayerRange::whole(config.layers);
+        let whole = LayerRange::whole(config.layers.len());
         Ok(Self::Model(Box::new(ModelReceiver {
             int8_head: placement.int8_head(header),
             #[cfg(not(target_family = "wasm"))]

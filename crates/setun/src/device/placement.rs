@@ -54,7 +54,7 @@ impl Placement {
 
     pub(super) fn cache(&self, header: &ModelHeader) -> CacheSpec {
         CacheSpec {
-            layers: header.config.layers,
+            layers: header.config.layers.len(),
             kv_heads: header.config.kv_heads,
             head_dim: header.config.head_dim,
             block_positions: BLOCK_POSITIONS,

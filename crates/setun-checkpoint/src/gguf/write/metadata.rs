@@ -82,7 +82,7 @@ fn write_config(
     values.size(&key("vocab_size"), config.vocab_size);
     values.size(&key("context_length"), config.context_length);
     values.size(&key("embedding_length"), config.hidden_size);
-    values.size(&key("block_count"), config.layers);
+    values.size(&key("block_count"), config.layers.len());
     values.size(&key("feed_forward_length"), config.ffn_size);
     values.size(&key("attention.head_count"), config.heads);
     values.size(&key("attention.head_count_kv"), config.kv_heads);

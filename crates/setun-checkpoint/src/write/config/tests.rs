@@ -1,7 +1,7 @@
 //! Configurations written and read back.
 
 use super::*;
-use crate::config::{LinearClass, Quantization, RopeConfig};
+use crate::config::{LinearClass, Mixer, Quantization, RopeConfig};
 
 fn config() -> ModelConfig {
     ModelConfig {
@@ -9,7 +9,7 @@ fn config() -> ModelConfig {
         vocab_size: 263,
         hidden_size: 64,
         ffn_size: 132,
-        layers: 3,
+        layers: vec![Mixer::Attention; 3],
         heads: 4,
         kv_heads: 2,
         head_dim: 32,
@@ -18,6 +18,7 @@ fn config() -> ModelConfig {
         norm_eps: 1e-12,
         rope: RopeConfig {
             theta: 1_000_042.0,
+            dimensions: 32,
             scaling: RopeScaling::Llama3 {
                 factor: 8.0,
                 low_freq_factor: 1.1,
@@ -27,6 +28,8 @@ fn config() -> ModelConfig {
         },
         sub_norms: false,
         head_norms: false,
+        attention_gate: false,
+        unit_norms: false,
         tied_head: false,
         attention_bias: true,
         mlp_bias: true,
@@ -37,6 +40,7 @@ fn config() -> ModelConfig {
             shards: 1,
             activation_group: Some(64),
         },
+        hadamard: None,
         bos_token: None,
         eos_tokens: vec![2, 7],
     }
@@ -48,7 +52,7 @@ fn what_is_written_is_read() {
         architecture: "BitNetForCausalLM".to_owned(),
         head_dim: 16,
         activation: Activation::ReluSquared,
-        rope: RopeConfig { theta: 10_000.0, scaling: RopeScaling::Default },
+        rope: RopeConfig { theta: 10_000.0, dimensions: 16, scaling: RopeScaling::Default },
         sub_norms: true,
         tied_head: true,
         quantization: Quantization {
@@ -75,6 +79,7 @@ fn what_is_written_is_read() {
         head_norms: true,
         rope: RopeConfig {
             theta: 1_000_000.0,
+            dimensions: 32,
             scaling: RopeScaling::Yarn {
                 factor: 4.0,
                 beta_fast: 32.0,

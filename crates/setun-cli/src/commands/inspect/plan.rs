@@ -46,7 +46,7 @@ struct BufferReport {
 /// Makes the plan of one token and describes it.
 pub(super) fn describe(layout: &Layout, config: &ModelConfig) -> Result<PlanReport, CliError> {
     let cache = CacheSpec {
-        layers: config.layers,
+        layers: config.layers.len(),
         kv_heads: config.kv_heads,
         head_dim: config.head_dim,
         block_positions: BLOCK_POSITIONS,

@@ -33,7 +33,7 @@ pub(super) struct Split {
 impl Split {
     /// A number of layers on each device, in order.
     pub(super) fn new(shares: &[(Device, usize)], header: &ModelHeader) -> Result<Self, Error> {
-        Ok(Self { shares: Shares::new(shares, header.config.layers)?, held: Arc::default() })
+        Ok(Self { shares: Shares::new(shares, header.config.layers.len())?, held: Arc::default() })
     }
 
     /// Whether what a device cannot hold has another to go to.
@@ -63,7 +63,7 @@ impl Split {
             let stage = placement.of_part(header, &device, part, &devices);
             let opened = open_named(header, &stage).await?;
             let layers = part.layers();
-            let reason = format!("{layers} of {} layers", header.config.layers);
+            let reason = format!("{layers} of {} layers", header.config.layers.len());
             report.devices.push(DeviceVerdict::chosen(opened.backend, &opened.level, &reason));
             names.push(format!("{} {}: {layers} layers", opened.backend, opened.level));
             threads += opened.threads;
