@@ -1,7 +1,7 @@
 //! The one model configuration that all formats are read into.
 
 mod family;
-mod hadamard;
+pub(crate) mod hadamard;
 pub(crate) mod known_fields;
 mod layers;
 mod parse;
@@ -13,7 +13,11 @@ mod tests;
 use setun_ops::op::Activation;
 
 pub use hadamard::Hadamard;
-pub use layers::Mixer;
+pub use layers::{MAX_KERNEL, Mixer};
+
+pub(crate) use family::QWEN35_TEXT;
+pub(crate) use layers::{FULL, LINEAR, ORDER, OUTPUT_ORDER, name_of_order};
+pub(crate) use rope::part_of;
 
 use crate::{error::CheckpointError, files, json::Fields, tensor::TensorInfo};
 
@@ -184,6 +188,13 @@ pub enum QuantizationMode {
     },
 }
 
+/// `model_type` of MLX's packs of rotated weights of the hybrid family.
+pub(crate) const PRISM_MODEL_TYPE: &str = "prism_hadamard_qwen35";
+
+/// The field of `config.json` that says that norms are stored with the 1 that is added to each gain, as
+/// GGUF and MLX have them. It is setun's own: transformers has no such files.
+pub(crate) const NORMS_INCLUDE_ONE: &str = "norms_include_one";
+
 /// Most layers, before tensors are known.
 pub const MAX_LAYERS: usize = 65_536;
 
@@ -210,6 +221,12 @@ impl ModelConfig {
         self.kv_heads * self.head_dim
     }
 
+    /// Channels of the convolutions of delta nets, 0 without any.
+    fn delta_net_channels(&self) -> usize {
+        let shapes = self.layers.iter().filter_map(|layer| layer.delta_net());
+        shapes.map(|shape| shape.channels()).max().unwrap_or(0)
+    }
+
     /// Every width must occur among the tensors, and every layer needs some: so nothing is
     /// allocated for sizes that only the configuration claims.
     pub(crate) fn check_sizes(&self, tensors: &[TensorInfo]) -> Result<(), CheckpointError> {
@@ -219,6 +236,7 @@ impl ModelConfig {
             ("hidden_size", self.hidden_size, widest),
             ("intermediate_size", self.ffn_size, widest),
             ("num_attention_heads × head_dim", self.query_width(), widest),
+            ("channels of the delta nets", self.delta_net_channels(), widest),
             ("num_hidden_layers", self.layers.len(), tensors.len()),
         ];
         match fields.into_iter().find(|(_, found, limit)| found > limit) {

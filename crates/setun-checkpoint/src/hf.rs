@@ -10,6 +10,7 @@ use crate::{
     error::CheckpointError,
     files,
     header::{self, Header},
+    hybrid,
     index::Index,
     readers::{DataReader, HeaderContents, HeaderReader},
     source::ReadRequest,
@@ -192,6 +193,7 @@ impl HeaderReader for HfHeaderReader {
         if let Some(index) = &self.index {
             index.check(&found.tensors)?;
         }
+        hybrid::keep_text_model(found)?;
         Ok(Box::new(TensorAssembler::new(std::mem::take::<Vec<TensorInfo>>(&mut found.tensors))))
     }
 }

@@ -103,6 +103,11 @@ impl<'a> Fields<'a> {
         !matches!(value, None | Some(Value::Null | Value::Bool(false)))
     }
 
+    /// Whether the field is a string.
+    pub(crate) fn is_text(&self, key: &str) -> bool {
+        self.map.and_then(|map| map.get(key)).is_some_and(Value::is_string)
+    }
+
     /// Whether the object itself is there.
     pub(crate) fn is_present(&self) -> bool {
         self.map.is_some()

@@ -37,6 +37,7 @@ pub mod write;
 mod format;
 mod header;
 mod hf;
+mod hybrid;
 mod index;
 mod json;
 #[cfg(feature = "onnx")]

@@ -223,7 +223,6 @@ impl Reader {
     /// All headers are read: checks what they say together.
     fn begin_data(&mut self) -> Result<(), CheckpointError> {
         header::check_unique(&self.found.tensors)?;
-        refuse_rotated(&self.found.tensors)?;
         if let Some(bytes) = self.found.files.get(files::CONFIG) {
             self.found.warnings.extend(known_fields::warning(bytes)?);
         }
@@ -231,6 +230,10 @@ impl Reader {
             config.check_sizes(&self.found.tensors)?;
         }
         let mut data = self.header.finish(&mut self.found)?;
+        refuse_rotated(data.tensors())?;
+        if let Some(config) = &self.found.config {
+            config.check_rotation(data.tensors())?;
+        }
         let mode = self.found.config.as_ref().map(|config| config.quantization.mode);
         let in_data = |info: &TensorInfo| mode.is_some_and(|mode| info.scale_is_in_data(mode));
         if data.tensors().iter().any(in_data) {

@@ -7,6 +7,7 @@ mod container_sizes;
 mod gguf;
 mod golden;
 mod hostile;
+mod hybrid;
 #[cfg(feature = "onnx")]
 mod onnx;
 #[cfg(feature = "onnx")]

@@ -58,7 +58,7 @@ fn wants_go_through_each_file_once() {
 fn configurations_are_read() {
     let bitnet = config("bitnet-h64/packed");
     assert_eq!(bitnet.architecture, "BitNetForCausalLM");
-    assert_eq!((bitnet.hidden_size, bitnet.ffn_size, bitnet.layers), (64, 176, 3));
+    assert_eq!((bitnet.hidden_size, bitnet.ffn_size, bitnet.layers.len()), (64, 176, 3));
     assert_eq!((bitnet.heads, bitnet.kv_heads, bitnet.head_dim), (2, 1, 32));
     assert_eq!((bitnet.vocab_size, bitnet.context_length), (263, 512));
     assert_eq!((bitnet.activation, bitnet.norm_eps), (Activation::ReluSquared, 1e-5));

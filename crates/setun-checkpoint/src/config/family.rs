@@ -1,7 +1,9 @@
 //! Model families by name, and each family's defaults for what a configuration leaves out.
 
-use super::unsupported;
-use crate::{error::CheckpointError, json::Fields};
+use serde_json::{Map, Value};
+
+use super::{PRISM_MODEL_TYPE, hadamard, unsupported};
+use crate::{error::CheckpointError, files, json::Fields};
 
 /// What a missing field means depends on the family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +14,8 @@ pub(super) enum Family {
     OlderBitNet,
     Llama,
     Qwen3,
+    /// The hybrid family of Qwen3.5, Qwen3.6 and Qwen3.8.
+    Qwen35,
 }
 
 /// The fields' values where a file leaves them out, as transformers has them.
@@ -79,18 +83,62 @@ const QWEN3: Defaults = Defaults {
     eos_token: None,
 };
 
+const QWEN35: Defaults = Defaults {
+    vocab_size: 248_320,
+    hidden_size: 4096,
+    ffn_size: 12_288,
+    layers: 32,
+    heads: 16,
+    kv_heads: Some(4),
+    head_dim: Some(256),
+    hidden_act: "silu",
+    context_length: 32_768,
+    norm_eps: 1e-6,
+    rope_theta: 10_000.0,
+    bos_token: None,
+    eos_token: None,
+};
+
 impl Family {
     pub(super) fn defaults(self) -> Defaults {
         match self {
             Self::BitNet => BITNET,
             Self::OlderBitNet | Self::Llama => LLAMA,
             Self::Qwen3 => QWEN3,
+            Self::Qwen35 => QWEN35,
         }
     }
 
     pub(super) fn is_bitnet(self) -> bool {
         matches!(self, Self::BitNet | Self::OlderBitNet)
     }
+
+    /// Part of a head's columns that is rotated, unless the file says another.
+    pub(super) fn rotated_part(self) -> f64 {
+        if self == Self::Qwen35 { 0.25 } else { 1.0 }
+    }
+}
+
+/// Name of the hybrid family's text model.
+pub(crate) const QWEN35_TEXT: &str = "Qwen3_5ForCausalLM";
+
+/// Name of the hybrid family's model of text and images, of which the text model is a part.
+const QWEN35_WRAPPER: &str = "Qwen3_5ForConditionalGeneration";
+
+/// The fields of the text model, which stand in `text_config` where a file describes images as
+/// well. Those outside hold for it unless they stand there too.
+pub(super) fn text_fields(map: Map<String, Value>) -> Result<Map<String, Value>, CheckpointError> {
+    const KEPT: [&str; 2] = ["architectures", "model_type"];
+    let fields = Fields::new(files::CONFIG, &map);
+    let inner = fields.get("text_config", "an object", Value::as_object)?.cloned();
+    let is_wrapper = matches!(parse(&fields), Ok((_, Family::Qwen35)));
+    let mut map = map;
+    for (key, value) in inner.into_iter().flatten().filter(|_| is_wrapper) {
+        if !value.is_null() && !KEPT.contains(&key.as_str()) {
+            map.insert(key, value);
+        }
+    }
+    Ok(map)
 }
 
 /// The architecture's name and family: by `architectures`, else by `model_type`.
@@ -109,12 +157,15 @@ pub(super) fn parse(fields: &Fields<'_>) -> Result<(String, Family), CheckpointE
         "BitNetForCausalLM" | "BitnetForCausalLM" => (found, bitnet),
         "LlamaForCausalLM" => (found, Family::Llama),
         "Qwen3ForCausalLM" => (found, Family::Qwen3),
+        QWEN35_TEXT | QWEN35_WRAPPER => (QWEN35_TEXT, Family::Qwen35),
         "bitnet" => ("BitNetForCausalLM", bitnet),
         "llama" => ("LlamaForCausalLM", Family::Llama),
         "qwen3" => ("Qwen3ForCausalLM", Family::Qwen3),
+        "qwen3_5" | "qwen3_5_text" | PRISM_MODEL_TYPE => (QWEN35_TEXT, Family::Qwen35),
         _ => {
-            let supported =
-                "BitNetForCausalLM (bitnet), LlamaForCausalLM (llama), Qwen3ForCausalLM (qwen3)";
+            let supported = "BitNetForCausalLM (bitnet), LlamaForCausalLM (llama), \
+                 Qwen3ForCausalLM (qwen3), Qwen3_5ForCausalLM (qwen3_5_text), \
+                 Qwen3_5ForConditionalGeneration (qwen3_5)";
             return Err(unsupported(fields, what, found, supported));
         }
     };
@@ -122,18 +173,22 @@ pub(super) fn parse(fields: &Fields<'_>) -> Result<(String, Family), CheckpointE
 }
 
 /// Refuses what would compute something else than this library does.
-pub(super) fn refuse_variants(fields: &Fields<'_>) -> Result<(), CheckpointError> {
+pub(super) fn refuse_variants(fields: &Fields<'_>, family: Family) -> Result<(), CheckpointError> {
     if fields.flag("use_sliding_window")? == Some(true) {
         return Err(unsupported(fields, "use_sliding_window", "true", "false: full attention"));
     }
-    let layers = fields.texts("layer_types")?.unwrap_or_default();
-    if let Some(found) = layers.into_iter().find(|layer| *layer != "full_attention") {
-        return Err(unsupported(fields, "layer_types", found, "full_attention"));
+    if fields.flag("attn_output_gate")? == Some(family != Family::Qwen35) {
+        let (found, supported) = if family == Family::Qwen35 {
+            ("false", "true: a gate of attention")
+        } else {
+            ("true", "false: attention without a gate")
+        };
+        return Err(unsupported(fields, "attn_output_gate", found, supported));
     }
-    refuse_rotated(fields)?;
+    refuse_rotated(fields, &[hadamard::KEY])?;
     for part in ["quantization", "quantization_config"] {
         if let Ok(quantization) = fields.object(part) {
-            refuse_rotated(&quantization)?;
+            refuse_rotated(&quantization, &[])?;
         }
     }
     // 1bitLLM writes 1 where it means 1.58.
@@ -141,10 +196,10 @@ pub(super) fn refuse_variants(fields: &Fields<'_>) -> Result<(), CheckpointError
     expect_bits(fields, "input_bits", |bits| bits == 8.0, "8")
 }
 
-/// Refuses a declared transform: the inputs of rotated weights would have to be rotated as well.
-fn refuse_rotated(fields: &Fields<'_>) -> Result<(), CheckpointError> {
+/// Refuses a declared transform that is not read: the inputs of rotated weights would have to be rotated as well.
+fn refuse_rotated(fields: &Fields<'_>, read: &[&str]) -> Result<(), CheckpointError> {
     let is_rotation = |key: &&str| {
-        key.contains("hadamard")
+        !read.contains(key) && key.contains("hadamard")
             || ["transform_config", "rotation", "rotation_config"].contains(key)
     };
     match fields.keys().find(is_rotation) {

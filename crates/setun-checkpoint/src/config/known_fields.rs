@@ -1,7 +1,8 @@
 //! Fields of `config.json` that are read, or known to change no result.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::family::text_fields;
 use crate::{
     error::CheckpointError,
     files, json,
@@ -12,8 +13,12 @@ use crate::{
 const READ: &[&str] = &[
     "architectures",
     "attention_bias",
+    "attn_output_gate",
     "bos_token_id",
+    "delta_net_order",
+    "delta_net_output_order",
     "eos_token_id",
+    "full_attention_interval",
     "head_dim",
     "hadamard_config",
     "hidden_act",
@@ -21,9 +26,15 @@ const READ: &[&str] = &[
     "input_bits",
     "intermediate_size",
     "layer_types",
+    "linear_conv_kernel_dim",
+    "linear_key_head_dim",
+    "linear_num_key_heads",
+    "linear_num_value_heads",
+    "linear_value_head_dim",
     "max_position_embeddings",
     "mlp_bias",
     "model_type",
+    "norms_include_one",
     "num_attention_heads",
     "num_hidden_layers",
     "num_key_value_heads",
@@ -35,6 +46,7 @@ const READ: &[&str] = &[
     "rope_parameters",
     "rope_scaling",
     "rope_theta",
+    "text_config",
     "tie_word_embeddings",
     "use_sliding_window",
     "vocab_size",
@@ -65,16 +77,21 @@ const OTHERS: &[&str] = &[
     "forced_eos_token_id",
     "hidden_dropout",
     "id2label",
+    "image_token_id",
     "initializer_range",
     "is_bitnet_config",
     "is_decoder",
     "is_encoder_decoder",
     "keys_to_ignore_at_inference",
     "label2id",
+    "language_model_only",
     "length_penalty",
+    "mamba_ssm_dtype",
     "max_length",
     "max_window_layers",
     "min_length",
+    "mtp_num_hidden_layers",
+    "mtp_use_dedicated_embeddings",
     "no_repeat_ngram_size",
     "num_beam_groups",
     "num_beams",
@@ -113,13 +130,17 @@ const OTHERS: &[&str] = &[
     "use_bfloat16",
     "use_cache",
     "use_flash_attention_2",
+    "video_token_id",
+    "vision_config",
+    "vision_end_token_id",
+    "vision_start_token_id",
     "output_router_logits",
 ];
 
 /// The warning about fields of a `config.json` that may change the result and are not read. Fields that
 /// are false, empty or null change nothing.
 pub(crate) fn warning(bytes: &[u8]) -> Result<Option<Warning>, CheckpointError> {
-    let map: Map<String, Value> = json::read(files::CONFIG, bytes)?;
+    let map = text_fields(json::read(files::CONFIG, bytes)?)?;
     let is_off = |value: &Value| match value {
         Value::Null | Value::Bool(false) => true,
         Value::String(text) => text.is_empty(),

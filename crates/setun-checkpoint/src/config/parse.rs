@@ -1,11 +1,11 @@
 //! Reads `config.json`.
 
-use serde_json::{Map, Value};
 use setun_ops::{op::Activation, ternary::MAX_COLUMNS};
 
 use super::{
-    MAX_CONTEXT, MAX_HEAD_DIM, MAX_LAYERS, MAX_VOCAB, Mixer, ModelConfig,
+    MAX_CONTEXT, MAX_HEAD_DIM, MAX_VOCAB, ModelConfig, NORMS_INCLUDE_ONE,
     family::{self, Defaults, Family},
+    hadamard, layers,
     quantization::{self, parse_eps},
     rope, unsupported,
 };
@@ -25,10 +25,11 @@ impl ModelConfig {
     /// If the text is not JSON, a field is out of its range, or the model is of a kind that is
     /// not supported.
     pub fn parse(bytes: &[u8], generation: &GenerationDefaults) -> Result<Self, CheckpointError> {
-        let map: Map<String, Value> = json::read(files::CONFIG, bytes)?;
+        let map = family::text_fields(json::read(files::CONFIG, bytes)?)?;
         let fields = Fields::new(files::CONFIG, &map);
         let (architecture, family) = family::parse(&fields)?;
-        family::refuse_variants(&fields)?;
+        family::refuse_variants(&fields, family)?;
+        let is_hybrid = family == Family::Qwen35;
         let defaults = family.defaults();
         let size = |key, limit, default| Ok(fields.size(key, limit)?.unwrap_or(default));
         let flag = |key| Ok(fields.flag(key)?.unwrap_or(false));
@@ -40,23 +41,23 @@ impl ModelConfig {
             vocab_size: size("vocab_size", MAX_VOCAB, defaults.vocab_size)?,
             hidden_size,
             ffn_size: size("intermediate_size", MAX_COLUMNS, defaults.ffn_size)?,
-            layers: vec![Mixer::Attention; size("num_hidden_layers", MAX_LAYERS, defaults.layers)?],
+            layers: layers::parse(&fields, is_hybrid, defaults.layers)?,
             heads,
             kv_heads: parse_kv_heads(&fields, heads, &defaults)?,
             head_dim,
             context_length: size("max_position_embeddings", MAX_CONTEXT, defaults.context_length)?,
             activation: parse_activation(&fields, &defaults)?,
             norm_eps: parse_eps(&fields)?.unwrap_or(defaults.norm_eps),
-            rope: rope::parse(&fields, defaults.rope_theta, head_dim)?,
+            rope: rope::parse(&fields, family, head_dim)?,
             sub_norms: family.is_bitnet(),
-            head_norms: family == Family::Qwen3,
-            attention_gate: false,
-            unit_norms: false,
+            head_norms: is_hybrid || family == Family::Qwen3,
+            attention_gate: is_hybrid,
+            unit_norms: is_hybrid && !flag(NORMS_INCLUDE_ONE)?,
             tied_head: flag("tie_word_embeddings")?,
             attention_bias: flag("attention_bias")?,
             mlp_bias: flag("mlp_bias")?,
             quantization: quantization::parse(&fields, family)?,
-            hadamard: None,
+            hadamard: hadamard::parse(&fields)?,
             bos_token: parse_bos(&fields, generation, &defaults)?,
             eos_tokens: parse_eos(&fields, generation, &defaults)?,
         })

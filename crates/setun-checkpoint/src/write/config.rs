@@ -4,10 +4,13 @@
 mod tests;
 
 use serde_json::{Map, Value, json};
-use setun_ops::op::Activation;
+use setun_ops::{delta_net::HeadOrder, op::Activation};
 
 use crate::{
-    config::{ACTIVATION_GROUP, ModelConfig, QuantizationMode, RopeScaling},
+    config::{
+        ACTIVATION_GROUP, FULL, LINEAR, Mixer, ModelConfig, NORMS_INCLUDE_ONE, ORDER, OUTPUT_ORDER,
+        QuantizationMode, RopeScaling, hadamard, name_of_order, part_of,
+    },
     error::CheckpointError,
     files,
     generation::GenerationDefaults,
@@ -48,6 +51,12 @@ pub fn config_json(config: &ModelConfig) -> Result<String, CheckpointError> {
         "bos_token_id": config.bos_token,
         "eos_token_id": tokens(&config.eos_tokens),
     });
+    if config.attention_gate {
+        add_hybrid(config, &mut text);
+    }
+    if let Some(hadamard) = &config.hadamard {
+        text[hadamard::KEY] = hadamard::text(hadamard);
+    }
     if config.quantization.shards > 1 {
         text["pretraining_model_parallel"] = json!(config.quantization.shards);
     }
@@ -55,6 +64,31 @@ pub fn config_json(config: &ModelConfig) -> Result<String, CheckpointError> {
         text["quantization_config"] = quantization;
     }
     json::write_text(files::CONFIG, &text)
+}
+
+/// The fields of a hybrid model.
+fn add_hybrid(config: &ModelConfig, text: &mut Value) {
+    let part = part_of(config.rope.dimensions, config.head_dim);
+    text["rope_parameters"]["partial_rotary_factor"] = json!(part);
+    text["attn_output_gate"] = json!(true);
+    let name = |layer: &Mixer| if layer.delta_net().is_some() { LINEAR } else { FULL };
+    text["layer_types"] = config.layers.iter().map(name).collect();
+    if !config.unit_norms {
+        text[NORMS_INCLUDE_ONE] = json!(true);
+    }
+    let Some(shape) = config.layers.iter().find_map(|layer| layer.delta_net()) else {
+        return;
+    };
+    text["linear_num_key_heads"] = json!(shape.key_heads);
+    text["linear_num_value_heads"] = json!(shape.value_heads);
+    text["linear_key_head_dim"] = json!(shape.key_dim);
+    text["linear_value_head_dim"] = json!(shape.value_dim);
+    text["linear_conv_kernel_dim"] = json!(shape.kernel);
+    for (key, order) in [(ORDER, shape.order), (OUTPUT_ORDER, shape.output_order)] {
+        if order != HeadOrder::Grouped {
+            text[key] = json!(name_of_order(order));
+        }
+    }
 }
 
 /// The text of `generation_config.json`.
@@ -84,7 +118,9 @@ fn short(number: f32) -> f64 {
 }
 
 fn model_type(config: &ModelConfig) -> &'static str {
-    if config.head_norms {
+    if config.attention_gate {
+        "qwen3_5_text"
+    } else if config.head_norms {
         "qwen3"
     } else if config.sub_norms {
         "bitnet"

@@ -2,7 +2,7 @@
 
 use setun_checkpoint::{
     CheckpointError, Dtype, ModelConfig, Tensor, TensorData, blocks,
-    config::{LinearClass, RopeScaling},
+    config::{LinearClass, RopeConfig, RopeScaling},
     gguf::write::{Plan, needs_scale_beside, plan},
     outline::{Content, Outline, OutlineKind, OutlineTensor},
 };
@@ -51,7 +51,16 @@ fn floats(name: &str, shape: &[usize], scale: f32) -> Tensor {
 /// The configuration of a fixture, widened so that every type fits.
 fn config(fixture: &str) -> ModelConfig {
     let config = model(fixture).config;
-    ModelConfig { hidden_size: 256, ffn_size: 512, heads: 4, kv_heads: 2, head_dim: 64, ..config }
+    let rope = RopeConfig { dimensions: 64, ..config.rope };
+    ModelConfig {
+        hidden_size: 256,
+        ffn_size: 512,
+        heads: 4,
+        kv_heads: 2,
+        head_dim: 64,
+        rope,
+        ..config
+    }
 }
 
 /// All tensors of a model of one layer.

@@ -53,8 +53,13 @@ impl Checkpoint {
 
 /// The files of a folder of `tests/fixtures/golden`.
 pub(crate) fn golden(folder: &str) -> Folder {
+    fixture(&format!("golden/{folder}"))
+}
+
+/// The files of a folder of `tests/fixtures`.
+pub(crate) fn fixture(folder: &str) -> Folder {
     let path: PathBuf =
-        [env!("CARGO_MANIFEST_DIR"), "../../tests/fixtures/golden", folder].iter().collect();
+        [env!("CARGO_MANIFEST_DIR"), "../../tests/fixtures", folder].iter().collect();
     let files =
         std::fs::read_dir(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let read = |entry: std::fs::DirEntry| {

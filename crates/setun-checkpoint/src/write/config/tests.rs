@@ -1,7 +1,11 @@
 //! Configurations written and read back.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use setun_ops::delta_net::DeltaNetShape;
+
 use super::*;
-use crate::config::{LinearClass, Mixer, Quantization, RopeConfig};
+use crate::config::{Hadamard, LinearClass, Quantization, RopeConfig, known_fields};
 
 fn config() -> ModelConfig {
     ModelConfig {
@@ -101,9 +105,67 @@ fn what_is_written_is_read() {
         ..mlx.clone()
     };
     for config in [config(), bitnet, trilm, qwen3, mlx, by_row] {
-        let text = config_json(&config).unwrap();
-        let read = ModelConfig::parse(text.as_bytes(), &GenerationDefaults::default());
-        assert_eq!(read, Ok(config), "{text}");
+        assert_read_back(config);
+    }
+}
+
+fn assert_read_back(config: ModelConfig) {
+    let text = config_json(&config).unwrap();
+    let read = ModelConfig::parse(text.as_bytes(), &GenerationDefaults::default());
+    assert_eq!(read, Ok(config), "{text}");
+    assert_eq!(known_fields::warning(text.as_bytes()), Ok(None), "{text}");
+}
+
+/// What transformers' files do not say has fields of its own: stored norms, orders of heads, rotations.
+#[test]
+fn a_hybrid_is_read_back() {
+    let shape = DeltaNetShape {
+        key_heads: 2,
+        value_heads: 6,
+        key_dim: 32,
+        value_dim: 64,
+        kernel: 3,
+        order: HeadOrder::Grouped,
+        output_order: HeadOrder::Grouped,
+    };
+    let tiled = DeltaNetShape { order: HeadOrder::Tiled, ..shape };
+    let hybrid = ModelConfig {
+        architecture: "Qwen3_5ForCausalLM".to_owned(),
+        layers: vec![Mixer::DeltaNet(shape), Mixer::Attention, Mixer::DeltaNet(shape)],
+        rope: RopeConfig { theta: 1e7, dimensions: 10, scaling: RopeScaling::Default },
+        head_norms: true,
+        attention_gate: true,
+        unit_norms: true,
+        quantization: Quantization {
+            linear_class: LinearClass::BitLinear,
+            mode: QuantizationMode::FakeQuantized,
+            linear_norm_eps: None,
+            shards: 1,
+            activation_group: Some(128),
+        },
+        ..config()
+    };
+    let hadamard = Hadamard {
+        block: 4,
+        signs: BTreeMap::from([(4, vec![1.0, -1.0, -1.0, 1.0]), (8, vec![-1.0; 8])]),
+        layers: BTreeSet::from(["lm_head".to_owned(), "model.layers.1.mlp.up_proj".to_owned()]),
+        embedding: true,
+    };
+    let rotated = ModelConfig {
+        layers: vec![Mixer::Attention, Mixer::DeltaNet(tiled), Mixer::DeltaNet(tiled)],
+        unit_norms: false,
+        hadamard: Some(hadamard.clone()),
+        ..hybrid.clone()
+    };
+    let unsigned = Hadamard { signs: BTreeMap::new(), embedding: false, ..hadamard };
+    let both = DeltaNetShape { output_order: HeadOrder::Tiled, ..tiled };
+    let folded = ModelConfig {
+        layers: vec![Mixer::DeltaNet(both); 3],
+        hadamard: Some(unsigned),
+        ..rotated.clone()
+    };
+    for config in [hybrid, rotated, folded] {
+        assert_read_back(config);
     }
 }
 

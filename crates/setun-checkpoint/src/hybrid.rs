@@ -1,0 +1,90 @@
+//! Tensors of the hybrid family (Qwen3.5, 3.6 and 3.8) in folders: the text model's by the names of its own
+//! folders, and the others passed over.
+
+use crate::{
+    config::QWEN35_TEXT, error::CheckpointError, files, header, readers::HeaderContents,
+    tensor::TensorInfo, warning::Warning, write::config_json,
+};
+
+/// Keeps the tensors of the text model, by their names in a folder without images.
+pub(crate) fn keep_text_model(found: &mut HeaderContents) -> Result<(), CheckpointError> {
+    let Some(config) = found.config.as_mut().filter(|config| config.architecture == QWEN35_TEXT)
+    else {
+        return Ok(());
+    };
+    let is_used = |info: &TensorInfo| other_part(&info.name).is_none();
+    let (mut tensors, others): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut found.tensors).into_iter().partition(is_used);
+    for info in &mut tensors {
+        info.name = text_name(&info.name);
+    }
+    header::check_unique(&tensors)?;
+    let is_turned = flatten_convolutions(&mut tensors);
+    let has_mtp = others.iter().any(|info| other_part(&info.name) == Some(Part::Mtp));
+    // Loaders of MLX add the 1 by this rule, too.
+    if config.unit_norms && is_turned && !has_mtp {
+        config.unit_norms = false;
+        found.files.insert(files::CONFIG, config_json(config)?.into_bytes());
+    }
+    found.warnings.extend(passed_over(&others));
+    found.tensors = tensors;
+    Ok(())
+}
+
+/// Parts of a checkpoint besides the text model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Vision,
+    Mtp,
+}
+
+fn other_part(name: &str) -> Option<Part> {
+    let name = name.strip_prefix("model.").unwrap_or(name);
+    let name = name.strip_prefix("language_model.").unwrap_or(name);
+    let name = name.strip_prefix("model.").unwrap_or(name);
+    let is_in = |part: &str| name.strip_prefix(part).is_some_and(|rest| rest.starts_with('.'));
+    if is_in("visual") || is_in("vision_tower") {
+        Some(Part::Vision)
+    } else if is_in("mtp") {
+        Some(Part::Mtp)
+    } else {
+        None
+    }
+}
+
+/// The note on tensors that are there and not used.
+pub(crate) fn passed_over(others: &[TensorInfo]) -> Option<Warning> {
+    let file = others.first()?.file.to_string();
+    let of = |part| others.iter().filter(|info| other_part(&info.name) == Some(part)).count();
+    let parts = [(Part::Vision, "the vision tower"), (Part::Mtp, "the MTP head")];
+    let parts = parts.iter().map(|&(part, name)| (of(part), name)).filter(|(count, _)| *count > 0);
+    let parts: Vec<_> = parts.map(|(count, name)| format!("{name} ({count} tensors)")).collect();
+    let verb = if parts.len() == 1 { "is" } else { "are" };
+    Some(Warning { file, what: format!("{} {verb} not used", parts.join(" and ")) })
+}
+
+/// `model.language_model.x` of transformers and `language_model.model.x` of MLX are `model.x`.
+fn text_name(name: &str) -> String {
+    match name.strip_prefix("model.language_model.") {
+        Some(rest) => format!("model.{rest}"),
+        None => name.strip_prefix("language_model.").unwrap_or(name).to_owned(),
+    }
+}
+
+/// Gives the convolutions' weights the shape `[channels, kernel]`, in which they lie. Whether one had
+/// MLX's shape `[channels, kernel, 1]` and not transformers' `[channels, 1, kernel]`.
+fn flatten_convolutions(tensors: &mut [TensorInfo]) -> bool {
+    let mut is_turned = false;
+    let is_convolution = |info: &&mut TensorInfo| info.name.ends_with(".linear_attn.conv1d.weight");
+    for info in tensors.iter_mut().filter(is_convolution) {
+        info.shape = match info.shape[..] {
+            [channels, 1, kernel] => vec![channels, kernel],
+            [channels, kernel, 1] => {
+                is_turned = true;
+                vec![channels, kernel]
+            }
+            _ => continue,
+        };
+    }
+    is_turned
+}
