@@ -46,7 +46,7 @@ impl Runner {
     /// Runs a model that is on its device.
     #[must_use]
     pub fn over(model: Box<dyn Forward>) -> Self {
-        let cache = PagedCache::new(model.block_positions(), 1 << 16);
+        let cache = PagedCache::for_model(&*model, 1 << 16);
         Self { model, cache }
     }
 

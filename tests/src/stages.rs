@@ -48,7 +48,7 @@ pub fn stages(
 ) -> Result<Vec<AnyStage>, ModelError> {
     let (config, Weights { layout, data, .. }) = checkpoint::weights(folder);
     let layers: Vec<usize> = stages.iter().map(|stage| stage.0).collect();
-    let parts = LayerRange::cut(&layers, config.layers)?;
+    let parts = LayerRange::cut(&layers, config.layers.len())?;
     let stages = stages.into_iter().zip(parts);
     let new = |((_, new), part): ((usize, NewStage<'_>), LayerRange)| {
         new(config.clone(), &layout, part, options)

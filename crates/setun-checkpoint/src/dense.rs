@@ -220,6 +220,16 @@ pub fn weight_factors(
     })
 }
 
+/// The elements of a tensor of finite floats of any shape, widened exactly.
+///
+/// # Errors
+///
+/// If it has others.
+pub fn elements(tensor: &Tensor) -> Result<Vec<f32>, CheckpointError> {
+    check_finite(tensor)?;
+    numbers(tensor)
+}
+
 /// The elements of a tensor of floats, widened exactly.
 pub(crate) fn numbers(tensor: &Tensor) -> Result<Vec<f32>, CheckpointError> {
     tensor.data.floats().ok_or_else(|| tensor.info.not_float())

@@ -70,7 +70,7 @@ pub(crate) fn for_each_chunk(
     mut take: impl FnMut(&dyn Forward, &Outputs) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     let blocks = tokens.len().div_ceil(model.block_positions());
-    let mut cache = PagedCache::new(model.block_positions(), blocks);
+    let mut cache = PagedCache::for_sequences(model, blocks, 1);
     let (sequence, mut outputs) = (cache.create(), Outputs::default());
     let chunk = chunk.min(model.max_rows());
     for (index, tokens) in tokens.chunks(chunk).enumerate() {

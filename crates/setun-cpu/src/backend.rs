@@ -211,7 +211,7 @@ impl Backend for CpuBackend {
         cache: &mut HostCache,
         inputs: &BatchInputs,
     ) -> Result<(), OpsError> {
-        check_step(&step.plan, cache.spec(), cache.blocks(), inputs)?;
+        check_step(&step.plan, cache.spec(), cache.sizes(), inputs)?;
         if !float_mode::is_ieee() {
             return Err(OpsError::FloatMode);
         }

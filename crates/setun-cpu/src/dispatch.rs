@@ -58,6 +58,16 @@ pub(crate) fn run_plan<D: ScreenDot>(isa: D, resources: Resources<'_>) {
                 let cache = LayerView { cache, layer: *layer };
                 walk.attention(buffers, spans, *qkv, *shape, cache, *out);
             }
+            Op::SigmoidGate { x, gate, column } => walk.sigmoid_gate(buffers, *x, *gate, *column),
+            Op::DeltaNet { x, shape, weights, layer, out } => {
+                walk.delta_net(buffers, *x, *shape, weights, *out, cache, *layer);
+            }
+            Op::DenseMatmul { x, weight, out, out_column } => {
+                walk.dense_matmul(buffers, *x, *weight, *out, *out_column);
+            }
+            Op::Hadamard { x, signs, block, is_inverse } => {
+                walk.hadamard(buffers, *x, *signs, *block, *is_inverse);
+            }
             Op::Gate { gate, up, activation, out } => {
                 walk.gate(buffers, gate, up, *activation, *out);
             }

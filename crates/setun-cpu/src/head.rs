@@ -43,9 +43,20 @@ impl<D: TernaryDot> Walk<'_, D> {
         rows: Range<usize>,
         out: &mut [f32],
     ) {
+        self.products(table, x, rows, Grid::new(out, table.rows()));
+    }
+
+    /// Products of some rows of `x` with all rows of a table, to a window `[rows, table rows]`.
+    pub(crate) fn products(
+        &self,
+        table: &DenseMatrix,
+        x: &Floats,
+        rows: Range<usize>,
+        out: Grid<'_, f32>,
+    ) {
         let simd = self.isa.lanes();
         let x = Rows { x, first: rows.start };
-        let out = Grid::new(out, table.rows()).tiles(rows.len().max(1), RUN);
+        let out = out.tiles(rows.len().max(1), RUN);
         self.each(out, |scratch, _, mut tile| match table.values() {
             DenseValues::F32(values) => logits(simd, x, values, None, &mut tile),
             DenseValues::F16(values) => logits(simd, x, values, None, &mut tile),

@@ -51,7 +51,7 @@ impl<D: TernaryDot> Walk<'_, D> {
                     let position = inputs.positions[row] as usize;
                     let (cos, sin) = rope.at(position);
                     for head in q.row(row).chunks_exact_mut(d).chain([k.row(row)]) {
-                        rotate_head(self.isa.lanes(), head, cos, sin);
+                        rotate_head(self.isa.lanes(), &mut head[..2 * cos.len()], cos, sin);
                     }
                     let table = &inputs.block_tables[inputs.slots[row] as usize];
                     let block = table[position / spec.block_positions].0 as usize;

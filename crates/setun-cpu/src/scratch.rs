@@ -4,6 +4,7 @@ use setun_ops::{
     OpsError, Plan,
     aligned::Aligned,
     attention::SPAN,
+    delta_net::DeltaNetShape,
     dense::DenseValues,
     op::{HeadShape, Linear, Op},
     plan::{BufferKind, BufferSpec},
@@ -12,6 +13,7 @@ use setun_ops::{
 };
 
 use crate::{
+    delta_net::{DeltaScratch, delta_scratch},
     group_scratch::GroupScratch,
     memory::zeroed,
     step::Weights,
@@ -46,6 +48,7 @@ pub(crate) struct Scratch {
     pub(crate) span_sums: Aligned<f32>,
     pub(crate) panel: PanelScratch,
     pub(crate) groups: GroupScratch,
+    pub(crate) delta: DeltaScratch,
 }
 
 /// A panel of unpacked weights and what it adds up to.
@@ -72,19 +75,21 @@ pub(crate) struct ScratchSize {
     panel_rows: usize,
     group_rows: usize,
     runs: usize,
+    delta: Option<DeltaNetShape>,
 }
 
 impl ScratchSize {
     /// What the ops of `plan` need.
     pub(crate) fn of(plan: &Plan, weights: &Weights) -> Self {
         let (_, positions) = plan.token_and_position_limits();
-        let mut size = Self::default();
+        let mut size = Self { delta: delta_scratch(plan), ..Self::default() };
         for op in plan.ops() {
             match op {
                 Op::Quantize { x, norm: Some(_), .. } => {
                     size.row = size.row.max(plan.buffer(*x).width);
                 }
                 Op::Head { x, table, .. }
+                | Op::DenseMatmul { x, weight: table, .. }
                 | Op::TopLogits { x, table, .. }
                 | Op::Argmax { x, table, .. } => {
                     if let DenseValues::Ternary(matrix) = weights.dense(*table).values() {
@@ -148,6 +153,9 @@ impl Scratch {
             }
         }
         self.groups.reserve(size.runs)?;
+        if let Some(shape) = size.delta {
+            self.delta.grow(shape)?;
+        }
         let PanelScratch { quads, sums, outputs, scales } = &mut self.panel;
         if outputs.len() < size.group_rows {
             *outputs = zeroed(size.group_rows, "scratch memory")?;

@@ -177,6 +177,22 @@ impl<T> Tile<'_, T> {
             slice::from_raw_parts_mut(first, self.columns)
         }
     }
+
+    /// Copies the tile's part of a row to that of another.
+    pub(crate) fn copy_row(&mut self, from: usize, to: usize)
+    where
+        T: Copy,
+    {
+        if from == to {
+            return;
+        }
+        let source: *const T = self.row(from).as_ptr();
+        let columns = self.columns;
+        let target = self.row(to);
+        // SAFETY: both are whole rows of this tile, which is borrowed, and different ones, so they
+        // do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(source, target.as_mut_ptr(), columns) }
+    }
 }
 
 macro_rules! parts_of_tuples {

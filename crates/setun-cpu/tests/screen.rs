@@ -86,7 +86,7 @@ fn case_with(x: Vec<f32>, table: DenseMatrix, top_logits: Vec<TopLogitsRequest>)
         block_tables: vec![vec![BlockId(0)]],
         wanted: all,
         top_logits,
-        argmax: vec![],
+        ..BatchInputs::default()
     };
     let usages = vec![Usage::General; weights.len()];
     Case { plan: plan.finish().unwrap(), weights, usages, steps: vec![inputs], blocks: 1 }

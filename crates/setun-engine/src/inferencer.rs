@@ -117,7 +117,7 @@ impl Inferencer {
     pub fn new(model: Box<dyn Forward>, options: InferencerOptions) -> Self {
         let positions = model.block_positions().max(1);
         let blocks = (options.cache_positions / positions).min(u32::MAX as usize);
-        let pool = PagedCache::new(positions, blocks);
+        let pool = PagedCache::for_model(&*model, blocks);
         Self { model, pool, outputs: Outputs::default(), options, released: Arc::default() }
     }
 

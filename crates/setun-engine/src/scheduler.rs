@@ -79,7 +79,7 @@ pub(crate) struct Scheduler {
 impl Scheduler {
     /// The blocks of the limits must hold one whole context.
     pub(crate) fn new(model: Box<dyn Model>, info: EngineInfo, limits: Limits) -> Self {
-        let kv = KvCache::new(limits, model.block_positions());
+        let kv = KvCache::new(limits, setun_model::PagedCache::for_model(&*model, limits.blocks));
         let mut stats = Stats::new(&info);
         stats.metrics.memory = model.memory();
         let model = ModelRunner::new(model, info);

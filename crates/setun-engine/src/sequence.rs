@@ -183,6 +183,11 @@ impl Sequence {
         self.cached += count;
     }
 
+    /// No more than this many tokens are in the cache.
+    pub(crate) fn keep_cached(&mut self, count: usize) {
+        self.cached = self.cached.min(count);
+    }
+
     /// Emits how much of the prompt is computed, if that is requested.
     pub(crate) fn report_progress(&self) {
         if !self.request.prompt_progress || self.first_token.is_some() {

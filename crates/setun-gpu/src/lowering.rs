@@ -80,6 +80,10 @@ impl<B> Lowering<'_, B> {
             Op::Attention { qkv, shape, layer, out } => {
                 self.attention(*qkv, *shape, *layer, *out)?;
             }
+            Op::SigmoidGate { .. }
+            | Op::DeltaNet { .. }
+            | Op::DenseMatmul { .. }
+            | Op::Hadamard { .. } => return Err(OpsError::NoStates),
             Op::Gate { gate, up, activation, out } => self.gate(gate, up, *activation, *out),
             Op::Head { x, table, out } => self.head(*x, *table, Argument::Buffer(*out)),
             Op::TopLogits { x, table, out } => self.top_logits(*x, *table, *out),

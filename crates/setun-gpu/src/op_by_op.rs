@@ -20,7 +20,7 @@ impl<E: Executor> OpByOp for GpuBackend<E> {
         inputs: &BatchInputs,
         op: usize,
     ) -> Result<(), OpsError> {
-        check_step(&step.plan, &cache.spec, cache.blocks, inputs)?;
+        check_step(&step.plan, &cache.spec, (cache.blocks, 0), inputs)?;
         self.write_inputs(step, inputs)?;
         let list = self.record(step, cache, |launch| launch.op == op)?;
         self.executor.play(&list, chunks(inputs, 1))

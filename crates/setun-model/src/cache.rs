@@ -8,14 +8,16 @@
 
 mod compact;
 mod prefixes;
+mod states;
 
 use std::collections::BTreeMap;
 
 use setun_ops::BlockId;
 
-use crate::{batch::SequenceId, error::ModelError};
+use crate::{batch::SequenceId, error::ModelError, model::Model};
 pub use prefixes::CacheSalt;
 use prefixes::{Parent, Prefixes};
+use states::{SequenceState, States};
 
 /// Block tables and reference counts. See the [module](self). One belongs to one model: the
 /// blocks of two would be the same memory.
@@ -29,12 +31,14 @@ pub struct PagedCache {
     next: u64,
     copies: Vec<(BlockId, BlockId)>,
     prefixes: Prefixes,
+    states: States,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Sequence {
     blocks: Vec<BlockId>,
     len: usize,
+    state: SequenceState,
     recorded: usize,         // blocks that are found by their tokens
     salt: Option<CacheSalt>, // and by it
 }
@@ -57,7 +61,24 @@ impl PagedCache {
             next: 0,
             copies: vec![],
             prefixes: Prefixes::default(),
+            states: States::default(),
         }
+    }
+
+    /// An empty cache for a model, of at most `max_blocks` blocks, some of which its recurrent states count as.
+    #[must_use]
+    pub fn for_model<M: Model + ?Sized>(model: &M, max_blocks: usize) -> Self {
+        let mut cache = Self::new(model.block_positions().max(1), max_blocks);
+        cache.keep_states(model.state_bytes().div_ceil(model.block_bytes().max(1)));
+        cache
+    }
+
+    /// The same with room for the recurrent states of this many sequences beside the blocks.
+    #[must_use]
+    pub fn for_sequences<M: Model + ?Sized>(model: &M, blocks: usize, sequences: usize) -> Self {
+        let mut cache = Self::for_model(model, blocks);
+        cache.max_blocks += sequences * cache.states.cost;
+        cache
     }
 
     /// Keeps up to `blocks` blocks that no sequence has, to be found by their tokens: those that
@@ -76,20 +97,23 @@ impl PagedCache {
     /// and less than all of them, so that one row at least is left to run. Its length says how much.
     /// What is [recorded](Self::record_prefix) of it is found with its salt alone.
     pub fn create_from(&mut self, salt: Option<&CacheSalt>, tokens: &[u32]) -> SequenceId {
-        let blocks = self.prefixes.find(salt, usable(tokens), self.block_positions);
+        let mut blocks = self.prefixes.find(salt, usable(tokens), self.block_positions);
+        let snapshot = self.until_snapshot(&mut blocks);
         for &block in &blocks {
             self.hold(block);
         }
         self.prefixes.touch(&blocks);
+        let state = snapshot.map(|snapshot| self.begin_at(&blocks, snapshot)).unwrap_or_default();
         let (len, recorded) = (blocks.len() * self.block_positions, blocks.len());
-        self.insert(Sequence { blocks, len, recorded, salt: salt.cloned() })
+        self.insert(Sequence { blocks, len, state, recorded, salt: salt.cloned() })
     }
 
     /// What [`create_from`](Self::create_from) would find of `tokens`: blocks, and how many of
     /// these no sequence has.
     #[must_use]
     pub fn found(&self, salt: Option<&CacheSalt>, tokens: &[u32]) -> (usize, usize) {
-        let blocks = self.prefixes.find(salt, usable(tokens), self.block_positions);
+        let mut blocks = self.prefixes.find(salt, usable(tokens), self.block_positions);
+        self.until_snapshot(&mut blocks);
         let idle = blocks.iter().filter(|&&block| !self.is_shared(block)).count();
         (blocks.len(), idle)
     }
@@ -106,7 +130,7 @@ impl PagedCache {
         sequence: SequenceId,
         tokens: &[u32],
     ) -> Result<(), ModelError> {
-        let Sequence { blocks, len, recorded, salt } = self.get(sequence)?;
+        let Sequence { blocks, len, recorded, salt, .. } = self.get(sequence)?;
         let full = (*len).min(tokens.len()) / self.block_positions;
         if self.prefixes.max_idle == 0 || *recorded >= full {
             return Ok(());
@@ -123,6 +147,7 @@ impl PagedCache {
                 Some(known) if known == block => {}             // by a fork
                 Some(known) => {
                     self.hold(known);
+                    self.states.hand_over(block, known);
                     self.release(vec![block]);
                     blocks[index] = known;
                 }
@@ -140,6 +165,7 @@ impl PagedCache {
         while self.prefixes.idle > most {
             let Some(block) = self.prefixes.remove_oldest(&self.references) else { return };
             self.references[block.0 as usize] = 0;
+            self.states.forget(block);
             self.free.push(block);
         }
         self.forget_memory();
@@ -157,10 +183,11 @@ impl PagedCache {
     ///
     /// If the sequence is not here.
     pub fn fork(&mut self, sequence: SequenceId) -> Result<SequenceId, ModelError> {
-        let fork = self.get(sequence)?.clone();
+        let mut fork = self.get(sequence)?.clone();
         for &block in &fork.blocks {
             self.hold(block);
         }
+        fork.state = self.fork_state(&fork.state);
         Ok(self.insert(fork))
     }
 
@@ -174,13 +201,17 @@ impl PagedCache {
         let Sequence { blocks, len, .. } = self.get(sequence)?;
         let partial = len % self.block_positions != 0 && positions > 0;
         let shared = blocks.last().copied().filter(|&block| partial && self.is_shared(block));
+        let fresh = self.needed_blocks(sequence, positions)?;
         let needed = self.needed(sequence, positions)?;
         if needed > self.free_blocks() {
             let free = self.free_blocks();
             return Err(ModelError::CacheFull { needed, free, blocks: self.max_blocks });
         }
 
-        let mut fresh: Vec<BlockId> = (0..needed).map(|_| self.take_block()).collect();
+        if positions > 0 {
+            self.provide_state(sequence)?;
+        }
+        let mut fresh: Vec<BlockId> = (0..fresh).map(|_| self.take_block()).collect();
         if let (Some(from), Some(to)) = (shared, shared.and_then(|_| fresh.pop())) {
             self.copies.push((from, to));
             self.get_mut(sequence)?.blocks.pop();
@@ -193,12 +224,18 @@ impl PagedCache {
         Ok(())
     }
 
-    /// Free blocks that this many more positions take.
+    /// Free blocks that this many more positions take, with those that a recurrent state counts as.
     ///
     /// # Errors
     ///
     /// If the sequence is not here.
     pub fn needed(&self, sequence: SequenceId, positions: usize) -> Result<usize, ModelError> {
+        let needs_state = positions > 0 && self.needs_state(&self.get(sequence)?.state);
+        let state = if needs_state { self.states.cost } else { 0 };
+        Ok(self.needed_blocks(sequence, positions)? + state)
+    }
+
+    fn needed_blocks(&self, sequence: SequenceId, positions: usize) -> Result<usize, ModelError> {
         let Sequence { blocks, len, .. } = self.get(sequence)?;
         let partial = len % self.block_positions != 0 && positions > 0;
         let copied = blocks.last().is_some_and(|&block| partial && self.is_shared(block));
@@ -206,18 +243,21 @@ impl PagedCache {
         Ok(more + usize::from(copied))
     }
 
-    /// Drops the positions from `len` on. A longer `len` changes nothing.
+    /// Drops the positions from `len` on. A longer `len` changes nothing. Where sequences have recurrent states,
+    /// those after the last snapshot before `len` are dropped as well, unless the next positions were
+    /// [tentative](Self::mark_tentative): [`len`](Self::len) says what is left.
     ///
     /// # Errors
     ///
     /// If the sequence is not here.
     pub fn truncate(&mut self, sequence: SequenceId, len: usize) -> Result<(), ModelError> {
+        if len >= self.get(sequence)?.len {
+            return Ok(());
+        }
+        let len = self.rewind_state(sequence, len)?;
         let keep = len.div_ceil(self.block_positions);
         let full = len / self.block_positions;
         let owner = self.get_mut(sequence)?;
-        if len >= owner.len {
-            return Ok(());
-        }
         owner.len = len;
         owner.recorded = owner.recorded.min(full);
         let dropped = owner.blocks.split_off(keep);
@@ -228,6 +268,7 @@ impl PagedCache {
     /// Forgets a sequence. One that is not here is no error.
     pub fn remove(&mut self, sequence: SequenceId) {
         if let Some(owner) = self.sequences.remove(&sequence) {
+            self.release_state(owner.state);
             self.release(owner.blocks);
         }
     }
@@ -253,8 +294,24 @@ impl PagedCache {
     /// Blocks that can still be taken, idle ones among them.
     #[must_use]
     pub fn free_blocks(&self) -> usize {
-        let unused = self.max_blocks.saturating_sub(self.references.len());
-        self.free.len() + self.prefixes.idle + unused
+        self.unused_blocks() + self.prefixes.idle + self.states.blocks().1
+    }
+
+    /// Blocks that neither a block nor a state takes.
+    fn unused_blocks(&self) -> usize {
+        let used = self.references.len() - self.free.len() + self.states.blocks().0;
+        self.max_blocks.saturating_sub(used)
+    }
+
+    /// Lets what is idle give way until this many blocks are unused, as far as that can be.
+    fn make_room(&mut self, blocks: usize) {
+        while self.unused_blocks() < blocks {
+            if self.prefixes.idle > 0 {
+                self.forget_idle(self.prefixes.idle - 1);
+            } else if !self.states.forget_oldest() {
+                return;
+            }
+        }
     }
 
     /// Most blocks in use at once since the cache was last empty: what a backend must have memory
@@ -302,9 +359,7 @@ impl PagedCache {
 
     /// A block for one owner; an idle one only where there is no other.
     fn take_block(&mut self) -> BlockId {
-        if self.free.is_empty() && self.references.len() >= self.max_blocks {
-            self.forget_idle(self.prefixes.idle.saturating_sub(1));
-        }
+        self.make_room(1);
         let block = self.free.pop().unwrap_or_else(|| {
             self.references.push(0);
             BlockId(u32::try_from(self.references.len() - 1).expect("fewer than 2^32 blocks"))
@@ -327,7 +382,10 @@ impl PagedCache {
         let references = &mut self.references[block.0 as usize];
         *references -= 1;
         match *references {
-            0 => self.free.push(block),
+            0 => {
+                self.free.push(block);
+                self.states.forget(block);
+            }
             1 if self.prefixes.contains(block) => self.prefixes.idle += 1,
             _ => {}
         }
@@ -347,6 +405,7 @@ impl PagedCache {
             self.references.clear();
             self.copies.clear();
         }
+        self.states.forget_memory();
     }
 
     fn get(&self, sequence: SequenceId) -> Result<&Sequence, ModelError> {

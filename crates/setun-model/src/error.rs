@@ -98,4 +98,13 @@ pub enum ModelError {
         /// Row of the batch.
         row: usize,
     },
+
+    /// Rows do not follow those that the recurrent state of their sequence has taken in.
+    #[error("position {position} does not follow a recurrent state of {expected} positions")]
+    StatePosition {
+        /// Of the first row.
+        position: usize,
+        /// Positions of the state.
+        expected: usize,
+    },
 }

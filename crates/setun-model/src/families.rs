@@ -38,6 +38,26 @@ pub struct Family {
     pub value: &'static str,
     /// Output of attention.
     pub output: &'static str,
+    /// Queries, keys and values of a delta net.
+    pub net_input: &'static str,
+    /// `z` of a delta net.
+    pub net_z: &'static str,
+    /// `b` of a delta net.
+    pub net_b: &'static str,
+    /// `a` of a delta net.
+    pub net_a: &'static str,
+    /// Convolution of a delta net: a tensor.
+    pub net_conv: &'static str,
+    /// Bias before the decay of a delta net: a tensor.
+    pub net_dt_bias: &'static str,
+    /// Logarithms of the decay's negated factors: a tensor.
+    pub net_log_decay: &'static str,
+    /// The decay's factors themselves, where a file has them: a tensor.
+    pub net_decay: &'static str,
+    /// Norm of the heads of a delta net: a tensor.
+    pub net_norm: &'static str,
+    /// Output of a delta net.
+    pub net_output: &'static str,
     /// Gate.
     pub gate: &'static str,
     /// Up.
@@ -57,7 +77,7 @@ pub struct Family {
 }
 
 /// All families. Of those that share an architecture, the first is the one that errors name.
-pub const FAMILIES: [Family; 4] = [BITNET, BITNET_1BITLLM, LLAMA, QWEN3];
+pub const FAMILIES: [Family; 5] = [BITNET, BITNET_1BITLLM, LLAMA, QWEN3, QWEN3_5];
 
 /// `BitNet` b1.58: sub-norms, relu² or `SiLU`, usually a tied head. Microsoft's
 /// bitnet-b1.58-2B-4T and models in its layout.
@@ -80,6 +100,10 @@ pub const LLAMA: Family = Family { architectures: &["LlamaForCausalLM"], ..TRANS
 /// models in its layout.
 pub const QWEN3: Family = Family { architectures: &["Qwen3ForCausalLM"], ..TRANSFORMERS };
 
+/// Qwen3.5, 3.6 and 3.8 with ternary linear layers: layers with a gated delta net, and some with gated attention.
+/// Ternary-Bonsai 27B and models in its layout.
+pub const QWEN3_5: Family = Family { architectures: &["Qwen3_5ForCausalLM"], ..TRANSFORMERS };
+
 /// The family of a checkpoint: by its architecture and, where several share that, by the names of
 /// its tensors.
 ///
@@ -94,7 +118,7 @@ pub fn family(config: &ModelConfig, tensors: &[TensorInfo]) -> Result<&'static F
     by_names.or_else(|| families().next()).ok_or_else(|| ModelError::Unsupported {
         what: "architecture",
         found: config.architecture.clone(),
-        supported: "BitNetForCausalLM, LlamaForCausalLM, Qwen3ForCausalLM",
+        supported: "BitNetForCausalLM, LlamaForCausalLM, Qwen3ForCausalLM, Qwen3_5ForCausalLM",
     })
 }
 
@@ -137,6 +161,16 @@ pub const TRANSFORMERS: Family = Family {
     key: "model.layers.{}.self_attn.k_proj",
     value: "model.layers.{}.self_attn.v_proj",
     output: "model.layers.{}.self_attn.o_proj",
+    net_input: "model.layers.{}.linear_attn.in_proj_qkv",
+    net_z: "model.layers.{}.linear_attn.in_proj_z",
+    net_b: "model.layers.{}.linear_attn.in_proj_b",
+    net_a: "model.layers.{}.linear_attn.in_proj_a",
+    net_conv: "model.layers.{}.linear_attn.conv1d.weight",
+    net_dt_bias: "model.layers.{}.linear_attn.dt_bias",
+    net_log_decay: "model.layers.{}.linear_attn.A_log",
+    net_decay: "model.layers.{}.linear_attn.decay",
+    net_norm: "model.layers.{}.linear_attn.norm.weight",
+    net_output: "model.layers.{}.linear_attn.out_proj",
     gate: "model.layers.{}.mlp.gate_proj",
     up: "model.layers.{}.mlp.up_proj",
     down: "model.layers.{}.mlp.down_proj",

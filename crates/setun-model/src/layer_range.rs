@@ -4,7 +4,7 @@ use setun_ops::{WeightId, WeightSpec};
 
 use crate::{
     error::ModelError,
-    layout::{HeadNorms, LayerLayout, Layout, LinearLayout},
+    layout::{DeltaNetLayout, HeadNorms, LayerLayout, Layout, LinearLayout, MixerLayout, Rotation},
 };
 
 /// What a weight that a part does not need is in its layout: nothing that an operation could
@@ -102,12 +102,15 @@ impl LayerRange {
         let mut needs = vec![false; whole.specs.len()];
         let mut need = |id: WeightId| needs[id.0 as usize] = true;
         need(layout.rope);
+        let signs = |rotation: Option<Rotation>| rotation.and_then(|rotation| rotation.signs);
         if self.embeds() {
             need(layout.embedding);
+            signs(layout.embedding_rotation).into_iter().for_each(&mut need);
         }
         if self.has_head() {
             need(layout.final_norm.gain);
             need(layout.head);
+            signs(layout.head_rotation).into_iter().for_each(&mut need);
         }
         layout.layers.iter().flat_map(layer_weights).for_each(need);
         for (spec, needed) in layout.specs.iter_mut().zip(&needs) {
@@ -132,25 +135,27 @@ fn check_sum(found: usize, expected: usize) -> Result<(), ModelError> {
 }
 
 fn layer_weights(layer: &LayerLayout) -> Vec<WeightId> {
-    let LayerLayout {
-        input_norm,
-        qkv,
-        head_norms,
-        attention_sub_norm,
-        output,
-        post_attention_norm,
-        gate,
-        up,
-        ffn_sub_norm,
-        down,
-    } = layer;
-    let norms = [Some(input_norm), attention_sub_norm.as_ref(), Some(post_attention_norm)];
-    let norms = norms.into_iter().chain([ffn_sub_norm.as_ref()]).flatten().map(|norm| norm.gain);
-    let of_heads = head_norms.iter().flat_map(|HeadNorms { query, key }| [query.gain, key.gain]);
-    let linears = qkv.iter().chain([output, gate, up, down]).flat_map(|linear| {
-        let LinearLayout { norm, weight, bias, names: _, outputs: _ } = linear;
+    let LayerLayout { input_norm, mixer, post_attention_norm, ffn_sub_norm, .. } = layer;
+    let of_mixer = match mixer {
+        MixerLayout::Attention(attention) => {
+            let of_heads = attention.head_norms;
+            let of_heads =
+                of_heads.iter().flat_map(|HeadNorms { query, key }| [query.gain, key.gain]);
+            of_heads.chain(attention.sub_norm.map(|norm| norm.gain)).collect::<Vec<_>>()
+        }
+        MixerLayout::DeltaNet(DeltaNetLayout { gates, weights, .. }) => {
+            let of_net = [weights.conv, weights.decay, weights.dt_bias, weights.norm.gain];
+            let of_gates = gates.dense.into_iter().flatten().chain([gates.ternary.weight]);
+            of_gates.chain(of_net).collect()
+        }
+    };
+    let norms = [Some(input_norm), Some(post_attention_norm), ffn_sub_norm.as_ref()];
+    let norms = norms.into_iter().flatten().map(|norm| norm.gain);
+    let linears = layer.linears().flat_map(|linear| {
+        let LinearLayout { norm, rotation, weight, bias, .. } = linear;
         let gain = norm.map(|norm| norm.gain);
-        [Some(*weight), gain, bias.map(|bias| bias.weight)].into_iter().flatten()
+        let signs = rotation.and_then(|rotation| rotation.signs);
+        [Some(*weight), gain, signs, bias.map(|bias| bias.weight)].into_iter().flatten()
     });
-    norms.chain(of_heads).chain(linears).collect()
+    norms.chain(of_mixer).chain(linears).collect()
 }

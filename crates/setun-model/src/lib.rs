@@ -9,6 +9,7 @@
 
 pub mod batch;
 pub mod cache;
+mod cache_spec;
 pub mod error;
 pub mod families;
 pub mod layer_range;
@@ -29,11 +30,12 @@ pub mod weights;
 
 pub use batch::{Batch, BatchRow, RequestedOutput, SequenceId};
 pub use cache::{CacheSalt, PagedCache};
+pub use cache_spec::cache_spec;
 pub use error::ModelError;
 pub use layer_range::LayerRange;
 pub use layout::Layout;
 pub use model::{MaybeSend, MaybeSendBackend, MemoryUse, Model};
-pub use options::{BLOCK_POSITIONS, MAX_ROWS, TransformerOptions};
+pub use options::{BLOCK_POSITIONS, MAX_ROWS, MAX_TENTATIVE, TransformerOptions};
 pub use outputs::{Outputs, Row};
 pub use profile::{Density, LayerDensity, OpProfile, Profile, TimedOp};
 pub use split::{Split, SplitBuilder};

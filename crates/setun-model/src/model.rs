@@ -1,7 +1,7 @@
 //! The `Model` trait: a model as an engine sees it.
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
-use setun_ops::{Backend, BlockId, OpsError};
+use setun_ops::{Backend, BlockId, OpsError, StateId};
 
 use crate::{
     batch::Batch, cache::PagedCache, error::ModelError, outputs::Outputs, profile::Profile,
@@ -84,6 +84,16 @@ pub trait Model: MaybeSend {
 
     /// Bytes of memory for one block.
     fn block_bytes(&self) -> usize;
+
+    /// Bytes of memory for the recurrent state of a sequence; 0 where it has none.
+    fn state_bytes(&self) -> usize {
+        0
+    }
+
+    /// Most rows at the end of a step that a recurrent state lets a caller take back.
+    fn max_tentative(&self) -> usize {
+        usize::MAX
+    }
 
     /// Most rows of a step.
     fn max_rows(&self) -> usize;
@@ -177,6 +187,34 @@ pub trait Model: MaybeSend {
         _data: &[u8],
     ) -> Result<bool, ModelError> {
         Ok(false)
+    }
+
+    /// Copies recurrent states out, [`state_bytes`](Self::state_bytes) each.
+    ///
+    /// # Errors
+    ///
+    /// If a state was never written to, or the device fails.
+    fn read_states<'a>(
+        &'a mut self,
+        _states: &'a [StateId],
+        _out: &'a mut [u8],
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        ready(Err(OpsError::NoStates.into())).boxed_local()
+    }
+
+    /// Copies recurrent states in, as [`read_states`](Self::read_states) gave them, after growing to
+    /// `high_water_states`.
+    ///
+    /// # Errors
+    ///
+    /// If the data is of another size, memory runs out, or the device fails.
+    fn write_states(
+        &mut self,
+        _high_water_states: usize,
+        _states: &[StateId],
+        _data: &[u8],
+    ) -> Result<(), ModelError> {
+        Err(OpsError::NoStates.into())
     }
 
     /// Makes the copies that [`PagedCache::copies`] names, and gives back the memory of the blocks

@@ -18,10 +18,20 @@ pub struct TransformerOptions {
     /// Whether rows that want no more than their best tokens get just these, from
     /// [`Op::TopLogits`](setun_ops::Op::TopLogits). Otherwise they get all logits.
     pub ranked: bool,
+    /// Most rows of a sequence that a recurrent state lets a step take back: drafts to be verified.
+    pub max_tentative: usize,
 }
+
+/// Most rows that a recurrent state lets a step take back, by default.
+pub const MAX_TENTATIVE: usize = 8;
 
 impl Default for TransformerOptions {
     fn default() -> Self {
-        Self { cache_element: CacheElement::F16, block_positions: BLOCK_POSITIONS, ranked: false }
+        Self {
+            cache_element: CacheElement::F16,
+            block_positions: BLOCK_POSITIONS,
+            ranked: false,
+            max_tentative: MAX_TENTATIVE,
+        }
     }
 }

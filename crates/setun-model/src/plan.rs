@@ -1,14 +1,17 @@
 //! A [`Layout`] as a [`Plan`]: the operations of one step, in order.
 
 use setun_ops::{
-    BufferId, CacheSpec, Op, OpsError, Plan,
+    BufferId, CacheSpec, Op, OpsError, Plan, WeightId, WeightSpec,
     op::{Activation, ArgmaxCapacity, HeadShape, Linear, Norm},
     plan::{BufferKind, PlanBuilder, RowSet},
 };
 
 use crate::{
     layer_range::LayerRange,
-    layout::{HeadNorms, LayerLayout, Layout, LinearLayout},
+    layout::{
+        AttentionLayout, DeltaNetLayout, HeadNorms, LayerLayout, Layout, LinearLayout, MixerLayout,
+        Rotation,
+    },
 };
 
 /// A plan, and where in it to find what.
@@ -98,13 +101,17 @@ pub(crate) fn part_plan(
     if keep {
         plan = plan.keep_buffers();
     }
-    let mut steps = Steps { plan, layout, activation, keep, taps: Taps::default() };
+    let (attending, recurrent, taps) = (0, 0, Taps::default());
+    let mut steps = Steps { plan, layout, activation, keep, attending, recurrent, taps };
     let is_alone = head == HeadOutput::Alone;
     let input = (is_alone || !part.embeds()).then(|| steps.input());
     let mut hidden = input.unwrap_or_else(|| steps.embed());
     let layers = if is_alone { &[] } else { &layout.layers[..] };
-    for (index, layer) in layers.iter().enumerate() {
-        hidden = steps.attention(index, layer, hidden);
+    for layer in layers {
+        hidden = match &layer.mixer {
+            MixerLayout::Attention(attention) => steps.attention(layer, attention, hidden),
+            MixerLayout::DeltaNet(net) => steps.delta_net(layer, net, hidden),
+        };
         hidden = steps.feed_forward(layer, hidden);
         steps.taps.hidden.push(hidden);
     }
@@ -119,6 +126,8 @@ struct Steps<'a> {
     layout: &'a Layout,
     activation: Activation,
     keep: bool,
+    attending: usize, // layers that attend so far
+    recurrent: usize, // layers with a recurrent state so far
     taps: Taps,
 }
 
@@ -126,6 +135,7 @@ impl Steps<'_> {
     fn embed(&mut self) -> BufferId {
         let out = self.float(self.hidden_size());
         self.plan.push(Op::Embed { table: self.layout.embedding, out });
+        self.rotate(out, self.layout.embedding_rotation, true);
         self.taps.hidden.push(out);
         out
     }
@@ -136,15 +146,21 @@ impl Steps<'_> {
         input
     }
 
-    fn attention(&mut self, index: usize, layer: &LayerLayout, hidden: BufferId) -> BufferId {
-        let shape = self.layout.heads;
-        let qkv = self.float(shape.qkv_width());
-        let mut out_column = 0;
-        self.linears(hidden, Some(layer.input_norm), &layer.qkv, |steps, linear, layout| {
-            steps.plan.push(Op::TernaryMatmul { linear, residual: None, out: qkv, out_column });
-            out_column += layout.outputs;
+    fn attention(
+        &mut self,
+        layer: &LayerLayout,
+        attention: &AttentionLayout,
+        hidden: BufferId,
+    ) -> BufferId {
+        let (shape, index) = (self.layout.heads, self.attending);
+        self.attending += 1;
+        let gates = if self.layout.attention_gate { shape.query_width() } else { 0 };
+        let qkv = self.float(shape.qkv_width() + gates);
+        self.linears(hidden, Some(layer.input_norm), &attention.qkv, |steps, linear, layout| {
+            let (residual, out_column) = (None, layout.column);
+            steps.plan.push(Op::TernaryMatmul { linear, residual, out: qkv, out_column });
         });
-        if let Some(HeadNorms { query, key }) = layer.head_norms {
+        if let Some(HeadNorms { query, key }) = attention.head_norms {
             let HeadShape { heads, kv_heads, .. } = shape;
             let column = shape.query_width();
             self.plan.push(Op::HeadNorm { x: qkv, column: 0, heads, norm: query });
@@ -154,26 +170,70 @@ impl Steps<'_> {
         self.plan.push(Op::RopeAppend { qkv, shape, rope, layer: index });
         let out = self.float(shape.query_width());
         self.plan.push(Op::Attention { qkv, shape, layer: index, out });
+        if self.layout.attention_gate {
+            self.plan.push(Op::SigmoidGate { x: out, gate: qkv, column: shape.qkv_width() });
+        }
         self.plan.release(qkv);
-        self.add_to_residual(hidden, out, layer.attention_sub_norm, &layer.output)
+        self.add_to_residual(hidden, out, attention.sub_norm, &layer.output)
+    }
+
+    fn delta_net(
+        &mut self,
+        layer: &LayerLayout,
+        net: &DeltaNetLayout,
+        hidden: BufferId,
+    ) -> BufferId {
+        let (shape, index) = (net.shape, self.recurrent);
+        self.recurrent += 1;
+        let mixed = self.float(shape.input_width());
+        let normed = self.norm(hidden, layer.input_norm);
+        let dense = net.gates.dense.filter(|[first, _]| self.is_table(*first));
+        let mut out_column = net.gates.ternary.column;
+        for weight in dense.into_iter().flatten() {
+            self.plan.push(Op::DenseMatmul { x: normed, weight, out: mixed, out_column });
+            out_column += shape.value_heads;
+        }
+        let gates = std::slice::from_ref(&net.gates.ternary);
+        let ternary = if dense.is_some() { &[] } else { gates };
+        let inputs: Vec<_> = ternary.iter().chain(&net.input).cloned().collect();
+        self.linears(normed, None, &inputs, |steps, linear, layout| {
+            let (residual, out_column) = (None, layout.column);
+            steps.plan.push(Op::TernaryMatmul { linear, residual, out: mixed, out_column });
+        });
+        self.plan.release(normed);
+        let out = self.float(shape.value_width());
+        let weights = net.weights;
+        self.plan.push(Op::DeltaNet { x: mixed, shape, weights, layer: index, out });
+        self.plan.release(mixed);
+        self.add_to_residual(hidden, out, None, &layer.output)
     }
 
     fn feed_forward(&mut self, layer: &LayerLayout, hidden: BufferId) -> BufferId {
         let activation = self.activation;
         let out = self.float(layer.gate.outputs);
         let sides = [layer.gate.clone(), layer.up.clone()];
-        if layer.gate.norm.is_none() {
+        let is_shared = layer.gate.norm.is_none() && layer.gate.rotation == layer.up.rotation;
+        if is_shared {
             // Both sides take the same input, so it is quantized once.
-            let x = self.quantize(hidden, Some(layer.post_attention_norm), &sides);
+            let norm = layer.post_attention_norm;
+            let rotated = layer.gate.rotation.map(|_| self.norm(hidden, norm));
+            let own = if rotated.is_some() { None } else { Some(norm) };
+            self.rotate(rotated.unwrap_or(hidden), layer.gate.rotation, false);
+            let x = self.quantize(rotated.unwrap_or(hidden), own, &sides);
             let [gate, up] = sides.map(|side| linear(&side, x));
             self.plan.push(Op::Gate { gate, up, activation, out });
-            self.plan.release(x);
+            [Some(x), rotated].into_iter().flatten().for_each(|buffer| self.plan.release(buffer));
         } else {
             let normed = self.norm(hidden, layer.post_attention_norm);
-            let [gate, up] = sides.map(|side| {
-                let x = self.quantize(normed, side.norm, std::slice::from_ref(&side));
-                linear(&side, x)
-            });
+            // One that is not rotated comes first, as rotation is in place.
+            let order = if layer.gate.rotation.is_none() { [0, 1] } else { [1, 0] };
+            let mut inputs = [normed; 2];
+            for side in order {
+                let layer = &sides[side];
+                self.rotate(normed, layer.rotation, false);
+                inputs[side] = self.quantize(normed, layer.norm, std::slice::from_ref(layer));
+            }
+            let [gate, up] = [0, 1].map(|side| linear(&sides[side], inputs[side]));
             self.plan.push(Op::Gate { gate, up, activation, out });
             for buffer in [normed, gate.x, up.x] {
                 self.plan.release(buffer);
@@ -208,13 +268,23 @@ impl Steps<'_> {
         layers: &[LinearLayout],
         mut push: impl FnMut(&mut Self, Linear, &LinearLayout),
     ) {
+        let is_rotated = layers.iter().any(|layer| layer.rotation.is_some());
         let normed = match norm {
-            Some(norm) if layers[0].norm.is_some() => Some(self.norm(x, norm)),
+            Some(norm) if layers[0].norm.is_some() || is_rotated => Some(self.norm(x, norm)),
             _ => None,
         };
-        for layer in layers {
-            let own = if layer.norm.is_some() { layer.norm } else { norm };
-            let codes = self.quantize(normed.unwrap_or(x), own, std::slice::from_ref(layer));
+        let x_normed = normed.unwrap_or(x);
+        let mut rotated = None;
+        let (plain, turned): (Vec<_>, Vec<_>) =
+            layers.iter().partition(|layer| layer.rotation.is_none());
+        for layer in plain.into_iter().chain(turned) {
+            let own = if layer.norm.is_some() || normed.is_some() { layer.norm } else { norm };
+            // Rotation is in place, so those without one come first.
+            if layer.rotation != rotated {
+                rotated = layer.rotation;
+                self.rotate(x_normed, rotated, false);
+            }
+            let codes = self.quantize(x_normed, own, std::slice::from_ref(layer));
             push(self, linear(layer, codes), layer);
             self.plan.release(codes);
         }
@@ -227,12 +297,12 @@ impl Steps<'_> {
         let table = self.layout.head;
         match output {
             HeadOutput::Logits => {
-                let x = self.last_norm(hidden);
+                let x = self.head_input(hidden);
                 self.head(x, RowSet::Wanted)
             }
             HeadOutput::Alone => self.head(hidden, RowSet::Batch),
             HeadOutput::TopLogits { capacity } => {
-                let x = self.last_norm(hidden);
+                let x = self.head_input(hidden);
                 let out = self.plan.buffer(BufferKind::Ranked, capacity, RowSet::Wanted);
                 self.plan.push(Op::TopLogits { x, table, out });
                 out
@@ -240,7 +310,7 @@ impl Steps<'_> {
             HeadOutput::Hidden => hidden,
             HeadOutput::States => self.last_norm(hidden),
             HeadOutput::Argmax { room } => {
-                let x = self.last_norm(hidden);
+                let x = self.head_input(hidden);
                 let out = self.plan.buffer(BufferKind::Tokens, 1, RowSet::Wanted);
                 self.plan.push(Op::Argmax { x, table, room, out });
                 out
@@ -252,6 +322,19 @@ impl Steps<'_> {
         let out = self.plan.buffer(BufferKind::F32, self.dense_rows(), rows);
         self.plan.push(Op::Head { x, table: self.layout.head, out });
         out
+    }
+
+    /// The requested rows as they enter the head.
+    fn head_input(&mut self, hidden: BufferId) -> BufferId {
+        let out = self.last_norm(hidden);
+        self.rotate(out, self.layout.head_rotation, false);
+        out
+    }
+
+    fn rotate(&mut self, x: BufferId, rotation: Option<Rotation>, is_inverse: bool) {
+        if let Some(Rotation { signs, block }) = rotation {
+            self.plan.push(Op::Hadamard { x, signs, block, is_inverse });
+        }
     }
 
     fn last_norm(&mut self, hidden: BufferId) -> BufferId {
@@ -298,6 +381,10 @@ impl Steps<'_> {
             setun_ops::WeightSpec::Ternary { columns, .. } => columns,
             _ => 0,
         }
+    }
+
+    fn is_table(&self, weight: WeightId) -> bool {
+        matches!(self.layout.specs[weight.0 as usize], WeightSpec::Dense { .. })
     }
 
     fn dense_rows(&self) -> usize {

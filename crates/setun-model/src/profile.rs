@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use setun_ops::{BatchInputs, Op, Plan, WeightId, WeightSpec, backend::StepTimes, plan::RowSet};
 
-use crate::layout::{LayerLayout, Layout};
+use crate::layout::{LayerLayout, Layout, MixerLayout};
 use density::Counted;
 pub use density::{Density, LayerDensity};
 
@@ -220,9 +220,13 @@ fn role_in(layer: &LayerLayout, weight: WeightId) -> Option<&'static str> {
     } else if layer.down.weight == weight {
         Some("down")
     } else {
-        let part = layer.qkv.iter().position(|linear| linear.weight == weight)?;
-        let separate = ["q", "k", "v"].get(part).copied();
-        if layer.qkv.len() == 1 { Some("qkv") } else { separate }
+        let inputs = layer.mixer.inputs();
+        let part = inputs.iter().position(|linear| linear.weight == weight)?;
+        match &layer.mixer {
+            MixerLayout::DeltaNet(_) => Some("qkvz"),
+            MixerLayout::Attention(_) if inputs.len() == 1 => Some("qkv"),
+            MixerLayout::Attention(_) => ["q", "k", "v"].get(part).copied(),
+        }
     }
 }
 
@@ -235,6 +239,15 @@ fn weights(op: &Op) -> [Option<WeightId>; 4] {
         | Op::TopLogits { table, .. }
         | Op::Argmax { table, .. } => [Some(*table), None, None, None],
         Op::RmsNorm { norm, .. } | Op::HeadNorm { norm, .. } => [Some(norm.gain), None, None, None],
+        Op::SigmoidGate { .. } => [None; 4],
+        Op::DenseMatmul { weight, .. } => [Some(*weight), None, None, None],
+        Op::Hadamard { signs, .. } => [*signs, None, None, None],
+        Op::DeltaNet { weights, .. } => [
+            Some(weights.conv),
+            Some(weights.decay),
+            Some(weights.dt_bias),
+            Some(weights.norm.gain),
+        ],
         Op::Quantize { norm, .. } => [norm.map(|norm| norm.gain), None, None, None],
         Op::TernaryMatmul { linear, .. } => [Some(linear.weight), bias(linear), None, None],
         Op::RopeAppend { rope, .. } => [Some(*rope), None, None, None],

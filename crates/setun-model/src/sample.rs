@@ -19,7 +19,7 @@ use setun_ops::{
 };
 
 use crate::{
-    layout::{LayerLayout, Layout, LinearLayout},
+    layout::{LayerLayout, Layout, LinearLayout, MixerLayout},
     plan::{HeadOutput, ModelPlan, model_plan},
 };
 
@@ -143,6 +143,7 @@ fn step(
         wanted: (0..wanted).map(to_u32).collect(),
         top_logits: if chooses { vec![] } else { vec![request; wanted] },
         argmax: if chooses { vec![chosen; wanted] } else { vec![] },
+        ..BatchInputs::default()
     }
 }
 
@@ -252,9 +253,11 @@ impl Widths {
             }
         };
         vector(Some(layer.input_norm), hidden);
-        vector(layer.head_norms.map(|norms| norms.query), head);
-        vector(layer.head_norms.map(|norms| norms.key), head);
-        vector(layer.attention_sub_norm, queries);
+        if let MixerLayout::Attention(attention) = &layer.mixer {
+            vector(attention.head_norms.map(|norms| norms.query), head);
+            vector(attention.head_norms.map(|norms| norms.key), head);
+            vector(attention.sub_norm, queries);
+        }
         vector(Some(layer.post_attention_norm), hidden);
         vector(layer.ffn_sub_norm, ffn);
         let mut linear = |linear: &mut LinearLayout, outputs, columns| {
@@ -271,11 +274,13 @@ impl Widths {
                 set(norm.gain, WeightSpec::Vector { len: columns });
             }
         };
-        match layer.qkv.as_mut_slice() {
-            [stacked] => linear(stacked, queries + 2 * kv, hidden),
-            separate => {
-                for (part, outputs) in separate.iter_mut().zip([queries, kv, kv]) {
-                    linear(part, outputs, hidden);
+        if let MixerLayout::Attention(attention) = &mut layer.mixer {
+            match attention.qkv.as_mut_slice() {
+                [stacked] => linear(stacked, queries + 2 * kv, hidden),
+                separate => {
+                    for (part, outputs) in separate.iter_mut().zip([queries, kv, kv]) {
+                        linear(part, outputs, hidden);
+                    }
                 }
             }
         }

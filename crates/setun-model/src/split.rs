@@ -59,6 +59,8 @@ pub(crate) struct Shape {
     pub(crate) positions: usize,
     pub(crate) block_positions: usize,
     pub(crate) block_bytes: usize, // of all stages
+    pub(crate) state_bytes: usize, // of all stages
+    pub(crate) tentative: usize,
     pub(crate) ranked: RankedRows, // of the last
 }
 
@@ -132,6 +134,7 @@ impl Split {
             let mut piece = self.pieces.cut(&self.inputs.inputs, index, count);
             piece.head = head;
             (piece.blocks, piece.max_blocks) = (cache.high_water_blocks(), cache.max_blocks());
+            piece.states = cache.high_water_states();
             piece.profiled = self.profile.is_some();
             if index == 0 {
                 piece.copies.extend_from_slice(cache.copies());
@@ -139,7 +142,9 @@ impl Split {
             }
             self.line.send(piece)?;
         }
-        self.collect(number, count, room).await
+        self.collect(number, count, room).await?;
+        cache.step_done();
+        Ok(())
     }
 
     /// Sends a piece without rows, for which the last stage runs its head alone.
@@ -161,6 +166,7 @@ impl Split {
         let (number, count) = self.pieces.begin(0, self.piece_rows);
         let mut piece = self.pieces.cut(&BatchInputs::default(), 0, count);
         (piece.blocks, piece.shrinks) = (cache.high_water_blocks(), true);
+        piece.states = cache.high_water_states();
         piece.copies.extend_from_slice(cache.copies());
         cache.copies_made(); // each stage owes them from now on
         self.line.send(piece)?;
@@ -223,7 +229,10 @@ impl Shape {
                     return Err(ModelError::Stages { what, expected, found });
                 }
             }
-            Ok(Self { block_bytes: sum.block_bytes + shape.block_bytes, ..shape })
+            let block_bytes = sum.block_bytes + shape.block_bytes;
+            let state_bytes = sum.state_bytes + shape.state_bytes;
+            let tentative = sum.tentative.min(shape.tentative);
+            Ok(Self { block_bytes, state_bytes, tentative, ..shape })
         })
     }
 }
@@ -265,6 +274,14 @@ impl Model for Split {
 
     fn block_bytes(&self) -> usize {
         self.shape.block_bytes
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.shape.state_bytes
+    }
+
+    fn max_tentative(&self) -> usize {
+        self.shape.tentative
     }
 
     fn max_rows(&self) -> usize {

@@ -44,6 +44,7 @@ pub struct Stage<B: Backend> {
     pub(crate) ranked: RankedRows,
     pub(crate) weight_bytes: Vec<usize>,
     pub(crate) cache_blocks: usize,
+    pub(crate) states: usize,
     pub(crate) steps: BTreeMap<Key, PreparedStep<B>>,
     clock: u64,                          // of steps
     pub(crate) profile: Option<Profile>, // of the last step, where steps are timed
@@ -162,6 +163,22 @@ impl<B: Backend> Stage<B> {
         if let Some(step) = self.steps.get(&key) {
             self.backend.read(&step.prepared, step.output, 0..rows, out).await?;
         }
+        Ok(())
+    }
+
+    /// Grows the recurrent states to this many.
+    pub(crate) fn grow_states(&mut self, states: usize) -> Result<(), ModelError> {
+        if states > self.states {
+            self.backend.grow_states(&mut self.cache, states)?;
+            self.states = states;
+        }
+        Ok(())
+    }
+
+    /// Gives back the memory of the recurrent states from `states` on.
+    pub(crate) fn shrink_states(&mut self, states: usize) -> Result<(), ModelError> {
+        self.backend.shrink_states(&mut self.cache, states)?;
+        self.states = self.states.min(states);
         Ok(())
     }
 

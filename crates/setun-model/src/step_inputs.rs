@@ -21,10 +21,11 @@ pub(crate) struct StepInputs {
     slots: HashMap<SequenceId, Slot>,
 }
 
-/// Where a sequence's block table is, and its last position so far.
+/// Where a sequence's block table is, and its first and last position so far.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     table: usize,
+    first: usize,
     last: usize,
 }
 
@@ -34,9 +35,10 @@ impl StepInputs {
     pub(crate) fn fill(
         &mut self,
         batch: &Batch,
-        cache: &PagedCache,
+        cache: &mut PagedCache,
         steps: usize,
     ) -> Result<(), ModelError> {
+        cache.step_failed(); // one that was begun and has not run
         let found = batch.rows.len();
         if found > MAX_ROWS {
             return Err(ModelError::Rows { found, limit: MAX_ROWS });
@@ -69,6 +71,21 @@ impl StepInputs {
         }
         self.wants_states = states > 0;
         self.inputs.block_tables.truncate(self.slots.len());
+        if cache.state_blocks() > 0 {
+            self.begin_states(cache)?;
+        }
+        Ok(())
+    }
+
+    /// What is done with the recurrent state of each sequence.
+    fn begin_states(&mut self, cache: &mut PagedCache) -> Result<(), ModelError> {
+        let mut slots: Vec<_> =
+            self.slots.iter().map(|(id, slot)| (slot.table, *id, *slot)).collect();
+        slots.sort_unstable_by_key(|(table, ..)| *table);
+        for (_, sequence, slot) in slots {
+            let states = cache.begin_rows(sequence, (slot.first, slot.last + 1))?;
+            self.inputs.states.push(states);
+        }
         Ok(())
     }
 
@@ -90,8 +107,8 @@ impl StepInputs {
         if blocks[written].iter().any(|&block| cache.is_shared(block)) {
             return Err(ModelError::SharedBlock { row: index, position: row.position });
         }
-        let table = match self.slots.get(&row.sequence) {
-            Some(slot) if row.position > slot.last => slot.table,
+        let (table, first) = match self.slots.get(&row.sequence) {
+            Some(slot) if row.position > slot.last => (slot.table, slot.first),
             Some(_) => return Err(ModelError::RowOrder { row: index }),
             None => {
                 let (table, tables) = (self.slots.len(), &mut self.inputs.block_tables);
@@ -100,10 +117,10 @@ impl StepInputs {
                 }
                 tables[table].clear();
                 tables[table].extend_from_slice(blocks);
-                table
+                (table, row.position)
             }
         };
-        self.slots.insert(row.sequence, Slot { table, last: row.position });
+        self.slots.insert(row.sequence, Slot { table, first, last: row.position });
         Ok(table)
     }
 }

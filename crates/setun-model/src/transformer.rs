@@ -4,7 +4,7 @@ mod multi_step;
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun_checkpoint::ModelConfig;
-use setun_ops::{Backend, BlockId, BufferId, OpsError, Plan, WeightId};
+use setun_ops::{Backend, BlockId, BufferId, OpsError, Plan, StateId, WeightId};
 
 use crate::{
     batch::Batch,
@@ -99,8 +99,9 @@ impl<B: Backend> Transformer<B> {
         let inputs = &mut self.inputs.inputs;
         inputs.top_logits.clear(); // the plan gives all logits
         inputs.argmax.clear();
-        let Stage { backend, cache, .. } = &mut self.stage;
-        backend.run(&mut prepared, cache, inputs)?;
+        let Stage { backend, cache: memory, .. } = &mut self.stage;
+        backend.run(&mut prepared, memory, inputs)?;
+        cache.step_done();
         let mut results = vec![];
         for &(buffer, rows) in reads {
             let spec = plan.buffer(buffer);
@@ -123,6 +124,7 @@ impl<B: Backend> Transformer<B> {
         let blocks = (cache.high_water_blocks(), cache.max_blocks());
         self.stage.grow_and_copy(blocks, cache.copies())?;
         cache.copies_made();
+        self.stage.grow_states(cache.high_water_states())?;
         Ok(())
     }
 
@@ -147,7 +149,9 @@ impl<B: Backend> Transformer<B> {
             _ => bytemuck::cast_slice_mut(outputs.logits_mut(wanted, vocab_size)?),
         };
         let step = self.stage.run(inputs, head, &[], 1)?;
-        self.stage.read(step, wanted, out).await
+        self.stage.read(step, wanted, out).await?;
+        cache.step_done();
+        Ok(())
     }
 
     async fn run_head(&mut self, rows: &[usize], outputs: &mut Outputs) -> Result<(), ModelError> {
@@ -174,6 +178,14 @@ impl<B: MaybeSendBackend> Model for Transformer<B> {
 
     fn block_bytes(&self) -> usize {
         self.stage.spec.block_bytes()
+    }
+
+    fn state_bytes(&self) -> usize {
+        self.stage.spec.state_bytes()
+    }
+
+    fn max_tentative(&self) -> usize {
+        self.stage.spec.recurrent.map_or(usize::MAX, |recurrent| recurrent.tentative)
     }
 
     fn max_rows(&self) -> usize {
@@ -229,6 +241,26 @@ impl<B: MaybeSendBackend> Model for Transformer<B> {
         .boxed_local()
     }
 
+    fn read_states<'a>(
+        &'a mut self,
+        states: &'a [StateId],
+        out: &'a mut [u8],
+    ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
+        let Stage { backend, cache, .. } = &mut self.stage;
+        async move { Ok(backend.read_states(cache, states, out).await?) }.boxed_local()
+    }
+
+    fn write_states(
+        &mut self,
+        high_water_states: usize,
+        states: &[StateId],
+        data: &[u8],
+    ) -> Result<(), ModelError> {
+        self.stage.grow_states(high_water_states)?;
+        let Stage { backend, cache, .. } = &mut self.stage;
+        Ok(backend.write_states(cache, states, data)?)
+    }
+
     fn write_blocks(
         &mut self,
         high_water_blocks: usize,
@@ -246,6 +278,7 @@ impl<B: MaybeSendBackend> Model for Transformer<B> {
         cache: &'a mut PagedCache,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
         let shrunk = self.stage.shrink(cache.high_water_blocks(), cache.copies());
+        let shrunk = shrunk.and_then(|()| self.stage.shrink_states(cache.high_water_states()));
         if shrunk.is_ok() {
             cache.copies_made();
         }

@@ -2,6 +2,7 @@
 
 mod affine;
 mod contents;
+mod gates;
 mod infos;
 mod layout_builder;
 mod linear;
@@ -19,7 +20,7 @@ use setun_ops::{
 pub use contents::Contents;
 use infos::TensorInfos;
 use layout_builder::LayoutBuilder;
-use targets::{Target, Targets};
+use targets::{Target, Targets, VectorForm};
 
 use crate::{error::ModelError, families::family, layout::Layout, rope};
 
@@ -96,11 +97,15 @@ impl WeightsBuilder {
         positions: usize,
     ) -> Result<Self, ModelError> {
         let family = family(config, infos)?;
-        let (layout, targets) =
+        let (layout, targets, signs) =
             LayoutBuilder::new(config, family, &TensorInfos::new(infos)).build(positions)?;
         let mut data: Vec<Option<WeightData>> = vec![None; layout.specs.len()];
         let table = rope::table(&config.rope, positions)?;
         data[layout.rope.0 as usize] = Some(WeightData::Rope(table));
+        for (width, id) in &signs {
+            let signs = config.hadamard.as_ref().and_then(|rotation| rotation.signs.get(width));
+            data[id.0 as usize] = signs.cloned().map(WeightData::Vector);
+        }
         let unused = targets.unused(infos, family);
         let kinds = targets.kinds(layout.specs.len(), infos);
         let taken = vec![false; data.len()];
@@ -133,9 +138,12 @@ impl WeightsBuilder {
     pub fn add(&mut self, tensor: Tensor) -> Result<(), ModelError> {
         match self.targets.by_name.get(&tensor.info.name) {
             None => {}
-            Some(Target::Vector(id)) => {
-                let values = dense::vector(&tensor)?;
-                self.data[id.0 as usize] = Some(WeightData::Vector(values));
+            Some(&Target::Vector(id, form)) => {
+                let values = match form {
+                    VectorForm::Taps(_) => dense::elements(&tensor)?,
+                    _ => dense::vector(&tensor)?,
+                };
+                self.data[id.0 as usize] = Some(WeightData::Vector(form.read(values)));
             }
             Some(Target::Table(id)) => {
                 let id = *id;
@@ -159,23 +167,27 @@ impl WeightsBuilder {
             Some(&Target::Linear { linear: index, part, role }) => {
                 let linear = &mut self.targets.linears[index];
                 linear.parts[part].take(tensor, role, linear.class)?;
-                let layers = self.layout.layers.len();
-                if self.targets.settle(layers) {
-                    self.settle()?;
-                } else if !self.targets.unsettled && self.targets.linears[index].is_complete() {
+                if self.targets.unsettled {
+                    self.settle_if_known()?;
+                } else if self.targets.linears[index].is_complete() {
                     self.finish_linear(index)?;
                 }
             }
+            Some(&Target::Gate { net, part }) => self.add_gate(net, part, tensor)?,
         }
         Ok(())
     }
 
     /// Whether it is known how each weight will be stored. Before that the tensors of which
-    /// [`scale_is_in_data`](TensorInfo::scale_is_in_data), those of the first layer, are to be
-    /// added.
+    /// [`scale_is_in_data`](TensorInfo::scale_is_in_data), those of the first layer of each kind, are to
+    /// be added.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         !self.targets.unsettled
+    }
+
+    fn settle_if_known(&mut self) -> Result<(), ModelError> {
+        if self.targets.settle() { self.settle() } else { Ok(()) }
     }
 
     /// The first layer has shown how matrices are scaled: finishes those that waited for it.
@@ -186,7 +198,9 @@ impl WeightsBuilder {
             if let WeightSpec::Ternary { grouped: found, .. } = &mut self.layout.specs[weight] {
                 *found = grouped;
             }
-            self.kinds[weight] = WeightKind::Ternary(linear.scales);
+            if !linear.is_left_out {
+                self.kinds[weight] = WeightKind::Ternary(linear.scales);
+            }
         }
         for index in 0..self.targets.linears.len() {
             if self.targets.linears[index].is_complete() {

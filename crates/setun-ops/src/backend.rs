@@ -11,6 +11,7 @@ use crate::{
     numeric::to_u32,
     op::{BufferId, WeightId},
     plan::{BufferKind, BufferSpec, Plan},
+    recurrent::StateId,
     weight::{Usage, WeightData, WeightSpec},
 };
 
@@ -165,6 +166,49 @@ pub trait Backend {
     /// If the device fails; the cache's contents are then undefined.
     fn shrink_cache(&mut self, cache: &mut Self::Cache, blocks: usize) -> Result<(), OpsError>;
 
+    /// Adds recurrent states, so that there are `states` of them; those there keep their contents.
+    ///
+    /// # Errors
+    ///
+    /// If there is no memory, or the backend has none.
+    fn grow_states(&mut self, _cache: &mut Self::Cache, states: usize) -> Result<(), OpsError> {
+        if states == 0 { Ok(()) } else { Err(OpsError::NoStates) }
+    }
+
+    /// Gives back the memory of all recurrent states but the first `states`.
+    ///
+    /// # Errors
+    ///
+    /// As [`shrink_cache`](Self::shrink_cache).
+    fn shrink_states(&mut self, _cache: &mut Self::Cache, _states: usize) -> Result<(), OpsError> {
+        Ok(())
+    }
+
+    /// Copies recurrent states out, [`CacheSpec::state_bytes`] each: layer by layer matrices, then
+    /// history.
+    fn read_states(
+        &mut self,
+        _cache: &Self::Cache,
+        _states: &[StateId],
+        _out: &mut [u8],
+    ) -> impl Future<Output = Result<(), OpsError>> {
+        std::future::ready(Err(OpsError::NoStates))
+    }
+
+    /// Copies recurrent states in, as [`read_states`](Self::read_states) wrote them.
+    ///
+    /// # Errors
+    ///
+    /// If a state is not here or `data` does not fit.
+    fn write_states(
+        &mut self,
+        _cache: &mut Self::Cache,
+        _states: &[StateId],
+        _data: &[u8],
+    ) -> Result<(), OpsError> {
+        Err(OpsError::NoStates)
+    }
+
     /// Copies whole blocks `(from, to)` over all layers, in order: forks and beams.
     fn copy_blocks(
         &mut self,
@@ -218,13 +262,13 @@ pub struct StepTimes<'a> {
 pub fn check_step(
     plan: &Plan,
     cache: &CacheSpec,
-    blocks: usize,
+    (blocks, states): (usize, usize),
     inputs: &BatchInputs,
 ) -> Result<(), OpsError> {
     if plan.cache() != cache {
         return Err(OpsError::Cache { expected: Box::new(*plan.cache()), found: Box::new(*cache) });
     }
-    inputs.check(&limits(plan, blocks))
+    inputs.check(&limits(plan, (blocks, states)))
 }
 
 /// Checks steps that follow each other, of which a backend plays at most `most`.
@@ -240,15 +284,15 @@ pub fn check_multi_step(
     inputs: &BatchInputs,
     (steps, most): (usize, usize),
 ) -> Result<(), OpsError> {
-    check_step(plan, cache, blocks, inputs)?;
+    check_step(plan, cache, (blocks, 0), inputs)?;
     if steps == 0 || steps > most {
         let what = "multi-step decoding (at least 1)";
         return Err(OpsError::Inputs { what, expected: most, found: steps });
     }
-    if steps == 1 { Ok(()) } else { inputs.check_multi_step(&limits(plan, blocks), steps) }
+    if steps == 1 { Ok(()) } else { inputs.check_multi_step(&limits(plan, (blocks, 0)), steps) }
 }
 
-fn limits(plan: &Plan, blocks: usize) -> InputLimits {
+fn limits(plan: &Plan, (blocks, states): (usize, usize)) -> InputLimits {
     let (vocab, positions) = plan.token_and_position_limits();
     InputLimits {
         rows: plan.rows(),
@@ -257,6 +301,7 @@ fn limits(plan: &Plan, blocks: usize) -> InputLimits {
         positions,
         blocks,
         block_positions: plan.cache().block_positions,
+        recurrent: plan.cache().recurrent.map(|spec| (spec, states)),
         top_logits: plan.top_logits_limits(),
         argmax: plan.argmax_limits(),
     }

@@ -5,6 +5,7 @@ use crate::{
     cache::BlockId,
     error::OpsError,
     op::ArgmaxCapacity,
+    recurrent::{RecurrentSpec, StateRows, check_states},
     top_logits::TopLogitsRequest,
 };
 
@@ -23,6 +24,8 @@ pub struct BatchInputs {
     pub slots: Vec<u32>,
     /// The cache blocks of each sequence, in order of position.
     pub block_tables: Vec<Vec<BlockId>>,
+    /// What is done with the recurrent state of each sequence; empty where the plan has none.
+    pub states: Vec<StateRows>,
     /// Rows whose logits are requested, ascending.
     pub wanted: Vec<u32>,
     /// What each requested row asks of the plan's [`Op::TopLogits`](crate::Op::TopLogits),
@@ -42,11 +45,13 @@ impl BatchInputs {
 
     /// Removes all rows; their memory is kept.
     pub fn clear(&mut self) {
-        let Self { tokens, positions, slots, block_tables, wanted, top_logits, argmax } = self;
+        let Self { tokens, positions, slots, block_tables, states, wanted, top_logits, argmax } =
+            self;
         for numbers in [tokens, positions, slots, wanted] {
             numbers.clear();
         }
         block_tables.clear();
+        states.clear();
         top_logits.clear();
         argmax.clear();
     }
@@ -100,7 +105,31 @@ impl BatchInputs {
         self.wanted.iter().try_for_each(|&row| bound("requested row", row as usize, rows))?;
         self.check_top_logits(limits.top_logits)?;
         self.check_argmax(limits.argmax)?;
-        self.check_writes(limits.block_positions)
+        self.check_writes(limits.block_positions)?;
+        self.check_states(limits.recurrent.as_ref())
+    }
+
+    /// Rows of a sequence with a recurrent state are neighbours, at consecutive positions.
+    fn check_states(&self, limits: Option<&(RecurrentSpec, usize)>) -> Result<(), OpsError> {
+        let Some((spec, states)) = limits else { return Ok(()) };
+        equal("states", self.states.len(), self.block_tables.len())?;
+        let mut seen = vec![false; self.states.len()];
+        for run in
+            (0..self.rows()).collect::<Vec<_>>().chunk_by(|a, b| self.slots[*a] == self.slots[*b])
+        {
+            let (first, slot) = (self.positions[run[0]] as usize, self.slots[run[0]] as usize);
+            for (position, &row) in (first..).zip(run) {
+                equal(
+                    "position after another of its slot",
+                    self.positions[row] as usize,
+                    position,
+                )?;
+            }
+            equal("runs of rows of a slot", usize::from(seen[slot]), 0)?;
+            seen[slot] = true;
+            self.states[slot].check(first..first + run.len(), spec, *states)?;
+        }
+        check_states(&self.states)
     }
 
     /// Each requested row names tokens that are there and fit its row of the result.
@@ -218,6 +247,8 @@ pub struct InputLimits {
     pub blocks: usize,
     /// Positions of a block.
     pub block_positions: usize,
+    /// Shape and number of the recurrent states, if the plan has such layers.
+    pub recurrent: Option<(RecurrentSpec, usize)>,
     /// Tokens and capacity of [`Op::TopLogits`](crate::Op::TopLogits), if the plan has one.
     pub top_logits: Option<(usize, usize)>,
     /// Tokens and room of [`Op::Argmax`](crate::Op::Argmax), if the plan has one.

@@ -30,7 +30,7 @@ impl CacheSpec {
                 found,
             });
         }
-        Ok(())
+        self.recurrent.map_or(Ok(()), |recurrent| recurrent.check())
     }
 }
 

@@ -1,4 +1,6 @@
-//! The shape of a paged KV cache.
+//! The shape of a cache: paged keys and values, and recurrent states.
+
+use crate::recurrent::RecurrentSpec;
 
 /// Element type of a cache. Keys and values are rounded to it when they are appended, and are
 /// read only from there.
@@ -26,6 +28,8 @@ pub struct CacheSpec {
     pub block_positions: usize,
     /// Element type.
     pub element: CacheElement,
+    /// The recurrent states, where layers have them.
+    pub recurrent: Option<RecurrentSpec>,
 }
 
 impl CacheSpec {
@@ -33,7 +37,13 @@ impl CacheSpec {
     #[must_use]
     pub fn smallest(block_positions: usize) -> Self {
         let element = CacheElement::F32;
-        Self { layers: 1, kv_heads: 1, head_dim: 2, block_positions, element }
+        Self { layers: 1, kv_heads: 1, head_dim: 2, block_positions, element, recurrent: None }
+    }
+
+    /// Bytes of the recurrent state of a sequence over all layers.
+    #[must_use]
+    pub fn state_bytes(&self) -> usize {
+        self.recurrent.map_or(0, |recurrent| recurrent.state_bytes())
     }
 
     /// Bytes of one block over all layers, keys, values and their scales.

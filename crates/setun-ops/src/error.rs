@@ -178,6 +178,10 @@ pub enum OpsError {
     #[error("this backend keeps no images of weights")]
     NoImages,
 
+    /// The backend runs no layers with a recurrent state, or none with what else these need.
+    #[error("this backend has no recurrent layers: choose the CPU")]
+    NoStates,
+
     /// The backend could not get the memory.
     #[error("out of memory: {what} needs {bytes} bytes")]
     OutOfMemory {

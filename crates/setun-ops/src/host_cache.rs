@@ -5,6 +5,7 @@ use crate::{
     cache::{BlockId, CacheSpec},
     cache_values::CacheValues,
     error::OpsError,
+    recurrent::HostStates,
 };
 
 /// A cache in host memory; see [`cache`](crate::cache) for the layout.
@@ -13,6 +14,7 @@ pub struct HostCache {
     spec: CacheSpec,
     blocks: usize,
     layers: Vec<CacheLayer>,
+    states: HostStates,
 }
 
 /// Keys and values of one layer.
@@ -37,7 +39,8 @@ impl HostCache {
             values: CacheValues::empty(spec.element),
         };
         let layers = (0..spec.layers).map(|_| layer()).collect();
-        let mut cache = Self { spec, blocks: 0, layers };
+        let states = HostStates::new(spec.recurrent);
+        let mut cache = Self { spec, blocks: 0, layers, states };
         cache.grow(blocks)?;
         Ok(cache)
     }
@@ -89,6 +92,23 @@ impl HostCache {
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.blocks
+    }
+
+    /// Numbers of blocks and of recurrent states.
+    #[must_use]
+    pub fn sizes(&self) -> (usize, usize) {
+        (self.blocks, self.states.states())
+    }
+
+    /// The recurrent states.
+    #[must_use]
+    pub fn states(&self) -> &HostStates {
+        &self.states
+    }
+
+    /// The recurrent states, to be written.
+    pub fn states_mut(&mut self) -> &mut HostStates {
+        &mut self.states
     }
 
     /// The layers.
@@ -237,6 +257,41 @@ macro_rules! host_cache_methods {
             Ok(())
         }
 
+        fn grow_states(
+            &mut self,
+            cache: &mut Self::Cache,
+            states: usize,
+        ) -> Result<(), $crate::OpsError> {
+            cache.states_mut().grow(states)
+        }
+
+        fn shrink_states(
+            &mut self,
+            cache: &mut Self::Cache,
+            states: usize,
+        ) -> Result<(), $crate::OpsError> {
+            cache.states_mut().shrink(states);
+            Ok(())
+        }
+
+        async fn read_states(
+            &mut self,
+            cache: &Self::Cache,
+            states: &[$crate::StateId],
+            out: &mut [u8],
+        ) -> Result<(), $crate::OpsError> {
+            cache.states().read(states, out)
+        }
+
+        fn write_states(
+            &mut self,
+            cache: &mut Self::Cache,
+            states: &[$crate::StateId],
+            data: &[u8],
+        ) -> Result<(), $crate::OpsError> {
+            cache.states_mut().write(states, data)
+        }
+
         fn copy_blocks(
             &mut self,
             cache: &mut Self::Cache,
@@ -292,7 +347,8 @@ mod tests {
     use crate::cache::CacheElement;
 
     fn cache(element: CacheElement) -> HostCache {
-        let spec = CacheSpec { layers: 2, kv_heads: 3, head_dim: 8, block_positions: 4, element };
+        let (layers, kv_heads, head_dim, block_positions, recurrent) = (2, 3, 8, 4, None);
+        let spec = CacheSpec { layers, kv_heads, head_dim, block_positions, element, recurrent };
         HostCache::new(spec, 3).unwrap()
     }
 

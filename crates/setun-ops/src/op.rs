@@ -1,5 +1,7 @@
 //! The operations as data: one variant each, named like its file.
 
+use crate::delta_net::DeltaNetShape;
+
 /// A numbered buffer of a [`Plan`](crate::Plan).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BufferId(pub u32);
@@ -98,6 +100,19 @@ impl HeadShape {
     }
 }
 
+/// The weights of a [`delta_net`](crate::delta_net) but for its matrices.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DeltaNetWeights {
+    /// Taps `[kernel × channels]`, those of the current row last.
+    pub conv: WeightId,
+    /// Factors of the decay `[value_heads]`.
+    pub decay: WeightId,
+    /// Added before the decay `[value_heads]`.
+    pub dt_bias: WeightId,
+    /// Norm of a head's result: gain `[value_dim]`.
+    pub norm: Norm,
+}
+
 /// One operation of a [`Plan`](crate::Plan). `rows` is the step's number of rows, or, for
 /// buffers of [`RowSet::Wanted`](crate::plan::RowSet::Wanted), the number of rows whose logits
 /// are requested.
@@ -155,18 +170,18 @@ pub enum Op {
     /// [`rope_append`](crate::rope_append): rotates queries and keys in place by their
     /// positions, and writes keys and values to the cache.
     RopeAppend {
-        /// Queries, keys, values: `[rows, shape.qkv_width()]`.
+        /// Queries, keys, values in the first columns: `[rows, ≥ shape.qkv_width()]`.
         qkv: BufferId,
         /// Shape of the heads.
         shape: HeadShape,
-        /// Table of cosines and sines.
+        /// Table of cosines and sines, for the leading columns of a head.
         rope: WeightId,
         /// Layer of the cache.
         layer: usize,
     },
     /// [`attention`](crate::attention): causal attention of each row over its sequence's cache.
     Attention {
-        /// Rotated queries in the first columns, `[rows, shape.qkv_width()]`.
+        /// Rotated queries in the first columns, `[rows, ≥ shape.qkv_width()]`.
         qkv: BufferId,
         /// Shape of the heads.
         shape: HeadShape,
@@ -174,6 +189,50 @@ pub enum Op {
         layer: usize,
         /// `[rows, shape.query_width()]`
         out: BufferId,
+    },
+    /// [`sigmoid_gate`](crate::sigmoid_gate): `x = x × sigmoid(gate)`, in place.
+    SigmoidGate {
+        /// `[rows, width]`
+        x: BufferId,
+        /// `[rows, ≥ column + width]`
+        gate: BufferId,
+        /// First column of the gates.
+        column: usize,
+    },
+    /// [`delta_net`](crate::delta_net): the gated delta rule of each row on its sequence's recurrent state.
+    DeltaNet {
+        /// `[rows, shape.input_width()]`
+        x: BufferId,
+        /// Shape of the heads.
+        shape: DeltaNetShape,
+        /// The weights.
+        weights: DeltaNetWeights,
+        /// Layer of the recurrent states.
+        layer: usize,
+        /// `[rows, shape.value_width()]`
+        out: BufferId,
+    },
+    /// [`dense_matmul`](crate::dense_matmul): columns `out_column..` of `out` become `weight × x`.
+    DenseMatmul {
+        /// `[rows, columns]`
+        x: BufferId,
+        /// Floats `[outputs, columns]`.
+        weight: WeightId,
+        /// `[rows, ≥ out_column + outputs]`
+        out: BufferId,
+        /// First column written.
+        out_column: usize,
+    },
+    /// [`hadamard`](crate::hadamard): rotates each block of columns, in place.
+    Hadamard {
+        /// `[rows, width]`
+        x: BufferId,
+        /// Signs `[width]`, if not all are +1.
+        signs: Option<WeightId>,
+        /// Columns of a block.
+        block: usize,
+        /// Whether signs follow the rotation.
+        is_inverse: bool,
     },
     /// [`gate`](crate::gate): `out[rows, ffn] = activation(gate(x)) × up(x)`.
     Gate {
@@ -231,6 +290,10 @@ impl Op {
             Self::HeadNorm { .. } => "head_norm",
             Self::RopeAppend { .. } => "rope_append",
             Self::Attention { .. } => "attention",
+            Self::SigmoidGate { .. } => "sigmoid_gate",
+            Self::DeltaNet { .. } => "delta_net",
+            Self::DenseMatmul { .. } => "dense_matmul",
+            Self::Hadamard { .. } => "hadamard",
             Self::Gate { .. } => "gate",
             Self::Head { .. } => "head",
             Self::TopLogits { .. } => "top_logits",
@@ -258,11 +321,14 @@ impl Op {
             | Self::Quantize { x, out, .. }
             | Self::Head { x, out, .. }
             | Self::TopLogits { x, out, .. }
-            | Self::Argmax { x, out, .. } => ([Some(*x), None], Some(*out)),
+            | Self::Argmax { x, out, .. }
+            | Self::DeltaNet { x, out, .. }
+            | Self::DenseMatmul { x, out, .. } => ([Some(*x), None], Some(*out)),
             Self::TernaryMatmul { linear, residual, out, .. } => {
                 ([Some(linear.x), *residual], Some(*out))
             }
-            Self::HeadNorm { x, .. } => ([Some(*x), None], Some(*x)),
+            Self::SigmoidGate { x, gate, .. } => ([Some(*x), Some(*gate)], Some(*x)),
+            Self::HeadNorm { x, .. } | Self::Hadamard { x, .. } => ([Some(*x), None], Some(*x)),
             Self::RopeAppend { qkv, .. } => ([Some(*qkv), None], Some(*qkv)),
             Self::Attention { qkv, out, .. } => ([Some(*qkv), None], Some(*out)),
             Self::Gate { gate, up, out, .. } => ([Some(gate.x), Some(up.x)], Some(*out)),

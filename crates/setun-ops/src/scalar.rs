@@ -3,6 +3,7 @@
 //! It is what other backends are compared with, and what runs where none of them can. Plain
 //! loops, one thread.
 
+mod delta_net;
 mod memory;
 #[cfg(feature = "comparison")]
 mod one_op;
@@ -17,6 +18,7 @@ use crate::{
     embed::embed_row,
     error::OpsError,
     gate::gate_output,
+    hadamard::hadamard_row,
     head::head_logit,
     head_norm::head_norm_row,
     host_cache::HostCache,
@@ -25,6 +27,7 @@ use crate::{
     quantize::{quantize_groups, quantize_row, scales_of_row},
     rms_norm::rms_norm_row,
     rope_append::rotate_head,
+    sigmoid_gate::sigmoid_gate_row,
     ternary::padded_columns,
     ternary_matmul::{OutputBias, QuantizedRow, ternary_matmul_output},
     top_logits::{Ranked, top_logits_row},
@@ -98,7 +101,7 @@ impl Backend for ScalarBackend {
         cache: &mut HostCache,
         inputs: &BatchInputs,
     ) -> Result<(), OpsError> {
-        check_step(&step.plan, cache.spec(), cache.blocks(), inputs)?;
+        check_step(&step.plan, cache.spec(), cache.sizes(), inputs)?;
         for op in step.plan.clone().ops() {
             step.run_op(op, cache, inputs);
         }
@@ -183,6 +186,27 @@ impl ScalarStep {
             Op::Attention { qkv, shape, layer, out } => {
                 self.attention(*qkv, *shape, *layer, *out, cache, inputs);
             }
+            Op::SigmoidGate { x, gate, column } => {
+                for row in 0..inputs.rows() {
+                    let gates = self.row(*gate, row)[*column..][..self.width(*x)].to_vec();
+                    sigmoid_gate_row(self.row_mut(*x, row), &gates);
+                }
+            }
+            Op::DeltaNet { x, shape, weights, layer, out } => {
+                self.delta_net(*x, *shape, weights, *layer, *out, (cache, inputs));
+            }
+            Op::DenseMatmul { x, weight, out, out_column } => {
+                for row in 0..inputs.rows() {
+                    let logits = self.logits(*weight, *x, row);
+                    self.row_mut(*out, row)[*out_column..][..logits.len()].copy_from_slice(&logits);
+                }
+            }
+            Op::Hadamard { x, signs, block, is_inverse } => {
+                let signs = signs.map(|signs| self.vector(signs).to_vec());
+                for row in 0..self.rows(*x, inputs) {
+                    hadamard_row(self.row_mut(*x, row), signs.as_deref(), *block, *is_inverse);
+                }
+            }
             Op::Gate { gate, up, activation, out } => {
                 for row in 0..self.rows(*out, inputs) {
                     let (g, u) = (self.linear_row(gate, row), self.linear_row(up, row));
@@ -192,12 +216,8 @@ impl ScalarStep {
                 }
             }
             Op::Head { x, table, out } => {
-                let mut scratch = vec![0.0; self.width(*x)];
                 for row in 0..self.rows(*out, inputs) {
-                    let (table, hidden) = (self.dense(*table), self.row(*x, row));
-                    let logits: Vec<f32> = (0..table.rows())
-                        .map(|token| head_logit(table, token, hidden, &mut scratch))
-                        .collect();
+                    let logits = self.logits(*table, *x, row);
                     self.row_mut(*out, row).copy_from_slice(&logits);
                 }
             }
@@ -217,6 +237,13 @@ impl ScalarStep {
                 }
             }
         }
+    }
+
+    /// Products of a row with all rows of a table.
+    fn logits(&self, table: WeightId, x: BufferId, row: usize) -> Vec<f32> {
+        let (table, x) = (self.dense(table), self.row(x, row));
+        let mut scratch = vec![0.0; x.len()];
+        (0..table.rows()).map(|output| head_logit(table, output, x, &mut scratch)).collect()
     }
 
     fn rms_norm(&mut self, x: BufferId, norm: Norm, out: BufferId, inputs: &BatchInputs) {
@@ -288,8 +315,10 @@ impl ScalarStep {
             let table = &inputs.block_tables[inputs.slots[row] as usize];
             let mut values = self.row(qkv, row).to_vec();
             let (cos, sin) = self.rope(rope).at(position);
-            let rotated = &mut values[..shape.query_width() + shape.kv_width()];
-            rotated.chunks_exact_mut(d).for_each(|head| rotate_head(head, cos, sin));
+            let (rotated, dimensions) = (shape.query_width() + shape.kv_width(), 2 * cos.len());
+            for head in values[..rotated].chunks_exact_mut(d) {
+                rotate_head(&mut head[..dimensions], cos, sin);
+            }
             for kv_head in 0..shape.kv_heads {
                 let index = cache.vector_index(table, kv_head, position);
                 let key = shape.query_width() + kv_head * d;

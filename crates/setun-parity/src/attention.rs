@@ -82,6 +82,7 @@ pub(crate) fn shapes(random: &mut Random, layers: usize) -> (HeadShape, CacheSpe
         head_dim: shape.head_dim,
         block_positions: random.pick(&[1, 4, 16, 32, 64, 128]),
         element: random.pick(&[CacheElement::F32, CacheElement::F16, CacheElement::Int8]),
+        recurrent: None,
     };
     (shape, cache)
 }

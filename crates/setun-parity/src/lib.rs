@@ -77,8 +77,7 @@ fn steps(random: &mut Random, rows: usize, wanted: usize, vocab: usize) -> Vec<B
                 slots: vec![0; rows],
                 block_tables: vec![vec![BlockId(0)]],
                 wanted: picked,
-                top_logits: vec![],
-                argmax: vec![],
+                ..BatchInputs::default()
             }
         })
         .collect()

@@ -13,12 +13,12 @@ use std::{error::Error, time::Duration};
 use setun::{Engine, GenerateOptions, Model};
 use setun_cpu::{CpuBackend, CpuOptions, CpuWeight};
 use setun_model::{
-    BLOCK_POSITIONS,
+    BLOCK_POSITIONS, cache_spec,
     layout::Layout,
     plan::{HeadOutput, model_plan},
 };
 use setun_ops::{
-    Backend, BatchInputs, BlockId, CacheElement, CacheSpec, Op, Plan, Usage, host_cache::HostCache,
+    Backend, BatchInputs, BlockId, CacheElement, Op, Plan, Usage, host_cache::HostCache,
     op::Activation, plan::PlanBuilder, top_logits::TopLogitsRequest,
 };
 
@@ -102,13 +102,8 @@ impl Alone {
         let weights = weights.map(|(weight, usage)| backend.upload(weight, usage));
         let weights = weights.collect::<Result<_, _>>()?;
         // As an engine does it by default.
-        let spec = CacheSpec {
-            layers: config.layers.len(),
-            kv_heads: config.kv_heads,
-            head_dim: config.head_dim,
-            block_positions: BLOCK_POSITIONS,
-            element: CacheElement::F16,
-        };
+        let blocks = (BLOCK_POSITIONS, CacheElement::F16);
+        let spec = cache_spec(config, 0..config.layers.len(), blocks, 0);
         let head = HeadOutput::TopLogits { capacity: 16 };
         let plan = model_plan(layout, config.activation, spec, (1, 1), head, true)?.plan;
         let cache = backend.create_cache(&spec, config.context_length.div_ceil(BLOCK_POSITIONS))?;
@@ -179,6 +174,6 @@ fn inputs(tokens: &[u32], position: usize) -> Result<BatchInputs, Box<dyn Error>
         block_tables: vec![(0..blocks).map(BlockId).collect()],
         wanted: vec![0],
         top_logits: vec![TopLogitsRequest { k: 1, ..<_>::default() }],
-        argmax: vec![],
+        ..BatchInputs::default()
     })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use setun_checkpoint::{CheckpointError, ModelConfig};
-use setun_model::Layout;
+use setun_model::{Layout, layout::LayerLayout};
 use setun_ops::{
     op::Activation,
     weight::{DenseKind, WeightKind},
@@ -131,9 +131,7 @@ impl ModelHeader {
 
     /// Whether a bias is added to a sum that has one scale.
     pub(crate) fn has_bias_before_scale(&self) -> bool {
-        let mut linears = self.layout.layers.iter().flat_map(|layer| {
-            layer.qkv.iter().chain([&layer.output, &layer.gate, &layer.up, &layer.down])
-        });
+        let mut linears = self.layout.layers.iter().flat_map(LayerLayout::linears);
         linears.any(|linear| linear.bias.is_some_and(|bias| bias.before_scale))
     }
 

@@ -83,7 +83,7 @@ fn contents(config: &ModelConfig) -> Vec<(String, Content)> {
         all.push((name.to_owned(), numbers.floats(name, shape, at)));
     };
     floats(&mut all, &mut numbers, "model.embed_tokens.weight", &table, 0.0);
-    for layer in 0..config.layers {
+    for layer in 0..config.layers.len() {
         let name = |part: &str| format!("model.layers.{layer}.{part}.weight");
         floats(&mut all, &mut numbers, &name("input_layernorm"), &[hidden], 1.0);
         for (part, rows, columns) in [

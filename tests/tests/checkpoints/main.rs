@@ -6,6 +6,7 @@ mod bonsai;
 mod containers;
 mod families;
 mod gguf;
+mod hybrid;
 mod inferencer;
 mod model_bytes;
 mod mutations;

@@ -18,7 +18,7 @@ const TOKENS: [u32; 5] = [1, 7, 3, 60, 2];
 type Builder = StageBuilder<ScalarBackend>;
 
 fn builder(config: ModelConfig, layout: &Layout) -> Builder {
-    let (whole, options) = (LayerRange::whole(config.layers), TransformerOptions::default());
+    let (whole, options) = (LayerRange::whole(config.layers.len()), TransformerOptions::default());
     Builder::new(ScalarBackend, config, layout, whole, options).expect("options")
 }
 

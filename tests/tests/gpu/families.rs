@@ -44,11 +44,12 @@ fn a_self_test_has_their_operations() {
         let model = Model::open(fixture("families").join(name)).expect("a model");
         let (config, weights) = (model.config(), model.weights());
         let cache = CacheSpec {
-            layers: config.layers,
+            layers: config.layers.len(),
             kv_heads: config.kv_heads,
             head_dim: config.head_dim,
             block_positions: BLOCK_POSITIONS,
             element: CacheElement::F16,
+            recurrent: None,
         };
         let kinds = weights.kinds();
         let cases = sample::cases(&weights.layout, &kinds, config.activation, cache);

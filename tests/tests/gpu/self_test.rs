@@ -16,11 +16,12 @@ fn cases(model: &str, element: CacheElement) -> (Vec<Case>, Case) {
     let model = Model::open(Golden::read(model).folder).expect("a golden model");
     let config = model.config();
     let cache = CacheSpec {
-        layers: config.layers,
+        layers: config.layers.len(),
         kv_heads: config.kv_heads,
         head_dim: config.head_dim,
         block_positions: BLOCK_POSITIONS,
         element,
+        recurrent: None,
     };
     let weights = model.weights();
     let (layout, kinds) = (&weights.layout, weights.kinds());

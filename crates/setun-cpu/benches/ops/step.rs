@@ -111,6 +111,7 @@ impl Draft {
             head_dim: heads.head_dim,
             block_positions: BLOCK_POSITIONS,
             element,
+            recurrent: None,
         };
         Self { random: Random::new(1), weights: vec![], usages: vec![], cache, positions }
     }
@@ -186,7 +187,7 @@ fn inputs(rows: usize, positions: usize, ranked: bool) -> BatchInputs {
         block_tables: vec![count(positions.div_ceil(BLOCK_POSITIONS)).map(BlockId).collect()],
         wanted: count(rows).collect(),
         top_logits: if ranked { vec![request; rows] } else { vec![] },
-        argmax: vec![],
+        ..BatchInputs::default()
     }
 }
 

@@ -60,7 +60,7 @@ impl Scheduler {
     pub(super) fn admit(&mut self, now: Instant) {
         if self.running.is_empty() && self.queue.is_empty() && self.kv.is_refused_more() {
             // Nothing is lost, so it may grow again as far as it is allowed.
-            self.kv.reset(self.kv.limits.blocks, self.model.target.block_positions());
+            self.kv.reset(self.kv.limits.blocks);
         }
         if self.is_idle() {
             self.model.draft.iter_mut().for_each(DraftModelRunner::reset);
@@ -142,7 +142,7 @@ impl Scheduler {
         self.stats.record_admission(&sequence, is_first);
         let mut running = Running::new(sequence, kv_slot);
         // A slot that were not there would be refused in the next step.
-        let _ = self.kv.truncate(&running);
+        let _ = self.kv.truncate(&mut running);
         self.kv.fork_rows(&mut running);
         self.running.push(running);
     }
@@ -182,7 +182,8 @@ impl Scheduler {
         let blocks = (tokens.len() + 1).div_ceil(pool.block_positions());
         // Samples share all but the last, the rows of a search what they have in common.
         let own = blocks - sequence.shared_positions() / pool.block_positions();
-        let blocks = blocks + (sequence.count() - 1) * own;
+        let states = pool.state_blocks() * sequence.count();
+        let blocks = blocks + (sequence.count() - 1) * own + states;
         let promised: usize = self.running.iter().map(|running| self.kv.promised(running)).sum();
         if running + sequence.count() > self.kv.limits.max_concurrent {
             Some(WaitReason::BatchFull)

@@ -116,6 +116,6 @@ impl Scheduler {
         if let Some(draft_runner) = &mut self.model.draft {
             draft_runner.forget_all();
         }
-        self.kv.reset(blocks, self.model.target.block_positions());
+        self.kv.reset(blocks);
     }
 }

@@ -33,15 +33,17 @@ pub(super) struct KvCache {
 
 impl KvCache {
     /// An empty cache. The blocks of the limits must hold one whole context.
-    pub(super) fn new(limits: Limits, block_positions: usize) -> Self {
-        let mut pool = PagedCache::new(block_positions, limits.blocks);
+    pub(super) fn new(limits: Limits, mut pool: PagedCache) -> Self {
         pool.keep_prefixes(limits.prefix_blocks);
         Self { pool, limits, max_blocks: limits.blocks, grown_blocks: 0, monitor: None }
     }
 
     /// Empties it, for this many blocks from now on.
-    pub(super) fn reset(&mut self, blocks: usize, block_positions: usize) {
-        self.pool = Self::new(Limits { blocks, ..self.limits }, block_positions).pool;
+    pub(super) fn reset(&mut self, blocks: usize) {
+        let mut pool = PagedCache::new(self.pool.block_positions(), blocks);
+        pool.keep_states(self.pool.state_blocks());
+        pool.keep_prefixes(self.limits.prefix_blocks);
+        self.pool = pool;
     }
 
     /// Whether it was refused memory within its limits.
@@ -84,9 +86,19 @@ impl KvCache {
         }
     }
 
-    /// Drops the positions of a sequence that it does not keep.
-    pub(super) fn truncate(&mut self, running: &Running) -> Result<(), Error> {
-        Ok(self.pool.truncate(running.kv_slot, running.sequence.cached())?)
+    /// Drops the positions of a sequence that it does not keep. Where it has a recurrent state, more may be
+    /// dropped, which it computes again.
+    pub(super) fn truncate(&mut self, running: &mut Running) -> Result<(), Error> {
+        self.pool.truncate(running.kv_slot, running.sequence.cached())?;
+        running.sequence.keep_cached(self.pool.len(running.kv_slot)?);
+        Ok(())
+    }
+
+    /// Says which of the positions that a sequence has reserved are drafts.
+    pub(super) fn mark_drafts(&mut self, running: &Running) {
+        let drafts = running.draft.len().saturating_sub(1);
+        // A slot that were not there would be refused in the next step.
+        let _ = self.pool.mark_tentative(running.kv_slot, drafts);
     }
 
     /// Has other prompts find what a sequence has in the cache.

@@ -22,7 +22,9 @@ impl Scheduler {
         while let Some(index) = self.running.iter().position(is_it) {
             let running = &mut self.running[index];
             let positions = running.rows.max(steps).max(running.draft.len());
-            let Err(error) = self.kv.extend(running, positions) else { return };
+            let Err(error) = self.kv.extend(running, positions) else {
+                return self.kv.mark_drafts(&self.running[index]);
+            };
             if running.draft.len() > 1 {
                 running.draft.clear(); // drafts never displace a sequence
                 continue;

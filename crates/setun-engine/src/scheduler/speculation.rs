@@ -21,8 +21,9 @@ impl Scheduler {
 
     fn propose_from_texts(&mut self) {
         let (vocabulary, mut room) = (self.model.target.vocab_size(), self.draft_room());
+        let most = self.model.target.max_tentative();
         for running in self.running.iter_mut().filter(|running| running.may_speculate()) {
-            let draft = running.sequence.propose_from_text(room, vocabulary);
+            let draft = running.sequence.propose_from_text(room.min(most), vocabulary);
             room -= draft.len();
             running.draft = running.sequence.draft_rows(draft, vocabulary);
         }
@@ -30,10 +31,11 @@ impl Scheduler {
 
     async fn propose_by_model(&mut self, draft_runner: &mut DraftModelRunner, cost: f64) {
         let (vocabulary, mut room) = (self.model.target.vocab_size(), self.draft_room());
+        let most = self.model.target.max_tentative();
         let mut asked = vec![];
         for (index, running) in self.running.iter_mut().enumerate() {
             if running.may_speculate() {
-                let count = running.sequence.draft_len(room, cost);
+                let count = running.sequence.draft_len(room.min(most), cost);
                 room -= count;
                 asked.extend((count > 0).then_some((index, count)));
             }

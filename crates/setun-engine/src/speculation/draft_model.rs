@@ -77,7 +77,7 @@ struct Open<'a> {
 impl DraftModel {
     /// Over a model that is on its device, within some room. The sampler is that of requests without one.
     pub(crate) fn within(model: Box<dyn Forward>, sampler: Sampler, room: DraftRoom) -> Self {
-        let mut pool = PagedCache::new(model.block_positions().max(1), room.blocks);
+        let mut pool = PagedCache::for_model(&*model, room.blocks);
         pool.keep_prefixes(room.prefix_blocks);
         let (outputs, sequences) = (Outputs::default(), HashMap::new());
         Self { model, sampler, pool, max_new: room.rows, outputs, sequences }

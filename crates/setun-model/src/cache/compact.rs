@@ -7,10 +7,10 @@ use setun_ops::BlockId;
 use super::PagedCache;
 
 impl PagedCache {
-    /// Blocks in use, by sequences or by the tokens that they hold.
+    /// Blocks in use, by sequences or by the tokens that they hold, and those that recurrent states count as.
     #[must_use]
     pub fn held_blocks(&self) -> usize {
-        self.references.len() - self.free.len()
+        self.references.len() - self.free.len() + self.states.blocks().0
     }
 
     /// Moves blocks so that those in use come first, and forgets that there were more:
@@ -18,7 +18,7 @@ impl PagedCache {
     /// more of the [`copies`](Self::copies) to be made. All that sequences have was computed.
     pub fn compact(&mut self) {
         self.forget_copies();
-        let held = self.held_blocks();
+        let held = self.references.len() - self.free.len();
         let is_first = |block: BlockId| (block.0 as usize) < held;
         let mut holes: Vec<_> =
             self.free.drain(..).filter(|&block| is_first(block)).map(|block| block.0).collect();
@@ -40,6 +40,8 @@ impl PagedCache {
             *block = moves.get(block).copied().unwrap_or(*block);
         }
         self.prefixes.rename(&moves);
+        self.states.rename(&moves);
+        self.states.compact();
     }
 
     /// Lets there be at most this many blocks from now on, or those in use where they are more.

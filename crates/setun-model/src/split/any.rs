@@ -43,6 +43,10 @@ pub(crate) trait DynStage {
     /// Makes copies, and gives back the memory of the blocks from `blocks` on and what is kept
     /// ready for steps. Copies of blocks that were never there are none.
     fn shrink(&mut self, blocks: usize, copies: &[(BlockId, BlockId)]) -> Result<(), ModelError>;
+    /// Grows the recurrent states to this many.
+    fn grow_states(&mut self, states: usize) -> Result<(), ModelError>;
+    /// Gives back the memory of the recurrent states from `states` on.
+    fn shrink_states(&mut self, states: usize) -> Result<(), ModelError>;
     /// Takes the piece's hidden states, and leaves its own or, at the end, what was requested.
     fn work<'a>(
         &'a mut self,
@@ -81,6 +85,8 @@ impl<B: Backend> DynStage for Stage<B> {
             positions: self.positions,
             block_positions: self.spec.block_positions,
             block_bytes: self.spec.block_bytes(),
+            state_bytes: self.spec.state_bytes(),
+            tentative: self.spec.recurrent.map_or(usize::MAX, |recurrent| recurrent.tentative),
             ranked: self.ranked,
         }
     }
@@ -91,7 +97,8 @@ impl<B: Backend> DynStage for Stage<B> {
             body: self.weight_bytes.iter().sum::<usize>() - head,
             head,
             screen: self.weights.iter().map(|weight| self.backend.bytes_beside(weight)).sum(),
-            cache: self.cache_blocks * self.spec.block_bytes(),
+            cache: self.cache_blocks * self.spec.block_bytes()
+                + self.states * self.spec.state_bytes(),
         }
     }
 
@@ -134,6 +141,14 @@ impl<B: Backend> DynStage for Stage<B> {
         self.backend.shrink_cache(&mut self.cache, blocks)?;
         self.cache_blocks = self.cache_blocks.min(blocks);
         Ok(())
+    }
+
+    fn grow_states(&mut self, states: usize) -> Result<(), ModelError> {
+        self.grow_states(states)
+    }
+
+    fn shrink_states(&mut self, states: usize) -> Result<(), ModelError> {
+        self.shrink_states(states)
     }
 
     fn work<'a>(

@@ -16,6 +16,8 @@ pub(crate) struct Microbatch {
     pub(super) number: u64,
     /// Blocks that a cache must have, or is to have no more than.
     pub(super) blocks: usize,
+    /// Recurrent states that a cache must have, or is to have no more than.
+    pub(super) states: usize,
     /// Blocks that it may have.
     pub(super) max_blocks: usize,
     /// Whether it is no step: caches are shrunk.
@@ -88,6 +90,19 @@ impl Microbatch {
         inputs.positions.extend_from_slice(&whole.positions[range]);
         inputs.slots.extend(slots.iter().map(|slot| slot - least));
         inputs.block_tables.extend_from_slice(&whole.block_tables[least as usize..most]);
+        if !whole.states.is_empty() {
+            let of_slot = |slot: usize| {
+                let positions = |rows: std::ops::Range<usize>| {
+                    let mut rows = rows.filter(|&row| whole.slots[row] as usize == slot);
+                    let first = rows.next()?;
+                    let last = rows.next_back().unwrap_or(first);
+                    Some((whole.positions[first], whole.positions[last] + 1))
+                };
+                let begun = positions(0..first).is_some();
+                whole.states[slot].cut(positions(first..end), begun)
+            };
+            inputs.states.extend((least as usize..most).map(of_slot));
+        }
         for (index, &row) in whole.wanted.iter().enumerate() {
             if (first..end).contains(&(row as usize)) {
                 self.wanted.push(row - to_u32(first));

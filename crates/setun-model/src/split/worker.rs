@@ -46,6 +46,7 @@ impl Worker {
         }
         if piece.shrinks {
             self.stage.0.shrink(piece.blocks, &self.owed)?;
+            self.stage.0.shrink_states(piece.states)?;
             self.owed.clear();
             return Ok(());
         }
@@ -55,6 +56,7 @@ impl Worker {
             self.owed.retain(|&(from, to)| is_there(from) && is_there(to));
             self.stage.0.grow_and_copy((piece.blocks, piece.max_blocks), &self.owed)?;
             self.owed.clear();
+            self.stage.0.grow_states(piece.states)?;
         } else if !self.stage.0.part().has_head() {
             return Ok(());
         }

@@ -11,6 +11,7 @@ use setun_ops::{
 
 use super::{MIN_CAPACITY, RankedRows, Stage};
 use crate::{
+    cache_spec::cache_spec,
     error::ModelError,
     layer_range::{LayerRange, RangeLayout},
     layout::Layout,
@@ -50,7 +51,7 @@ impl<B: Backend> StageBuilder<B> {
             let what = "layers of the model";
             return Err(ModelError::Stages { what, expected, found });
         }
-        cache_spec(&config, part, &options).check()?;
+        part_spec(&config, part, &options).check()?;
         let count = layout.specs.len();
         let layout = part.layout(layout);
         let mut usages = vec![Usage::General; count];
@@ -131,7 +132,7 @@ impl<B: Backend> StageBuilder<B> {
             WeightSpec::Rope { positions, .. } => positions,
             _ => config.context_length,
         };
-        let spec = cache_spec(&config, part, &options);
+        let spec = part_spec(&config, part, &options);
         let cache = backend.create_cache(&spec, 0)?;
         let ranked = match (options.ranked, backend.takes_noise()) {
             (false, _) => RankedRows::None,
@@ -150,6 +151,7 @@ impl<B: Backend> StageBuilder<B> {
             ranked,
             weight_bytes,
             cache_blocks: 0,
+            states: 0,
             steps: BTreeMap::new(),
             clock: 0,
             profile: None,
@@ -187,14 +189,9 @@ impl<B: Backend> StageBuilder<B> {
     }
 }
 
-fn cache_spec(config: &ModelConfig, part: LayerRange, options: &TransformerOptions) -> CacheSpec {
-    CacheSpec {
-        layers: part.layers(),
-        kv_heads: config.kv_heads,
-        head_dim: config.head_dim,
-        block_positions: options.block_positions,
-        element: options.cache_element,
-    }
+fn part_spec(config: &ModelConfig, part: LayerRange, options: &TransformerOptions) -> CacheSpec {
+    let blocks = (options.block_positions, options.cache_element);
+    cache_spec(config, part.first..part.first + part.layers(), blocks, options.max_tentative)
 }
 
 pub(crate) fn wrong_weight(id: WeightId, expected: Option<WeightSpec>, found: String) -> OpsError {

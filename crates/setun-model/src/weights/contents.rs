@@ -46,10 +46,11 @@ impl Contents {
     pub fn new(config: &ModelConfig, infos: &[TensorInfo]) -> Result<Self, ModelError> {
         let family = family(config, infos)?;
         let by_name = TensorInfos::new(infos);
-        let (_, mut targets) = LayoutBuilder::new(config, family, &by_name).build(1)?;
+        let (_, mut targets, _) = LayoutBuilder::new(config, family, &by_name).build(1)?;
         let quantization = written(config, &targets);
         let is_changed = quantization != config.quantization;
         let config = ModelConfig { quantization, ..config.clone() };
+        targets.leave_gates();
         for linear in &mut targets.linears {
             linear.bias = None; // which is handed out by itself
         }
@@ -150,7 +151,10 @@ impl Contents {
                 Ok(vec![(name.clone(), Content::Floats(widened(&name, &whole)?))])
             }
             Some(
-                Target::Vector(_) | Target::Table(_) | Target::Linear { role: Role::Bias, .. },
+                Target::Vector(..)
+                | Target::Table(_)
+                | Target::Gate { .. }
+                | Target::Linear { role: Role::Bias, .. },
             ) => {
                 let tensor = dense::widened(tensor)?;
                 tensor::check_finite(&tensor)?;
@@ -177,26 +181,25 @@ impl Contents {
     }
 
     fn is_first_layer(&self, name: &str) -> bool {
-        let in_layer = self.targets.linears.len() / self.config.layers.len();
         match self.targets.by_name.get(name) {
-            Some(Target::Linear { linear, .. }) => *linear < in_layer,
+            Some(&Target::Linear { linear, .. }) => self.targets.representative(linear) == linear,
             _ => false,
         }
     }
 
     /// Lets each matrix have as many scales as that of its use in the first layer.
     fn settle(&mut self) {
-        if !self.targets.settle(self.config.layers.len()) {
+        if !self.targets.settle() {
             return;
         }
-        let in_layer = self.targets.linears.len() / self.config.layers.len();
         let kinds = |linear: &super::linear::PendingLinear| -> Vec<_> {
             linear.parts.iter().map(PendingPart::needed_scales).collect()
         };
-        let kinds: Vec<_> = self.targets.linears[..in_layer].iter().map(kinds).collect();
-        for (linear, kinds) in self.targets.linears.iter_mut().zip(kinds.iter().cycle()) {
+        let firsts = (0..self.targets.linears.len()).map(|at| self.targets.representative(at));
+        let kinds: Vec<_> = firsts.map(|first| kinds(&self.targets.linears[first])).collect();
+        for (linear, kinds) in self.targets.linears.iter_mut().zip(kinds) {
             for (part, kind) in linear.parts.iter_mut().zip(kinds) {
-                part.kind = *kind;
+                part.kind = kind;
             }
         }
     }
@@ -286,7 +289,8 @@ impl Targets {
     /// All tensors but scales, in the order of their use.
     fn in_order(&self, infos: &TensorInfos<'_>) -> Vec<OutlineTensor> {
         let place = |target: &Target| match *target {
-            Target::Vector(id) | Target::Table(id) => (id.0, 0, 0),
+            Target::Vector(id, _) | Target::Table(id) => (id.0, 0, 0),
+            Target::Gate { net, part } => (self.gates[net].dense[part].0, 0, 0),
             Target::Int8Table { table, .. } => (self.int8_tables[table].weight.0, 0, 0),
             Target::TernaryTable { table, .. } => (self.tables[table].id.0, 0, 0),
             Target::Linear { linear, part, role } => {

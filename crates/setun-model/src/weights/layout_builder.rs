@@ -1,23 +1,30 @@
 //! Numbers of a model's weights, and the tensors that each one is made of.
 
+use std::collections::BTreeMap;
+
 use setun_checkpoint::{
     ModelConfig,
-    config::{LinearClass, QuantizationMode},
+    config::{Hadamard, LinearClass, Mixer, QuantizationMode},
+    dtype,
 };
 use setun_ops::{
     WeightId, WeightSpec,
-    op::{Bias, HeadShape, Norm},
+    delta_net::DeltaNetShape,
+    op::{Bias, DeltaNetWeights, HeadShape, Norm},
     weight::ScaleKind,
 };
 
 use super::{
     infos::{StorageFormat, TensorInfos},
-    targets::Targets,
+    targets::{Targets, VectorForm},
 };
 use crate::{
     error::ModelError,
     families::Family,
-    layout::{HeadNorms, LayerLayout, Layout, LinearLayout},
+    layout::{
+        AttentionLayout, DeltaNetLayout, GatesLayout, HeadNorms, LayerLayout, Layout, LinearLayout,
+        MixerLayout, Rotation,
+    },
 };
 
 /// Numbers the weights, and records which tensor goes where.
@@ -26,6 +33,7 @@ pub(super) struct LayoutBuilder<'a> {
     family: &'a Family,
     infos: &'a TensorInfos<'a>,
     specs: Vec<WeightSpec>,
+    signs: BTreeMap<usize, WeightId>, // by width
     pub(super) targets: Targets,
 }
 
@@ -38,58 +46,55 @@ impl<'a> LayoutBuilder<'a> {
         family: &'a Family,
         infos: &'a TensorInfos<'a>,
     ) -> Self {
-        Self { config, family, infos, specs: vec![], targets: Targets::default() }
+        let (specs, signs, targets) = (vec![], BTreeMap::new(), Targets::default());
+        Self { config, family, infos, specs, signs, targets }
     }
 
-    pub(super) fn build(mut self, positions: usize) -> Result<(Layout, Targets), ModelError> {
+    /// The layout, the tensors' targets, and the weights that are signs of inputs of a width.
+    pub(super) fn build(
+        mut self,
+        positions: usize,
+    ) -> Result<(Layout, Targets, BTreeMap<usize, WeightId>), ModelError> {
         let (config, family) = (self.config, self.family);
         let embedding = self.table(family.embedding)?;
-        let rope = self.add(WeightSpec::Rope { positions, head_dim: config.head_dim });
+        let rope = self.add(WeightSpec::Rope { positions, head_dim: config.rope.dimensions });
         let layers =
             (0..config.layers.len()).map(|layer| self.layer(layer)).collect::<Result<_, _>>()?;
         let final_norm = self.norm(family.final_norm, config.hidden_size, config.norm_eps)?;
         let head = if config.tied_head { embedding } else { self.table(family.head)? };
-        let heads =
-            HeadShape { heads: config.heads, kv_heads: config.kv_heads, head_dim: config.head_dim };
+        let is_rotated = config.hadamard.as_ref().is_some_and(|rotation| rotation.embedding);
+        let embedding_rotation = self.rotation_of_width(config.hidden_size);
         let layout = Layout {
-            specs: self.specs,
             embedding,
             rope,
             layers,
             final_norm,
             head,
-            heads,
+            heads: HeadShape {
+                heads: config.heads,
+                kv_heads: config.kv_heads,
+                head_dim: config.head_dim,
+            },
+            attention_gate: config.attention_gate,
+            embedding_rotation: embedding_rotation.filter(|_| is_rotated),
+            head_rotation: self.rotation(HEAD, config.hidden_size),
             activation_group: config.quantization.activation_group,
+            specs: self.specs,
         };
-        Ok((layout, self.targets))
+        Ok((layout, self.targets, self.signs))
     }
 
     fn layer(&mut self, layer: usize) -> Result<LayerLayout, ModelError> {
-        let (config, family) = (self.config, self.family);
+        let (config, family, mixer) = (self.config, self.family, self.config.layers[layer]);
         let name = |pattern: &str| pattern.replace("{}", &layer.to_string());
         let (hidden, ffn, eps) = (config.hidden_size, config.ffn_size, config.norm_eps);
-        let (queries, kv) = (config.query_width(), config.kv_width());
-        let (attention_bias, mlp_bias) = (config.attention_bias, config.mlp_bias);
-        let (q, k, v) = (name(family.query), name(family.key), name(family.value));
-        let parts = [(q.as_str(), queries), (k.as_str(), kv), (v.as_str(), kv)];
-
+        self.targets.begin_layer(u8::from(mixer != Mixer::Attention));
         let input_norm = self.norm(&name(family.input_norm), hidden, eps)?;
-        let qkv = if config.quantization.linear_norm_eps.is_some() {
-            let separate = parts
-                .iter()
-                .map(|part| self.linear(std::slice::from_ref(part), hidden, attention_bias));
-            separate.collect::<Result<_, _>>()?
-        } else {
-            vec![self.linear(&parts, hidden, attention_bias)?]
+        let (mixer, output) = match mixer {
+            Mixer::Attention => self.attention(layer)?,
+            Mixer::DeltaNet(shape) => self.delta_net(layer, shape)?,
         };
-        let head_norms = if config.head_norms {
-            let query = self.norm(&name(family.query_norm), config.head_dim, eps)?;
-            Some(HeadNorms { query, key: self.norm(&name(family.key_norm), config.head_dim, eps)? })
-        } else {
-            None
-        };
-        let attention_sub_norm = self.sub_norm(layer, |f| f.attention_sub_norm, queries)?;
-        let output = self.linear(&[(&name(family.output), hidden)], queries, attention_bias)?;
+        let mlp_bias = config.mlp_bias;
         let post_attention_norm = self.norm(&name(family.post_attention_norm), hidden, eps)?;
         let gate = self.linear(&[(&name(family.gate), ffn)], hidden, mlp_bias)?;
         let up = self.linear(&[(&name(family.up), ffn)], hidden, mlp_bias)?;
@@ -97,9 +102,7 @@ impl<'a> LayoutBuilder<'a> {
         let down = self.linear(&[(&name(family.down), hidden)], ffn, mlp_bias)?;
         Ok(LayerLayout {
             input_norm,
-            qkv,
-            head_norms,
-            attention_sub_norm,
+            mixer,
             output,
             post_attention_norm,
             gate,
@@ -107,6 +110,130 @@ impl<'a> LayoutBuilder<'a> {
             ffn_sub_norm,
             down,
         })
+    }
+
+    fn attention(&mut self, layer: usize) -> Result<(MixerLayout, LinearLayout), ModelError> {
+        let (config, family) = (self.config, self.family);
+        let name = |pattern: &str| pattern.replace("{}", &layer.to_string());
+        let (hidden, eps, has_bias) = (config.hidden_size, config.norm_eps, config.attention_bias);
+        let (queries, kv) = (config.query_width(), config.kv_width());
+        let gated = if config.attention_gate { 2 * queries } else { queries };
+        let (q, k, v) = (name(family.query), name(family.key), name(family.value));
+        let parts = [(q.as_str(), gated), (k.as_str(), kv), (v.as_str(), kv)];
+        let own_norms = config.quantization.linear_norm_eps.is_some();
+        let alike = self.is_alike(&parts.map(|part| part.0), hidden);
+        if config.attention_gate && (own_norms || !alike) {
+            return Err(ModelError::Unsupported {
+                what: "attention with gates",
+                found: format!("`{q}` apart from `{k}` and `{v}`"),
+                supported: "queries, keys and values with one norm and one rotation",
+            });
+        }
+        let mut qkv = if own_norms || !alike {
+            let separate =
+                parts.iter().map(|part| self.linear(std::slice::from_ref(part), hidden, has_bias));
+            separate.collect::<Result<Vec<_>, _>>()?
+        } else {
+            vec![self.linear(&parts, hidden, has_bias)?]
+        };
+        in_columns(&mut qkv);
+        if config.attention_gate {
+            let order = gates_last(config.heads, config.head_dim, kv);
+            self.targets.set_order(order);
+        }
+        let head_norms = if config.head_norms {
+            let query = self.norm(&name(family.query_norm), config.head_dim, eps)?;
+            Some(HeadNorms { query, key: self.norm(&name(family.key_norm), config.head_dim, eps)? })
+        } else {
+            None
+        };
+        let sub_norm = self.sub_norm(layer, |f| f.attention_sub_norm, queries)?;
+        let output = self.linear(&[(&name(family.output), hidden)], queries, has_bias)?;
+        Ok((MixerLayout::Attention(AttentionLayout { qkv, head_norms, sub_norm }), output))
+    }
+
+    fn delta_net(
+        &mut self,
+        layer: usize,
+        shape: DeltaNetShape,
+    ) -> Result<(MixerLayout, LinearLayout), ModelError> {
+        let (hidden, family) = (self.config.hidden_size, self.family);
+        let name = |pattern: &str| pattern.replace("{}", &layer.to_string());
+        let (qkv, z) = (name(family.net_input), name(family.net_z));
+        let parts = [(qkv.as_str(), shape.channels()), (z.as_str(), shape.value_width())];
+        let mut input = if self.is_alike(&[&qkv, &z], hidden) {
+            vec![self.linear(&parts, hidden, false)?]
+        } else {
+            vec![self.linear(&parts[..1], hidden, false)?, self.linear(&parts[1..], hidden, false)?]
+        };
+        in_columns(&mut input);
+        let gates = self.gates(layer, shape)?;
+        let (decay, decay_form) = match self.infos.get(&name(family.net_decay)) {
+            Some(_) => (name(family.net_decay), VectorForm::Plain),
+            None => (name(family.net_log_decay), VectorForm::NegatedLogarithm),
+        };
+        let taps = (shape.kernel * shape.channels(), VectorForm::Taps(shape.kernel));
+        let conv = self.vector(&name(family.net_conv), taps)?;
+        let decay = self.vector(&decay, (shape.value_heads, decay_form))?;
+        let dt_bias = (shape.value_heads, VectorForm::Plain);
+        let dt_bias = self.vector(&name(family.net_dt_bias), dt_bias)?;
+        let gain = self.vector(&name(family.net_norm), (shape.value_dim, VectorForm::Plain))?;
+        let norm = Norm { gain, eps: self.config.norm_eps };
+        let output =
+            self.linear(&[(&name(family.net_output), hidden)], shape.value_width(), false)?;
+        let weights = DeltaNetWeights { conv, decay, dt_bias, norm };
+        Ok((MixerLayout::DeltaNet(DeltaNetLayout { shape, input, gates, weights }), output))
+    }
+
+    /// The matrices of `b` and `a`: where they are stored as floats, only these show of which form.
+    fn gates(&mut self, layer: usize, shape: DeltaNetShape) -> Result<GatesLayout, ModelError> {
+        let (hidden, family, heads) = (self.config.hidden_size, self.family, shape.value_heads);
+        let names = [family.net_b, family.net_a].map(|gate| gate.replace("{}", &layer.to_string()));
+        let tensors = names.each_ref().map(|name| format!("{name}{}", family.weight));
+        let is_float = |name: &String| {
+            self.infos.get(name).is_some_and(|info| dtype::FLOATS.contains(&info.dtype))
+        };
+        let column = shape.channels() + shape.value_width();
+        let [b, a] = &names;
+        if !tensors.iter().any(is_float) {
+            let mut ternary = self.linear(&[(b, heads), (a, heads)], hidden, false)?;
+            ternary.column = column;
+            return Ok(GatesLayout { ternary, dense: None });
+        }
+        let (rows, grouped) = (2 * heads, false);
+        let weight = self.add(WeightSpec::Ternary { rows, columns: hidden, grouped });
+        let dense = [0; 2].map(|_| self.add(WeightSpec::Dense { rows: heads, columns: hidden }));
+        self.targets.add_gates(weight, dense, &tensors, (heads, hidden), self.infos)?;
+        let (norm, rotation, bias, names) = (None, None, None, names.to_vec());
+        let ternary = LinearLayout { names, norm, rotation, weight, bias, outputs: rows, column };
+        Ok(GatesLayout { ternary, dense: Some(dense) })
+    }
+
+    /// Whether the inputs of some linear layers are rotated alike.
+    fn is_alike(&mut self, names: &[&str], columns: usize) -> bool {
+        let mut rotations = names.iter().map(|name| self.rotation(name, columns));
+        let first = rotations.next();
+        rotations.all(|rotation| Some(rotation) == first)
+    }
+
+    /// The rotation of a linear layer's input.
+    fn rotation(&mut self, name: &str, columns: usize) -> Option<Rotation> {
+        let is_rotated = |rotation: &Hadamard| rotation.layers.contains(name);
+        self.config.hadamard.as_ref().filter(|rotation| is_rotated(rotation))?;
+        self.rotation_of_width(columns)
+    }
+
+    fn rotation_of_width(&mut self, columns: usize) -> Option<Rotation> {
+        let rotation = self.config.hadamard.as_ref()?;
+        let signs = rotation.signs.get(&columns).map(|_| match self.signs.get(&columns) {
+            Some(id) => *id,
+            None => {
+                let id = self.add(WeightSpec::Vector { len: columns });
+                self.signs.insert(columns, id);
+                id
+            }
+        });
+        Some(Rotation { signs, block: rotation.block })
     }
 
     fn linear(
@@ -123,6 +250,7 @@ impl<'a> LayoutBuilder<'a> {
             None => None,
         };
         let outputs = stack.iter().map(|part| part.1).sum();
+        let rotation = self.rotation(stack[0].0, columns);
         let weight = self.add(WeightSpec::Ternary { rows: outputs, columns, grouped: false });
         let form = self.form(stack)?;
         let bias = has_bias.then(|| Bias {
@@ -142,7 +270,7 @@ impl<'a> LayoutBuilder<'a> {
         let grouped = matches!(scales, ScaleKind::ColumnGroups(_));
         self.specs[weight.0 as usize] = WeightSpec::Ternary { rows: outputs, columns, grouped };
         let names = stack.iter().map(|part| part.0.to_owned()).collect();
-        Ok(LinearLayout { names, norm, weight, bias, outputs })
+        Ok(LinearLayout { names, norm, rotation, weight, bias, outputs, column: 0 })
     }
 
     /// How the matrices of a stack are stored: all in one way. An `autobitlinear` with a stored
@@ -199,13 +327,30 @@ impl<'a> LayoutBuilder<'a> {
     }
 
     fn norm(&mut self, name: &str, width: usize, eps: f32) -> Result<Norm, ModelError> {
-        let gain = self.add(WeightSpec::Vector { len: width });
-        self.targets.add_vector(name, gain, width, self.infos)?;
-        Ok(Norm { gain, eps })
+        let form = if self.config.unit_norms { VectorForm::UnitGain } else { VectorForm::Plain };
+        Ok(Norm { gain: self.vector(name, (width, form))?, eps })
+    }
+
+    fn vector(
+        &mut self,
+        name: &str,
+        (len, form): (usize, VectorForm),
+    ) -> Result<WeightId, ModelError> {
+        let id = self.add(WeightSpec::Vector { len });
+        self.targets.add_vector(name, id, (len, form), self.infos)?;
+        Ok(id)
     }
 
     fn table(&mut self, name: &str) -> Result<WeightId, ModelError> {
-        let (rows, columns) = (self.config.vocab_size, self.config.hidden_size);
+        self.matrix(name, (self.config.vocab_size, self.config.hidden_size))
+    }
+
+    /// A matrix whose products are those of floats.
+    fn matrix(
+        &mut self,
+        name: &str,
+        (rows, columns): (usize, usize),
+    ) -> Result<WeightId, ModelError> {
         let id = self.add(WeightSpec::Dense { rows, columns });
         let mode = self.config.quantization.mode;
         self.targets.add_table(name, id, (rows, columns), mode, self.infos)?;
@@ -216,4 +361,26 @@ impl<'a> LayoutBuilder<'a> {
         self.specs.push(spec);
         WeightId(u32::try_from(self.specs.len() - 1).expect("fewer than 2^32 weights"))
     }
+}
+
+/// The name of the head in a rotation.
+const HEAD: &str = "lm_head";
+
+/// Lets each layer write after the columns of the one before.
+fn in_columns(linears: &mut [LinearLayout]) {
+    let mut column = 0;
+    for linear in linears {
+        linear.column = column;
+        column += linear.outputs;
+    }
+}
+
+/// Queries, then keys and values, then gates, of rows that have a gate after the query of each head.
+fn gates_last(heads: usize, head_dim: usize, kv: usize) -> Vec<usize> {
+    let rows = |part: usize| {
+        (0..heads)
+            .flat_map(move |head| (0..head_dim).map(move |row| (2 * head + part) * head_dim + row))
+    };
+    let stacked = 2 * heads * head_dim;
+    rows(0).chain(stacked..stacked + 2 * kv).chain(rows(1)).collect()
 }

@@ -11,7 +11,7 @@ use setun_ops::{
     weight::ScaleKind,
 };
 
-use super::{Role, affine::PendingAffine, infos::StorageFormat};
+use super::{Role, affine::PendingAffine, infos::StorageFormat, targets::LayerPlace};
 use crate::error::ModelError;
 
 /// Matrices on their way to become one stacked matrix.
@@ -22,6 +22,9 @@ pub(super) struct PendingLinear {
     pub(super) class: LinearClass,
     pub(super) scales: ScaleKind, // of the stacked matrix
     pub(super) parts: Vec<PendingPart>,
+    pub(super) place: LayerPlace,
+    pub(super) order: Option<Vec<usize>>, // of its outputs, by those of the stacked parts
+    pub(super) is_left_out: bool,         // as tables take its place
 }
 
 #[derive(Debug)]
@@ -162,7 +165,7 @@ fn multiplied(scales: Scales, factor: f32) -> Scales {
 
 impl PendingLinear {
     pub(super) fn is_complete(&self) -> bool {
-        self.parts.iter().all(|part| part.is_complete(self.bias.is_some()))
+        self.is_left_out || self.parts.iter().all(|part| part.is_complete(self.bias.is_some()))
     }
 
     /// How few scales its matrices need together, once they are complete.
@@ -189,6 +192,9 @@ impl PendingLinear {
         data: &mut [Option<WeightData>],
         name: impl Fn() -> String,
     ) -> Result<(), ModelError> {
+        if self.is_left_out {
+            return Ok(());
+        }
         let mut bias = vec![];
         let mut matrices = vec![];
         for part in &mut self.parts {
@@ -198,7 +204,11 @@ impl PendingLinear {
             }
             bias.extend(part.bias.take().unwrap_or_default());
         }
-        let matrix = TernaryMatrix::stack(matrices)?;
+        let stacked = TernaryMatrix::stack(matrices)?;
+        let matrix = match &self.order {
+            Some(order) => stacked.in_order(order)?,
+            None => stacked,
+        };
         data[self.weight.0 as usize] = Some(WeightData::Ternary(matrix));
         if let Some(id) = self.bias {
             data[id.0 as usize] = Some(WeightData::Vector(bias));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use setun_checkpoint::{
     CheckpointError, Dtype, TensorInfo, affine, blocks,
-    config::{Quantization, QuantizationMode},
+    config::{LinearClass, Quantization, QuantizationMode},
     dense,
 };
 use setun_ops::{
@@ -15,6 +15,7 @@ use setun_ops::{
 use super::{
     Role,
     affine::{BIASES, CODES, PendingAffine, SCALES},
+    gates::PendingGates,
     infos::{StorageFormat, TensorInfos},
     linear::{PendingLinear, PendingPart},
     tables::{PendingInt8Table, PendingTable},
@@ -29,11 +30,22 @@ pub(crate) struct Targets {
     pub(super) int8_tables: Vec<PendingInt8Table>,
     pub(super) tables: Vec<PendingTable>, // those that are ternary
     pub(super) unsettled: bool,           // whether data must show how matrices are scaled
+    pub(super) gates: Vec<PendingGates>,  // of delta nets, where they are stored as floats
+    pub(super) are_gates_ternary: Option<bool>,
+    layer: LayerPlace,
+}
+
+/// Where the next linear layer is: the kind of its layer, and its number there. Those of one place are alike in all
+/// layers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LayerPlace {
+    kind: u8,
+    index: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target {
-    Vector(WeightId),
+    Vector(WeightId, VectorForm),
     Table(WeightId),
     /// Int8 codes of a table, or the scales of its rows.
     Int8Table {
@@ -49,6 +61,44 @@ pub(super) enum Target {
         part: usize,
         role: Role,
     },
+    /// `b` or `a` of a delta net, as floats.
+    Gate {
+        net: usize,
+        part: usize,
+    },
+}
+
+/// How a vector is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VectorForm {
+    /// As it is used.
+    Plain,
+    /// Without the 1 that is added.
+    UnitGain,
+    /// Logarithms of the negated elements.
+    NegatedLogarithm,
+    /// A matrix `[len / taps, taps]`, used by columns.
+    Taps(usize),
+}
+
+impl VectorForm {
+    /// The vector as it is used, of elements as they are stored.
+    pub(super) fn read(self, stored: Vec<f32>) -> Vec<f32> {
+        match self {
+            Self::Plain => stored,
+            Self::UnitGain => stored.into_iter().map(|gain| 1.0 + gain).collect(),
+            Self::NegatedLogarithm => stored.into_iter().map(|log| -exponential(log)).collect(),
+            Self::Taps(taps) => {
+                (0..taps).flat_map(|tap| stored.iter().skip(tap).step_by(taps).copied()).collect()
+            }
+        }
+    }
+}
+
+/// `e^x` in `f64`, rounded.
+#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32")]
+fn exponential(x: f32) -> f32 {
+    libm::exp(f64::from(x)) as f32
 }
 
 impl Target {
@@ -59,7 +109,7 @@ impl Target {
                 matches!(role, Role::Scale | Role::Offset)
             }
             Self::Int8Table { is_scales, .. } => *is_scales,
-            Self::Vector(_) | Self::Table(_) => false,
+            Self::Vector(..) | Self::Table(_) | Self::Gate { .. } => false,
         }
     }
 
@@ -68,7 +118,7 @@ impl Target {
         match *self {
             Self::Linear { linear, part, .. } => Some((false, linear, part)),
             Self::TernaryTable { table, .. } => Some((true, table, 0)),
-            Self::Vector(_) | Self::Table(_) | Self::Int8Table { .. } => None,
+            Self::Vector(..) | Self::Table(_) | Self::Int8Table { .. } | Self::Gate { .. } => None,
         }
     }
 }
@@ -84,13 +134,65 @@ impl Targets {
         &mut self,
         name: &str,
         id: WeightId,
-        len: usize,
+        (len, form): (usize, VectorForm),
         infos: &TensorInfos<'_>,
     ) -> Result<(), ModelError> {
         let info = infos.find(name)?;
-        check_vector(info, len)?;
-        self.by_name.insert(name.to_owned(), Target::Vector(id));
+        match form {
+            VectorForm::Taps(taps) => {
+                info.expect_shape(&[len / taps.max(1), taps])?;
+                info.expect_dtype(&FLOATS)?;
+            }
+            _ => check_vector(info, len)?,
+        }
+        self.by_name.insert(name.to_owned(), Target::Vector(id, form));
         Ok(())
+    }
+
+    /// Two matrices of floats, which may be ternary.
+    pub(super) fn add_gates(
+        &mut self,
+        weight: WeightId,
+        dense: [WeightId; 2],
+        names: &[String; 2],
+        (rows, columns): (usize, usize),
+        infos: &TensorInfos<'_>,
+    ) -> Result<(), ModelError> {
+        for (part, name) in names.iter().enumerate() {
+            let info = infos.find(name)?;
+            info.expect_shape(&[rows, columns])?;
+            info.expect_dtype(&FLOATS)?;
+            let target = Target::Gate { net: self.gates.len(), part };
+            self.by_name.insert(name.clone(), target);
+        }
+        let (linear, place) = (self.linears.len(), self.layer);
+        self.layer.index += 1;
+        let part = || PendingPart::new(rows, columns, StorageFormat::Blocks, None);
+        self.linears.push(PendingLinear {
+            weight,
+            bias: None,
+            class: LinearClass::AutoBitLinear,
+            scales: ScaleKind::Rows,
+            parts: vec![part(), part()],
+            place,
+            order: None,
+            is_left_out: false,
+        });
+        self.gates.push(PendingGates { linear, dense, tensors: [None, None] });
+        self.unsettled = true;
+        Ok(())
+    }
+
+    /// Brings the outputs of the linear layer that was added last into an order.
+    pub(super) fn set_order(&mut self, order: Vec<usize>) {
+        if let Some(linear) = self.linears.last_mut() {
+            linear.order = Some(order);
+        }
+    }
+
+    /// The linear layers from now on are those of a layer of this kind.
+    pub(super) fn begin_layer(&mut self, kind: u8) {
+        self.layer = LayerPlace { kind, index: 0 };
     }
 
     pub(crate) fn add_table(
@@ -234,22 +336,40 @@ impl Targets {
             parts.push(PendingPart::new(rows, columns, form, beside));
         }
         let class = quantization.linear_class;
-        self.linears.push(PendingLinear { weight, bias, class, scales: kind, parts });
+        let (place, order) = (self.layer, None);
+        self.layer.index += 1;
+        self.linears.push(PendingLinear {
+            weight,
+            bias,
+            class,
+            scales: kind,
+            parts,
+            place,
+            order,
+            is_left_out: false,
+        });
         self.unsettled |= in_data;
         Ok(kind)
     }
 
-    /// Lets the matrices of all layers be scaled as those of the first are, once those are there;
-    /// true where that has become known by it.
-    pub(super) fn settle(&mut self, layers: usize) -> bool {
-        let in_layer = self.linears.len() / layers.max(1);
-        let first = &self.linears[..in_layer];
-        if !self.unsettled || !first.iter().all(PendingLinear::is_complete) {
+    /// The first linear layer in the place of another: those show how all in their places are scaled.
+    pub(super) fn representative(&self, linear: usize) -> usize {
+        let place = self.linears[linear].place;
+        self.linears.iter().position(|first| first.place == place).unwrap_or(linear)
+    }
+
+    /// Lets the matrices of all layers be scaled as those of the first of their kind are, once those are
+    /// there; true where that has become known by it.
+    pub(super) fn settle(&mut self) -> bool {
+        let firsts: Vec<_> = (0..self.linears.len()).map(|at| self.representative(at)).collect();
+        let is_there = |&first: &usize| self.linears[first].is_complete();
+        if !self.unsettled || !firsts.iter().all(is_there) {
             return false;
         }
-        let kinds: Vec<_> = first.iter().map(PendingLinear::needed_scales).collect();
-        for (linear, kind) in self.linears.iter_mut().zip(kinds.iter().cycle()) {
-            linear.scales = *kind;
+        let kinds: Vec<_> =
+            firsts.iter().map(|&first| self.linears[first].needed_scales()).collect();
+        for (linear, kind) in self.linears.iter_mut().zip(kinds) {
+            linear.scales = kind;
         }
         self.unsettled = false;
         true
@@ -281,7 +401,7 @@ impl Targets {
                     let PendingTable { id, matrix, .. } = &self.tables[table];
                     kinds[id.0 as usize] = WeightKind::Dense(DenseKind::Ternary(matrix.kind));
                 }
-                Some(Target::Vector(_)) | None => {}
+                Some(Target::Vector(..) | Target::Gate { .. }) | None => {}
             }
         }
         kinds
@@ -300,7 +420,7 @@ impl Targets {
     /// A tensor that a weight still waits for.
     pub(super) fn missing_name(&self, id: WeightId) -> String {
         let is_it = |target: &Target| match *target {
-            Target::Vector(found) | Target::Table(found) => found == id,
+            Target::Vector(found, _) | Target::Table(found) => found == id,
             Target::Int8Table { table, is_scales } => {
                 let table = &self.int8_tables[table];
                 let waits = if is_scales { table.scales.is_none() } else { table.codes.is_none() };
@@ -310,6 +430,12 @@ impl Targets {
                 let linear = &self.linears[linear];
                 let waits = linear.parts[part].waits_for(role);
                 waits && (linear.weight == id || linear.bias == Some(id))
+            }
+            Target::Gate { net, part } => {
+                let gates = &self.gates[net];
+                let linear = &self.linears[gates.linear];
+                let waits = linear.weight == id && linear.parts[part].waits_for(Role::Weight);
+                gates.dense[part] == id || waits
             }
             Target::TernaryTable { table, role } => {
                 let table = &self.tables[table];

@@ -2,7 +2,9 @@
 
 use super::{BufferKind, BufferSpec, Plan, RowSet};
 use crate::{
-    op::{Bias, BufferId, HeadShape, Linear, Norm, Op, WeightId},
+    delta_net::DeltaNetShape,
+    hadamard::is_block,
+    op::{Bias, BufferId, DeltaNetWeights, HeadShape, Linear, Norm, Op, WeightId},
     quantize::is_group,
     weight::WeightSpec,
 };
@@ -61,9 +63,9 @@ pub(super) fn check(plan: &Plan, op: &Op) -> Check {
         }
         Op::RopeAppend { qkv, shape, rope, layer } => {
             check_heads(plan, *shape, *layer)?;
-            float(plan, *qkv, shape.qkv_width(), RowSet::Batch)?;
+            at_least(plan, *qkv, shape.qkv_width())?;
             match weight(plan, *rope)? {
-                WeightSpec::Rope { head_dim, .. } if head_dim == shape.head_dim => Ok(()),
+                WeightSpec::Rope { head_dim, .. } if head_dim <= shape.head_dim => Ok(()),
                 found => {
                     Err(format!("needs a RoPE table for heads of {}, got {found}", shape.head_dim))
                 }
@@ -72,8 +74,37 @@ pub(super) fn check(plan: &Plan, op: &Op) -> Check {
         Op::Attention { qkv, shape, layer, out } => {
             check_heads(plan, *shape, *layer)?;
             differ(*qkv, *out)?;
-            float(plan, *qkv, shape.qkv_width(), RowSet::Batch)?;
+            at_least(plan, *qkv, shape.qkv_width())?;
             float(plan, *out, shape.query_width(), RowSet::Batch)
+        }
+        Op::SigmoidGate { x, gate, column } => {
+            differ(*x, *gate)?;
+            let width = spec(plan, *x)?.width;
+            float(plan, *x, width, RowSet::Batch)?;
+            at_least(plan, *gate, column.saturating_add(width))
+        }
+        Op::DeltaNet { x, shape, weights, layer, out } => {
+            check_delta_net(plan, *shape, weights, *layer)?;
+            differ(*x, *out)?;
+            float(plan, *x, shape.input_width(), RowSet::Batch)?;
+            float(plan, *out, shape.value_width(), RowSet::Batch)
+        }
+        Op::DenseMatmul { x, weight, out, out_column } => {
+            let (outputs, columns) = dense(plan, *weight)?;
+            differ(*x, *out)?;
+            float(plan, *x, columns, RowSet::Batch)?;
+            at_least(plan, *out, out_column.saturating_add(outputs))
+        }
+        Op::Hadamard { x, signs, block, .. } => {
+            let BufferSpec { width, rows, .. } = spec(plan, *x)?;
+            float(plan, *x, width, rows)?;
+            if !is_block(*block) || !width.is_multiple_of(*block) {
+                return Err(format!("blocks of {block} for rows of {width}"));
+            }
+            match signs.map(|signs| vector(plan, signs)).transpose()? {
+                Some(found) if found != width => Err(format!("{found} signs for rows of {width}")),
+                _ => Ok(()),
+            }
         }
         Op::Gate { gate, up, out, .. } => {
             let gated = check_linear(plan, gate)?;
@@ -166,6 +197,29 @@ fn check_heads(plan: &Plan, shape: HeadShape, layer: usize) -> Check {
     Ok(())
 }
 
+fn check_delta_net(
+    plan: &Plan,
+    shape: DeltaNetShape,
+    weights: &DeltaNetWeights,
+    layer: usize,
+) -> Check {
+    let found = plan.cache.recurrent;
+    if found.is_none_or(|found| found.shape != shape || layer >= found.layers) {
+        return Err(format!("layer {layer} with {shape:?} does not fit the states {found:?}"));
+    }
+    for (id, expected) in [
+        (weights.conv, shape.kernel * shape.channels()),
+        (weights.decay, shape.value_heads),
+        (weights.dt_bias, shape.value_heads),
+    ] {
+        let found = vector(plan, id)?;
+        if found != expected {
+            return Err(format!("weight {} has {found} elements, expected {expected}", id.0));
+        }
+    }
+    check_norm(plan, weights.norm, shape.value_dim)
+}
+
 fn check_norm(plan: &Plan, norm: Norm, width: usize) -> Check {
     let len = vector(plan, norm.gain)?;
     if len != width || len == 0 {
@@ -201,6 +255,15 @@ fn spec(plan: &Plan, id: BufferId) -> Check<BufferSpec> {
 
 fn float(plan: &Plan, id: BufferId, width: usize, rows: RowSet) -> Check {
     buffer(plan, id, BufferKind::F32, width, rows)
+}
+
+/// A float buffer of all rows that is this wide or wider.
+fn at_least(plan: &Plan, id: BufferId, width: usize) -> Check {
+    let found = spec(plan, id)?.width;
+    if found < width {
+        return Err(format!("buffer {} is {found} wide, expected {width} or more", id.0));
+    }
+    float(plan, id, found, RowSet::Batch)
 }
 
 /// The columns of a group of a quantized buffer.

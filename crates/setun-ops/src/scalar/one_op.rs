@@ -14,7 +14,7 @@ impl ScalarStep {
         cache: &mut HostCache,
         inputs: &BatchInputs,
     ) -> Result<(), OpsError> {
-        check_step(&self.plan, cache.spec(), cache.blocks(), inputs)?;
+        check_step(&self.plan, cache.spec(), cache.sizes(), inputs)?;
         self.run_op(&self.plan.ops()[op].clone(), cache, inputs);
         Ok(())
     }

@@ -70,7 +70,7 @@ impl MemoryEstimate {
     /// Keys and values of a layer are apart.
     fn add_cache(&mut self, spec: CacheSpec) {
         let blocks = self.context.div_ceil(BLOCK_POSITIONS as u64);
-        self.cache = blocks * spec.block_bytes() as u64;
+        self.cache = blocks * spec.block_bytes() as u64 + spec.state_bytes() as u64;
         let buffer = self.cache / (2 * spec.layers.max(1) as u64);
         self.largest_buffer = self.largest_buffer.max(buffer);
     }

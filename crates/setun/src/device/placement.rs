@@ -1,9 +1,9 @@
 //! Decisions on a device that are made before the weights move.
 
 use setun_engine::HeadType;
-use setun_model::BLOCK_POSITIONS;
 #[cfg(not(target_family = "wasm"))]
 use setun_model::LayerRange;
+use setun_model::{BLOCK_POSITIONS, MAX_TENTATIVE, cache_spec};
 use setun_ops::{
     CacheSpec, WeightId, WeightSpec,
     weight::{DenseKind, WeightKind},
@@ -53,13 +53,9 @@ impl Placement {
     }
 
     pub(super) fn cache(&self, header: &ModelHeader) -> CacheSpec {
-        CacheSpec {
-            layers: header.config.layers.len(),
-            kv_heads: header.config.kv_heads,
-            head_dim: header.config.head_dim,
-            block_positions: BLOCK_POSITIONS,
-            element: self.options.cache.into(),
-        }
+        let layers = 0..header.config.layers.len();
+        let blocks = (BLOCK_POSITIONS, self.options.cache.into());
+        cache_spec(&header.config, layers, blocks, MAX_TENTATIVE)
     }
 }
 

@@ -177,7 +177,7 @@ struct Steps {
 
 impl Steps {
     fn new(model: Box<dyn Forward>) -> Self {
-        let cache = PagedCache::new(model.block_positions(), u32::MAX as usize);
+        let cache = PagedCache::for_model(&*model, u32::MAX as usize);
         Self { model, cache, outputs: Outputs::default() }
     }
 

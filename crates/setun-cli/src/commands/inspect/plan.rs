@@ -4,11 +4,11 @@ use serde::Serialize;
 use setun::{
     checkpoint::ModelConfig,
     forward::{
-        BLOCK_POSITIONS, Layout,
+        BLOCK_POSITIONS, Layout, cache_spec,
         plan::{HeadOutput, model_plan},
     },
     ops::{
-        BufferId, CacheElement, CacheSpec, Op, Plan, WeightId,
+        BufferId, CacheElement, Op, Plan, WeightId,
         op::{Linear, Norm},
         plan::BufferKind,
     },
@@ -45,13 +45,8 @@ struct BufferReport {
 
 /// Makes the plan of one token and describes it.
 pub(super) fn describe(layout: &Layout, config: &ModelConfig) -> Result<PlanReport, CliError> {
-    let cache = CacheSpec {
-        layers: config.layers.len(),
-        kv_heads: config.kv_heads,
-        head_dim: config.head_dim,
-        block_positions: BLOCK_POSITIONS,
-        element: CacheElement::F16,
-    };
+    let blocks = (BLOCK_POSITIONS, CacheElement::F16);
+    let cache = cache_spec(config, 0..config.layers.len(), blocks, 0);
     let plan = model_plan(layout, config.activation, cache, (1, 1), HeadOutput::Logits, false)
         .map_err(setun::forward::ModelError::from)?
         .plan;
@@ -93,6 +88,13 @@ impl OpReport {
             Op::HeadNorm { x, norm, .. } => (vec![*x], vec![gain(norm)], *x),
             Op::RopeAppend { qkv, rope, .. } => (vec![*qkv], vec![*rope], *qkv),
             Op::Attention { qkv, out, .. } => (vec![*qkv], vec![], *out),
+            Op::SigmoidGate { x, gate, .. } => (vec![*x, *gate], vec![], *x),
+            Op::DeltaNet { x, weights, out, .. } => {
+                let of_net = [weights.conv, weights.decay, weights.dt_bias, weights.norm.gain];
+                (vec![*x], of_net.to_vec(), *out)
+            }
+            Op::DenseMatmul { x, weight, out, .. } => (vec![*x], vec![*weight], *out),
+            Op::Hadamard { x, signs, .. } => (vec![*x], signs.iter().copied().collect(), *x),
             Op::Gate { gate, up, out, .. } => {
                 let inputs = if gate.x == up.x { vec![gate.x] } else { vec![gate.x, up.x] };
                 (inputs, linear(gate).chain(linear(up)).collect(), *out)

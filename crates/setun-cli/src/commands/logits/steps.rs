@@ -35,7 +35,7 @@ impl<'a> Steps<'a> {
         let texts: Vec<_> = texts.collect();
         let lengths = texts.iter().map(Vec::len).chain([tokens.len()]);
         let blocks = lengths.map(|length| length.div_ceil(model.block_positions())).sum();
-        let mut cache = PagedCache::new(model.block_positions(), blocks);
+        let mut cache = PagedCache::for_sequences(&*model, blocks, 1 + usize::from(companions));
         let sequence = cache.create();
         let beside = |tokens| Companion { sequence: cache.create(), tokens, done: 0 };
         let companions: Vec<_> = texts.into_iter().map(beside).collect();

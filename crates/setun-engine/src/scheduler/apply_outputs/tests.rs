@@ -38,7 +38,7 @@ impl Step {
 
     /// The same in several steps, or with drafted tokens behind the first prompt.
     fn with(requests: Vec<Request>, multi_step: Option<usize>, draft: &[u32]) -> Self {
-        let mut kv = KvCache::new(limits(64), BLOCK_POSITIONS);
+        let mut kv = KvCache::new(limits(64), setun_model::PagedCache::new(BLOCK_POSITIONS, 64));
         let queues = requests.iter().map(|request| Arc::clone(&request.queue)).collect();
         let mut running = vec![];
         for (arrival, request) in (1..).zip(requests) {
