@@ -242,12 +242,15 @@ impl PagedCache {
         SequenceState { state: Some((state, rows)), rows, ..SequenceState::default() }
     }
 
-    /// Another sequence has the same state, until one of them goes on.
-    pub(super) fn fork_state(&mut self, state: &SequenceState) -> SequenceState {
-        if let Some((id, _)) = state.state {
-            self.states.hold(id);
-        }
-        SequenceState { target: None, ..state.clone() }
+    /// The state of a sequence for another, until one of them goes on: neither may write to it.
+    pub(super) fn fork_state(&mut self, sequence: SequenceId) -> Result<SequenceState, ModelError> {
+        let state = &mut self.get_mut(sequence)?.state;
+        let own = state.state.map(|(own, _)| own);
+        let given_up = state.target.take_if(|target| Some(*target) == own);
+        let fork = SequenceState { target: None, ..state.clone() };
+        given_up.into_iter().for_each(|own| self.states.let_go(own));
+        own.into_iter().for_each(|own| self.states.hold(own));
+        Ok(fork)
     }
 
     pub(super) fn release_state(&mut self, state: SequenceState) {
