@@ -178,6 +178,29 @@ impl PagedCache {
         Ok(self.get(sequence)?.state.state)
     }
 
+    /// Says that all positions which a sequence has reserved, whole blocks, are computed: its state is written to the
+    /// state that is returned, which is a snapshot from then on. None where sequences have no states.
+    ///
+    /// # Errors
+    ///
+    /// If the sequence is not here.
+    pub fn restore_state(&mut self, sequence: SequenceId) -> Result<Option<StateId>, ModelError> {
+        let Sequence { blocks, len, .. } = self.get(sequence)?;
+        let (Some(&last), len) = (blocks.last(), *len) else { return Ok(None) };
+        let Some(state) = self.get_mut(sequence)?.state.target.take() else { return Ok(None) };
+        let owner = &mut self.get_mut(sequence)?.state;
+        let before = owner.state.replace((state, len));
+        owner.rows = len;
+        before.into_iter().for_each(|(before, _)| self.states.let_go(before));
+        self.states.hold(state);
+        self.states.clock += 1;
+        let used = self.states.clock;
+        if let Some(old) = self.states.snapshots.insert(last, Snapshot { state, used }) {
+            self.states.let_go(old.state);
+        }
+        Ok(Some(state))
+    }
+
     /// The last `positions` of those that a sequence has reserved may be dropped again after the next step, as drafts
     /// are: its state takes in those before alone.
     ///
