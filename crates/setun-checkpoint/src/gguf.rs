@@ -6,8 +6,10 @@
 
 mod config;
 mod cursor;
+mod hadamard;
 mod header;
 pub(crate) mod header_reader;
+mod hybrid;
 mod known_keys;
 mod metadata;
 mod names;

@@ -36,7 +36,7 @@ const SIGNS: &str = "signs";
 const LAYERS: &str = "layers";
 const EMBEDDING: &str = "embedding";
 
-/// Reads what [`text`] writes.
+/// Reads what [`Hadamard::to_json`] writes.
 pub(super) fn parse(fields: &Fields<'_>) -> Result<Option<Hadamard>, CheckpointError> {
     if fields.is_text(KEY) {
         // The name of a file in packs of MLX, which the reader of folders reads.
@@ -88,19 +88,6 @@ fn parse_signs(
     Ok((width, signs.ok_or_else(|| fields.error(key, &expected, text))?))
 }
 
-/// The rotation as an object of `config.json`.
-pub(crate) fn text(hadamard: &Hadamard) -> Value {
-    let letter = |sign: &f32| if *sign < 0.0 { '-' } else { '+' };
-    let letters = |signs: &Vec<f32>| json!(signs.iter().map(letter).collect::<String>());
-    let signs = hadamard.signs.iter().map(|(width, signs)| (width.to_string(), letters(signs)));
-    json!({
-        BLOCK: hadamard.block,
-        SIGNS: signs.collect::<Map<_, _>>(),
-        LAYERS: hadamard.layers,
-        EMBEDDING: hadamard.embedding,
-    })
-}
-
 impl ModelConfig {
     /// Every rotated layer is there, and its inputs are whole blocks and have signs.
     pub(crate) fn check_rotation(&self, tensors: &[TensorInfo]) -> Result<(), CheckpointError> {
@@ -135,6 +122,19 @@ fn columns(info: &TensorInfo) -> Result<usize, CheckpointError> {
 }
 
 impl Hadamard {
+    /// The rotation as a field of `config.json`.
+    pub(crate) fn to_json(&self) -> Value {
+        let letter = |sign: &f32| if *sign < 0.0 { '-' } else { '+' };
+        let letters = |signs: &Vec<f32>| json!(signs.iter().map(letter).collect::<String>());
+        let signs = self.signs.iter().map(|(width, signs)| (width.to_string(), letters(signs)));
+        json!({
+            BLOCK: self.block,
+            SIGNS: signs.collect::<Map<_, _>>(),
+            LAYERS: self.layers,
+            EMBEDDING: self.embedding,
+        })
+    }
+
     fn check_width(&self, name: &str, width: usize) -> Result<(), CheckpointError> {
         let is_signed = self.signs.is_empty() || self.signs.contains_key(&width);
         let expected = if !width.is_multiple_of(self.block) {
