@@ -16,7 +16,7 @@ pub use hadamard::Hadamard;
 pub use layers::{MAX_KERNEL, Mixer};
 
 pub(crate) use family::QWEN35_TEXT;
-pub(crate) use hadamard::{HEAD, KEY as HADAMARD, TABLE};
+pub(crate) use hadamard::{HEAD, KEY as HADAMARD, TABLE, columns};
 pub(crate) use layers::{FULL, LINEAR, ORDER, OUTPUT_ORDER, name_of_order};
 pub(crate) use rope::part_of;
 

@@ -4,11 +4,13 @@ use crate::support::{
     Checkpoint, Folder, Random, bytes_of, fixture, read, safetensors_of, tensors_of,
 };
 use setun_checkpoint::{
-    CheckpointError, ModelConfig, Source, Tensor, blocks,
+    CheckpointError, ModelConfig, Source, Tensor,
+    affine::Affine,
+    blocks,
     config::{Mixer, QuantizationMode},
     dense, files,
 };
-use setun_ops::{TernaryMatrix, delta_net::HeadOrder};
+use setun_ops::{TernaryMatrix, aligned::Aligned, delta_net::HeadOrder, ternary::Scales};
 
 /// transformers' own folder: all as it is stored, but for the shape of the convolution.
 #[test]
@@ -121,8 +123,11 @@ fn numbers(tensor: &Tensor) -> Vec<f32> {
 
 /// The weights of a matrix of any ternary type.
 fn weights(tensor: &Tensor) -> Vec<f32> {
-    let (rows, columns) = tensor.info.expect_matrix().unwrap();
-    let (codes, scales) = blocks::unpack(tensor).unwrap();
+    let shape = tensor.info.expect_matrix().unwrap();
+    products(shape, blocks::unpack(tensor).unwrap())
+}
+
+fn products((rows, columns): (usize, usize), (codes, scales): (Aligned<u8>, Scales)) -> Vec<f32> {
     let matrix = TernaryMatrix::new(rows, columns, codes, scales).unwrap();
     let weight = |place: usize| {
         let (row, column) = (place / columns, place % columns);
@@ -251,5 +256,63 @@ fn broken_files_never_panic() {
         }
         let folder = Folder::from([("m.gguf".to_owned(), file)]);
         drop(read(Source::File("m.gguf".to_owned()), &folder));
+    }
+}
+
+/// A pack of MLX and a GGUF file of one model say the same rotation, and hold the same codes where
+/// heads are not permuted.
+#[test]
+fn a_rotated_pack_of_mlx_is_read() {
+    let folder = fixture("families/qwen35-hadamard-r2/mlx");
+    let found = read(Source::Folder, &folder).unwrap();
+    assert_eq!(found.warnings, []);
+    let gguf = gguf("qwen35-hadamard-r2", "type143.gguf").unwrap();
+    assert_eq!(found.config.hadamard, gguf.config.hadamard);
+    let shape = found.config.layers[0].delta_net().unwrap();
+    assert_eq!((shape.order, shape.output_order), (HeadOrder::Grouped, HeadOrder::Grouped));
+    assert!(!found.config.unit_norms);
+    let text = found.files.get(files::CONFIG).unwrap();
+    assert_eq!(ModelConfig::parse(text, &found.generation).as_ref(), Ok(&found.config));
+    assert!(found.tensors.iter().all(|tensor| !tensor.info.name.contains(".signs")));
+    assert_eq!(found.tensors.len(), 58);
+    for name in ["mlp.down_proj", "linear_attn.out_proj"] {
+        let tensor = |end| found.tensor(&format!("model.layers.0.{name}.{end}"));
+        let (codes, scales, biases) = (tensor("weight"), tensor("scales"), tensor("biases"));
+        let ours = gguf.tensor(&format!("model.layers.0.{name}.weight"));
+        let shape = ours.info.expect_matrix().unwrap();
+        let affine = Affine::new(codes, scales, biases, shape, 128).unwrap().unpack().unwrap();
+        assert!(products(shape, affine) == weights(ours), "{name}");
+    }
+}
+
+/// The folder with a text of its JSON files replaced.
+fn with_text(file: &str, from: &str, to: &str) -> Result<Checkpoint, CheckpointError> {
+    let mut folder = fixture("families/qwen35-hadamard-r2/mlx");
+    let text = String::from_utf8(folder[file].clone()).unwrap();
+    assert!(text.contains(from), "{from}");
+    folder.insert(file.to_owned(), text.replacen(from, to, 1).into_bytes());
+    read(Source::Folder, &folder)
+}
+
+#[test]
+fn packs_that_contradict_themselves_are_refused() {
+    let keys = "hadamard.json";
+    for (file, from, to, why) in [
+        (files::CONFIG, "\"schema_version\": 2", "\"schema_version\": 3", "schema_version"),
+        (files::CONFIG, "\"grouped\"", "\"tiled\"", "gdn_activation_layout"),
+        (files::CONFIG, "\"hadamard.json\"", "\"../hadamard.json\"", "hadamard_config"),
+        (files::CONFIG, "\"hadamard.json\"", "\"other.json\"", "expected hadamard.json"),
+        (files::CONFIG, "\"block\": 128", "\"block\": 64", "64 of `model.embed_tokens`"),
+        (files::CONFIG, "\"block\": 128", "\"block\": 0", "modules"),
+        (files::CONFIG, "\"model.embed_tokens\"", "\"lm_head\"", "no other table"),
+        (keys, "version\": 1", "version\": 4", "prism.hadamard.version `4`"),
+        (keys, "\"explicit\"", "\"identity\"", "sign_values"),
+        (keys, "[1.0, 1.0, -1.0", "[1.0, 1.0, 1.0", "the signs of the rotation"),
+        (keys, "[1.0, 1.0, -1.0", "[1.0, 1.0, 0.5", "sign_values"),
+        (keys, "language_model.lm_head.weight", "output.weight", "weight_names"),
+        (keys, "prism.hadamard.axis", "axis", "`prism.hadamard.axis` is absent"),
+    ] {
+        let error = with_text(file, from, to).unwrap_err().to_string();
+        assert!(error.contains(why), "{from} {to}: {error}");
     }
 }

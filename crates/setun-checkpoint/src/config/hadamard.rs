@@ -116,7 +116,7 @@ pub(crate) const HEAD: &str = "lm_head";
 pub(crate) const TABLE: &str = "model.embed_tokens";
 
 /// Inputs of a matrix, whatever its form.
-fn columns(info: &TensorInfo) -> Result<usize, CheckpointError> {
+pub(crate) fn columns(info: &TensorInfo) -> Result<usize, CheckpointError> {
     let (_, columns) = info.expect_matrix()?;
     Ok(if info.dtype == Dtype::U32 { columns.saturating_mul(16) } else { columns })
 }
@@ -133,6 +133,11 @@ impl Hadamard {
             LAYERS: self.layers,
             EMBEDDING: self.embedding,
         })
+    }
+
+    /// Whether a layer has rotated inputs, or the table rotated rows.
+    pub(crate) fn is_rotated(&self, name: &str) -> bool {
+        self.layers.contains(name) || self.embedding && name == TABLE
     }
 
     fn check_width(&self, name: &str, width: usize) -> Result<(), CheckpointError> {

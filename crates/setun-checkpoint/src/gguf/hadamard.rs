@@ -1,4 +1,5 @@
-//! `prism.hadamard.*`: the rotation of the inputs of matrices, in its versions 1 and 2.
+//! `prism.hadamard.*`: the rotation of the inputs of matrices, in its versions 1 and 2. Packs of MLX have the
+//! same keys in a JSON file.
 //!
 //! These keys alone decide whether a model rotates. A value that is not known here would mean another
 //! computation, so it is refused.
@@ -10,10 +11,9 @@ use setun_ops::ternary::MAX_COLUMNS;
 use super::{
     config::HYBRID,
     metadata::{Metadata, Value},
-    names,
 };
 use crate::{
-    config::{HEAD, Hadamard, TABLE},
+    config::{HEAD, Hadamard, TABLE, columns},
     error::CheckpointError,
     tensor::TensorInfo,
 };
@@ -39,23 +39,61 @@ const KEYS: [&str; 11] = [
 /// Architectures whose weights are rotated so.
 const ARCHITECTURES: [&str; 3] = ["llama", "qwen3", HYBRID];
 
-/// Parts of layers whose inputs may be rotated.
-const ROTATED: [&str; 10] = [
-    "attn_q",
-    "attn_k",
-    "attn_v",
-    "attn_qkv",
-    "attn_gate",
-    "attn_output",
-    "ffn_gate",
-    "ffn_up",
-    "ffn_down",
-    "ssm_out",
+/// How a format names tensors.
+pub(crate) struct Naming {
+    /// The table of embeddings.
+    table: &'static str,
+    /// The head.
+    head: &'static str,
+    /// Our name of a layer whose inputs may be rotated.
+    layer: fn(&str) -> Option<String>,
+}
+
+const GGUF: Naming =
+    Naming { table: "token_embd.weight", head: "output.weight", layer: gguf_layer };
+
+/// Names of MLX's packs.
+pub(crate) const MLX: Naming = Naming {
+    table: "language_model.model.embed_tokens.weight",
+    head: "language_model.lm_head.weight",
+    layer: mlx_layer,
+};
+
+/// Parts of layers whose inputs may be rotated, by GGUF's names and by ours.
+const ROTATED: [(&str, &str); 10] = [
+    ("attn_q", "self_attn.q_proj"),
+    ("attn_k", "self_attn.k_proj"),
+    ("attn_v", "self_attn.v_proj"),
+    ("attn_qkv", "linear_attn.in_proj_qkv"),
+    ("attn_gate", "linear_attn.in_proj_z"),
+    ("attn_output", "self_attn.o_proj"),
+    ("ffn_gate", "mlp.gate_proj"),
+    ("ffn_up", "mlp.up_proj"),
+    ("ffn_down", "mlp.down_proj"),
+    ("ssm_out", "linear_attn.out_proj"),
 ];
 
+fn gguf_layer(name: &str) -> Option<String> {
+    let (layer, part) = split(name.strip_prefix("blk.")?)?;
+    let (_, ours) = ROTATED.iter().find(|(theirs, _)| *theirs == part)?;
+    Some(format!("model.layers.{layer}.{ours}"))
+}
+
+fn mlx_layer(name: &str) -> Option<String> {
+    let (layer, part) = split(name.strip_prefix("language_model.model.layers.")?)?;
+    let is_rotated = ROTATED.iter().any(|(_, ours)| *ours == part);
+    is_rotated.then(|| format!("model.layers.{layer}.{part}"))
+}
+
+/// Number and part of a layer in `0.part.weight`.
+fn split(name: &str) -> Option<(u32, &str)> {
+    let (layer, part) = name.split_once('.')?;
+    Some((layer.parse().ok()?, part.strip_suffix(".weight")?))
+}
+
 /// What the keys say.
-pub(super) struct Rotation {
-    pub(super) hadamard: Hadamard,
+pub(crate) struct Rotation {
+    pub(crate) hadamard: Hadamard,
     /// Whether columns of the output matrices of delta nets were left in transformers' order of heads.
     pub(super) is_output_grouped: bool,
 }
@@ -71,19 +109,29 @@ pub(super) fn read(
     metadata: &Metadata,
     tensors: &[TensorInfo],
 ) -> Result<Option<Rotation>, CheckpointError> {
-    let keys = Keys { metadata, tensors };
-    let ends: Vec<_> = metadata.values.keys().filter_map(|key| key.strip_prefix(PREFIX)).collect();
-    if ends.is_empty() {
+    if !metadata.values.keys().any(|key| key.starts_with(PREFIX)) {
         return Ok(None);
     }
     let architecture = metadata.text("general.architecture")?.unwrap_or_default();
     if !ARCHITECTURES.contains(&architecture) {
         let what = "rotated weights of architecture";
-        return Err(keys.unsupported(what, architecture, "llama, qwen3, qwen35"));
+        return Err(unsupported(metadata, what, architecture, "llama, qwen3, qwen35"));
     }
+    read_keys(metadata, tensors, GGUF).map(Some)
+}
+
+/// The rotation that the keys say.
+pub(crate) fn read_keys(
+    metadata: &Metadata,
+    tensors: &[TensorInfo],
+    naming: Naming,
+) -> Result<Rotation, CheckpointError> {
+    let keys = Keys { metadata, tensors, naming };
     let is_tied = keys.check_version()?;
-    if let Some(unknown) = ends.into_iter().find(|end| !KEYS.contains(end)) {
-        return Err(keys.unsupported("the key", &key(unknown), "the keys of versions 1 and 2"));
+    let mut ends = metadata.values.keys().filter_map(|key| key.strip_prefix(PREFIX));
+    if let Some(unknown) = ends.find(|end| !KEYS.contains(end)) {
+        let supported = "the keys of versions 1 and 2";
+        return Err(unsupported(metadata, "the key", &key(unknown), supported));
     }
     keys.expect_text("transform", "normalized-sylvester-walsh-hadamard")?;
     keys.expect_text("axis", "input-last-dimension")?;
@@ -94,7 +142,7 @@ pub(super) fn read(
     keys.check_widths(block, &signs, embedding, &layers)?;
     let is_output_grouped = metadata.flag(&key("gdn_v_grouped"))?.unwrap_or(false);
     let hadamard = Hadamard { block, signs, layers, embedding };
-    Ok(Some(Rotation { hadamard, is_output_grouped }))
+    Ok(Rotation { hadamard, is_output_grouped })
 }
 
 fn key(end: &str) -> String {
@@ -104,6 +152,7 @@ fn key(end: &str) -> String {
 struct Keys<'a> {
     metadata: &'a Metadata,
     tensors: &'a [TensorInfo],
+    naming: Naming,
 }
 
 impl Keys<'_> {
@@ -115,7 +164,7 @@ impl Keys<'_> {
         let version = version.ok_or_else(|| self.metadata.absent(&key(VERSION), "1 or 2"))?;
         if version != 1 && version != 2 {
             let found = version.to_string();
-            return Err(self.unsupported("prism.hadamard.version", &found, "1, 2"));
+            return Err(unsupported(self.metadata, "prism.hadamard.version", &found, "1, 2"));
         }
         let tied = self.metadata.flag(&key("tied_output"))?.unwrap_or(false);
         if tied != (version == 2) {
@@ -124,7 +173,8 @@ impl Keys<'_> {
         }
         let has_head = self.has(HEAD);
         if tied && has_head {
-            return Err(self.error("tied_output", "no tensor output.weight beside it", "true"));
+            let expected = format!("no tensor {} beside it", self.naming.head);
+            return Err(self.error("tied_output", &expected, "true"));
         }
         Ok(tied)
     }
@@ -136,7 +186,7 @@ impl Keys<'_> {
             return Ok(());
         }
         let what = if end == "axis" { "prism.hadamard.axis" } else { "prism.hadamard.transform" };
-        Err(self.unsupported(what, found, expected))
+        Err(unsupported(self.metadata, what, found, expected))
     }
 
     fn block(&self) -> Result<usize, CheckpointError> {
@@ -160,7 +210,7 @@ impl Keys<'_> {
             None => return Err(self.metadata.absent(&key(MODE), "explicit or identity")),
             Some(found) => {
                 let what = "prism.hadamard.sign_mode";
-                return Err(self.unsupported(what, found, "explicit, identity"));
+                return Err(unsupported(self.metadata, what, found, "explicit, identity"));
             }
         };
         let widths = self.metadata.integers(&key("sign_widths"))?;
@@ -210,21 +260,22 @@ impl Keys<'_> {
     /// them.
     fn is_table_rotated(&self, is_tied: bool) -> Result<bool, CheckpointError> {
         const NAMES: &str = "inverse_weight_names";
-        let names = self.texts(NAMES)?;
-        let is_rotated = match names {
+        let table = self.naming.table;
+        let is_rotated = match self.texts(NAMES)? {
             [] => false,
-            [name] if name == "token_embd.weight" => true,
-            [other, ..] if other != "token_embd.weight" => {
-                return Err(self.error(NAMES, "token_embd.weight", other));
+            [name] if name == table => true,
+            [_, .., last] | [last] => {
+                return Err(self.error(NAMES, &format!("{table} once"), last));
             }
-            _ => return Err(self.error(NAMES, "token_embd.weight once", "several names")),
         };
         if is_tied && !is_rotated {
-            return Err(self.error(NAMES, "token_embd.weight, as the head is tied", "empty"));
+            let expected = format!("{table}, as the head is tied");
+            return Err(self.error(NAMES, &expected, "empty"));
         }
         if is_rotated && !is_tied && !self.has(HEAD) {
-            let expected = "a file with output.weight, or version 2 and tied_output";
-            return Err(self.error(NAMES, expected, "token_embd.weight"));
+            let expected =
+                format!("a file with {}, or version 2 and tied_output", self.naming.head);
+            return Err(self.error(NAMES, &expected, table));
         }
         Ok(is_rotated)
     }
@@ -238,16 +289,16 @@ impl Keys<'_> {
         }
         let mut layers = BTreeSet::new();
         for name in names {
-            if !is_rotatable(name) {
+            let is_head = name == self.naming.head;
+            let layer = if is_head { Some(HEAD.to_owned()) } else { (self.naming.layer)(name) };
+            let Some(layer) = layer else {
                 let expected = "matrices of attention, feed-forward and head";
                 return Err(self.error(NAMES, expected, name));
-            }
-            let ours = names::ours(name, true);
-            let layer = ours.strip_suffix(".weight").filter(|layer| self.has(layer));
-            let Some(layer) = layer else {
-                return Err(self.error(NAMES, "names of tensors of this file", name));
             };
-            if !layers.insert(layer.to_owned()) {
+            if !self.has(&layer) {
+                return Err(self.error(NAMES, "names of tensors of this file", name));
+            }
+            if !layers.insert(layer) {
                 return Err(self.error(NAMES, "each name once", name));
             }
         }
@@ -270,7 +321,7 @@ impl Keys<'_> {
             let Some(info) = self.tensor(layer) else {
                 continue; // a tied head
             };
-            let (_, width) = info.expect_matrix()?;
+            let width = columns(info)?;
             if !width.is_multiple_of(block) {
                 let expected = format!("a divisor of {width}, the inputs of {}", info.name);
                 return Err(self.error("block_size", &expected, &block.to_string()));
@@ -303,25 +354,16 @@ impl Keys<'_> {
     fn error(&self, end: &str, expected: &str, found: &str) -> CheckpointError {
         self.metadata.error(&key(end), expected, found)
     }
-
-    fn unsupported(
-        &self,
-        what: &'static str,
-        found: &str,
-        supported: &'static str,
-    ) -> CheckpointError {
-        let (file, found) = (self.metadata.file.clone(), found.to_owned());
-        CheckpointError::UnsupportedModel { file, what, found, supported }
-    }
 }
 
-fn is_rotatable(name: &str) -> bool {
-    let of_layer = || {
-        let (layer, part) = name.strip_prefix("blk.")?.split_once('.')?;
-        layer.parse::<u32>().ok()?;
-        ROTATED.contains(&part.strip_suffix(".weight")?).then_some(())
-    };
-    name == "output.weight" || of_layer().is_some()
+fn unsupported(
+    metadata: &Metadata,
+    what: &'static str,
+    found: &str,
+    supported: &'static str,
+) -> CheckpointError {
+    let (file, found) = (metadata.file.clone(), found.to_owned());
+    CheckpointError::UnsupportedModel { file, what, found, supported }
 }
 
 #[cfg(test)]

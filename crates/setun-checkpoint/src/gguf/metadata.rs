@@ -7,7 +7,7 @@ use crate::error::CheckpointError;
 
 /// A value. Integers and floats are widened; what types they had is not kept.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Integer(i128),
     Float(f64),
     Flag(bool),
@@ -107,9 +107,9 @@ fn float(bytes: &[u8]) -> f64 {
 
 /// All of a file's metadata.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Metadata {
-    pub(super) file: String,
-    pub(super) values: BTreeMap<String, Value>,
+pub(crate) struct Metadata {
+    pub(crate) file: String,
+    pub(crate) values: BTreeMap<String, Value>,
 }
 
 impl Metadata {
