@@ -95,7 +95,7 @@ fn types_that_are_not_read_say_what_to_do() {
     let error = |kind| refused(header((0, vec![]), (1, tensor("a", &[32], kind, 0)))).to_string();
     assert!(error(39).contains("TL2 or MXFP4 (39)"));
     assert!(error(13).contains("`a` has the type Q5_K (13)"));
-    assert!(error(41).contains("Q1_0 (41)") && error(41).contains("PQ2_0, PTQ1_0"));
+    assert!(error(40).contains("NVFP4 (40)") && error(40).contains("PQ2_0, PTQ1_0"));
     assert!(error(999).contains("unknown (999)"));
 }
 
