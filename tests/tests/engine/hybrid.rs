@@ -58,7 +58,7 @@ fn texts_do_not_depend_on_what_runs_beside_them_or_ran_before() {
             assert_eq!(found, expected, "{contexts} contexts, {prefix} kept, round {round}");
         }
         let metrics = block_on(engine.metrics()).expect("an engine");
-        let has_room = prefix > 0 && contexts > 1; // for snapshots
+        let has_room = prefix > 0 && contexts > 3; // for snapshots
         assert_eq!(metrics.prefix_hits > 0, has_room, "{metrics:?}");
         preemptions += metrics.preemptions;
         assert_eq!(metrics.used_blocks, 0, "{metrics:?}");

@@ -1,16 +1,18 @@
 //! A random checkpoint in Hugging Face's layout.
 
+mod hybrid;
+
 use std::{collections::BTreeMap, ops::Range};
 
 use setun::{
     checkpoint::{
         CheckpointError, Dtype, TensorInfo,
-        config::{LinearClass, ModelConfig, QuantizationMode},
+        config::{LinearClass, Mixer, ModelConfig, QuantizationMode},
         files,
         generation::GenerationDefaults,
         write::{NewTensor, config_json, generation_config_json, layout},
     },
-    forward::families::{BITNET, BITNET_1BITLLM, Family, LLAMA, QWEN3},
+    forward::families::{BITNET, BITNET_1BITLLM, Family, LLAMA, QWEN3, QWEN3_5},
 };
 
 use super::{
@@ -181,14 +183,31 @@ impl<'a> List<'a> {
     fn layer(&mut self, layer: usize) {
         let (config, family) = (self.config, self.family);
         let (hidden, ffn) = (config.hidden_size, config.ffn_size);
-        let (queries, kv) = (config.query_width(), config.kv_width());
         let name = |pattern: &str| pattern.replace("{}", &layer.to_string());
         let kept = self.closed.map_or(Anchors::Ignored, |_| Anchors::Kept);
         let gate = self.closed.map_or(Anchors::Ignored, weighed);
         let gain = self.closed.map_or(1.0, |_| self.anchor_gain(layer));
 
         self.norm(&name(family.input_norm), hidden, 1.0);
-        for (part, rows) in [(family.query, queries), (family.key, kv), (family.value, kv)] {
+        match config.layers[layer] {
+            Mixer::Attention => self.attention(layer, kept),
+            Mixer::DeltaNet(shape) => self.delta_net(layer, shape),
+        }
+        self.norm(&name(family.post_attention_norm), hidden, gain);
+        self.linear(&name(family.gate), (ffn, hidden), config.mlp_bias, gate, 1.0);
+        self.linear(&name(family.up), (ffn, hidden), config.mlp_bias, Anchors::Ignored, 1.0);
+        if config.sub_norms {
+            self.norm(&name(family.ffn_sub_norm), ffn, 1.0);
+        }
+        self.linear(&name(family.down), (hidden, ffn), config.mlp_bias, kept, ADDED);
+    }
+
+    fn attention(&mut self, layer: usize, kept: Anchors) {
+        let (config, family) = (self.config, self.family);
+        let (hidden, queries, kv) = (config.hidden_size, config.query_width(), config.kv_width());
+        let gated = if config.attention_gate { 2 * queries } else { queries };
+        let name = |pattern: &str| pattern.replace("{}", &layer.to_string());
+        for (part, rows) in [(family.query, gated), (family.key, kv), (family.value, kv)] {
             let ignored = Anchors::Ignored;
             self.linear(&name(part), (rows, hidden), config.attention_bias, ignored, 1.0);
         }
@@ -200,13 +219,6 @@ impl<'a> List<'a> {
             self.norm(&name(family.attention_sub_norm), queries, 1.0);
         }
         self.linear(&name(family.output), (hidden, queries), config.attention_bias, kept, ADDED);
-        self.norm(&name(family.post_attention_norm), hidden, gain);
-        self.linear(&name(family.gate), (ffn, hidden), config.mlp_bias, gate, 1.0);
-        self.linear(&name(family.up), (ffn, hidden), config.mlp_bias, Anchors::Ignored, 1.0);
-        if config.sub_norms {
-            self.norm(&name(family.ffn_sub_norm), ffn, 1.0);
-        }
-        self.linear(&name(family.down), (hidden, ffn), config.mlp_bias, kept, ADDED);
     }
 
     /// The gain of the anchors before the gate, such that they outweigh the other columns,
@@ -220,7 +232,9 @@ impl<'a> List<'a> {
     }
 
     fn norm(&mut self, name: &str, width: usize, anchors: f32) {
-        self.push(name, self.dtype, &[width], Content::Constant { value: 1.0, anchors });
+        let added = if self.norms_lack_one() { 1.0 } else { 0.0 };
+        let content = Content::Constant { value: 1.0 - added, anchors: anchors - added };
+        self.push(name, self.dtype, &[width], content);
     }
 
     /// A ternary matrix whose outputs have the standard deviation `output` for normed inputs.
@@ -293,6 +307,7 @@ fn family(architecture: &str) -> &'static Family {
         "BitnetForCausalLM" => &BITNET_1BITLLM,
         "LlamaForCausalLM" => &LLAMA,
         "Qwen3ForCausalLM" => &QWEN3,
+        "Qwen3_5ForCausalLM" => &QWEN3_5,
         _ => &BITNET,
     }
 }

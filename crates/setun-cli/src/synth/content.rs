@@ -25,6 +25,9 @@ pub(super) const EMBEDDING_STEP: f32 = 0.125;
 /// Variance of an embedding: four digits of 0..=15 together, each of variance 21.25.
 pub(super) const EMBEDDING_VARIANCE: f32 = 4.0 * 21.25 * EMBEDDING_STEP * EMBEDDING_STEP;
 
+/// Standard deviation of a [`Content::Master`] in steps: the root of four times 21.25.
+pub(super) const NORMAL_DEVIATION: f32 = 9.2195;
+
 /// Mean magnitude of an embedding in steps: that of the sum of four digits of 0..=15, less 30.
 pub(super) const MEAN_STEPS: f32 = 7.4458;
 
@@ -45,6 +48,8 @@ pub(super) enum Content {
     Ternary { rows: usize, columns: usize, anchors: Anchors },
     /// Floats that are quantized at load: whole multiples of a step, nearly normal.
     Master { step: f32 },
+    /// Floats between two numbers, each of 256 equally often.
+    Uniform { low: f32, high: f32 },
     /// Floats that are −`scale`, 0 and +`scale`, equally often.
     FakeQuantized { scale: f32 },
     /// MLX's codes 0, 1 and 2, equally often.
@@ -127,6 +132,9 @@ impl Content {
             }
             Self::Master { step } => {
                 fill_blocks(start, out, |block| normal_block(noise(key, block), step));
+            }
+            Self::Uniform { low, high } => {
+                fill_blocks(start, out, |block| uniform_block(noise(key, block), low, high));
             }
             Self::FakeQuantized { scale } => {
                 fill_blocks(start, out, |block| scaled_block(noise(key, block), scale));
@@ -218,6 +226,16 @@ fn scaled_block(bits: u64, scale: f32) -> [u8; BLOCK] {
     for (field, out) in out.chunks_exact_mut(BF16_BYTES).enumerate() {
         let value = [-scale, 0.0, scale][usize::from(codes >> (2 * field) & 3)];
         out.copy_from_slice(&bf16_bytes(value));
+    }
+    out
+}
+
+/// Four floats between two numbers.
+#[inline]
+fn uniform_block(bits: u64, low: f32, high: f32) -> [u8; BLOCK] {
+    let mut out = [0; BLOCK];
+    for (byte, out) in bits.to_le_bytes().into_iter().zip(out.chunks_exact_mut(BF16_BYTES)) {
+        out.copy_from_slice(&bf16_bytes(low + (high - low) * f32::from(byte) / 255.0));
     }
     out
 }

@@ -89,6 +89,11 @@ impl Original {
         };
         let config = ModelConfig::parse(&files[CONFIG], &generation)?;
         check(&config)?;
+        if fields.get(ROTATION).is_some_and(Value::is_string) {
+            let reason =
+                format!("--like: `{name}` has rotated weights, which --shape bonsai-2-27b makes");
+            return Err(CliError::Usage(reason));
+        }
         Ok(Self { name, config, dtype: dtype(&fields), files })
     }
 }
@@ -100,25 +105,63 @@ fn changed(config: &[u8], changes: &[Change]) -> Result<Map<String, Value>, CliE
     ModelConfig::parse(config, &default)?;
     let mut fields: Map<String, Value> =
         serde_json::from_slice(without_mark(config)).unwrap_or_default();
-    for Change { field, value } in changes {
-        if !fields.contains_key(field) && !FIELDS_TO_ADD.contains(&field.as_str()) {
-            let known = FIELDS_TO_ADD.join(", ");
+    for change in changes {
+        if !has(&fields, &change.field) && !FIELDS_TO_ADD.contains(&change.field.as_str()) {
+            let (field, known) = (&change.field, FIELDS_TO_ADD.join(", "));
             return Err(CliError::Usage(format!(
                 "--set: {CONFIG} has no field `{field}`; those that can be added are {known}"
             )));
         }
-        fields.insert(field.clone(), value.clone());
+        set(&mut fields, change);
     }
     Ok(fields)
 }
 
+/// The field that names a file of rotations, in packs of MLX.
+const ROTATION: &str = "hadamard_config";
+
+/// The object of a text model's fields in the configuration of a model of text and images.
+const TEXT_CONFIG: &str = "text_config";
+
+fn has(fields: &Map<String, Value>, field: &str) -> bool {
+    let text = fields.get(TEXT_CONFIG).and_then(Value::as_object);
+    fields.contains_key(field) || text.is_some_and(|text| text.contains_key(field))
+}
+
+/// Sets a field wherever it stands; one that stands nowhere is set for the text model.
+fn set(fields: &mut Map<String, Value>, change: &Change) {
+    let is_outside = fields.contains_key(&change.field);
+    if let Some(text) = fields.get_mut(TEXT_CONFIG).and_then(Value::as_object_mut) {
+        if !is_outside || text.contains_key(&change.field) {
+            set_here(text, change);
+        }
+        if !is_outside {
+            return;
+        }
+    }
+    set_here(fields, change);
+}
+
+/// Fewer layers are the first ones, of the kinds that they have.
+fn set_here(fields: &mut Map<String, Value>, Change { field, value }: &Change) {
+    fields.insert(field.clone(), value.clone());
+    let layers = value.as_u64().filter(|_| field == "num_hidden_layers");
+    let types = fields.get_mut("layer_types").and_then(Value::as_array_mut);
+    if let (Some(layers), Some(types)) = (layers, types) {
+        types.truncate(usize::try_from(layers).unwrap_or(usize::MAX));
+    }
+}
+
 /// Refuses storage that is not made.
 fn check(config: &ModelConfig) -> Result<(), CliError> {
+    let net = config.layers.iter().find_map(|layer| layer.delta_net());
     let widths = [
         ("hidden_size", config.hidden_size),
         ("intermediate_size", config.ffn_size),
         ("num_attention_heads × head_dim", config.query_width()),
+        ("linear_num_value_heads × linear_value_head_dim", net.map_or(0, |net| net.value_width())),
         ("num_key_value_heads × head_dim", config.kv_width()),
+        ("linear_num_value_heads", net.map_or(0, |net| net.value_heads)),
     ];
     let (what, multiple) = match config.quantization.mode {
         QuantizationMode::Offline => ("packed weights", FIELDS),
@@ -126,7 +169,7 @@ fn check(config: &ModelConfig) -> Result<(), CliError> {
         QuantizationMode::Online | QuantizationMode::FakeQuantized => return Ok(()),
     };
     // Those of a group are of columns, of which no matrix has as many as one has keys and values.
-    let widths = widths.into_iter().take(if multiple == FIELDS { 4 } else { 3 });
+    let widths = widths.into_iter().take(if multiple == FIELDS { 6 } else { 4 });
     match widths.into_iter().find(|(_, width)| !width.is_multiple_of(multiple)) {
         None => Ok(()),
         Some((field, width)) => Err(CliError::Usage(format!(
@@ -137,7 +180,9 @@ fn check(config: &ModelConfig) -> Result<(), CliError> {
 
 /// The type of floats that a configuration names, else `bf16`.
 fn dtype(fields: &Map<String, Value>) -> Dtype {
-    let named = fields.get("torch_dtype").or_else(|| fields.get("dtype"));
+    let text = fields.get(TEXT_CONFIG).and_then(Value::as_object).unwrap_or(fields);
+    let keys = ["torch_dtype", "dtype"].iter();
+    let named = keys.flat_map(|key| [fields.get(*key), text.get(*key)]).flatten().next();
     match named.and_then(Value::as_str) {
         Some("float32") => Dtype::F32,
         Some("float16") => Dtype::F16,

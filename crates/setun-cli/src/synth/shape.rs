@@ -1,5 +1,7 @@
 //! The shapes that are known by name.
 
+mod hybrid;
+
 use clap::ValueEnum;
 use setun::{
     checkpoint::{
@@ -11,6 +13,8 @@ use setun::{
     },
     ops::op::Activation,
 };
+
+pub(crate) use hybrid::Hybrid;
 
 /// Sizes of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +37,9 @@ pub(crate) enum ShapeKind {
     BitNet,
     /// A Qwen3 with ternary matrices, embedding and head, scaled by groups of columns.
     Bonsai { tied_head: bool },
+    /// The text model of Qwen3.5 and later: most layers are gated delta nets. All matrices are ternary,
+    /// scaled by groups of columns.
+    Hybrid(Hybrid),
 }
 
 /// Names of shapes.
@@ -64,6 +71,15 @@ pub(crate) enum ShapeName {
     /// Ternary Bonsai 8B, whose head is not its embedding.
     #[value(name = "bonsai-8b")]
     Bonsai8b,
+    /// Ternary Bonsai 27B: gated delta nets, and gated attention in every fourth layer.
+    #[value(name = "bonsai-27b")]
+    Bonsai27b,
+    /// Ternary Bonsai 2 27B: the same with rotated inputs.
+    #[value(name = "bonsai-2-27b")]
+    Bonsai2_27b,
+    /// The kinds of layers of Bonsai 27B: hidden 1024, 8 layers.
+    #[value(name = "bonsai-small-hybrid")]
+    BonsaiSmallHybrid,
 }
 
 impl ShapeName {
@@ -125,6 +141,9 @@ impl ShapeName {
                 context: 65_536,
                 ..bonsai("bonsai-8b", 4096, 12_288, 36, 32)
             },
+            Self::Bonsai27b => hybrid::large("bonsai-27b", false),
+            Self::Bonsai2_27b => hybrid::large("bonsai-2-27b", true),
+            Self::BonsaiSmallHybrid => hybrid::SMALL,
         }
     }
 }
@@ -167,23 +186,29 @@ impl Shape {
             bos_token: None,
             eos_tokens: vec![],
         };
-        match self.kind {
-            ShapeKind::BitNet => bitnet,
-            ShapeKind::Bonsai { tied_head } => ModelConfig {
-                architecture: "Qwen3ForCausalLM".into(),
-                activation: Activation::Silu,
-                norm_eps: 1e-6,
-                rope: RopeConfig { theta: 1_000_000.0, ..bitnet.rope },
-                sub_norms: false,
-                head_norms: true,
-                tied_head,
-                quantization: Quantization {
-                    mode: QuantizationMode::Affine { group: GROUP },
-                    activation_group: Some(ACTIVATION_GROUP),
-                    ..bitnet.quantization
-                },
-                ..bitnet
+        let tied_head = match self.kind {
+            ShapeKind::BitNet => return bitnet,
+            ShapeKind::Bonsai { tied_head } => tied_head,
+            ShapeKind::Hybrid(_) => false,
+        };
+        let bonsai = ModelConfig {
+            architecture: "Qwen3ForCausalLM".into(),
+            activation: Activation::Silu,
+            norm_eps: 1e-6,
+            rope: RopeConfig { theta: 1_000_000.0, ..bitnet.rope },
+            sub_norms: false,
+            head_norms: true,
+            tied_head,
+            quantization: Quantization {
+                mode: QuantizationMode::Affine { group: GROUP },
+                activation_group: Some(ACTIVATION_GROUP),
+                ..bitnet.quantization
             },
+            ..bitnet
+        };
+        match self.kind {
+            ShapeKind::Hybrid(hybrid) => hybrid.config(bonsai),
+            _ => bonsai,
         }
     }
 
@@ -192,6 +217,7 @@ impl Shape {
         match self.kind {
             ShapeKind::BitNet => self.hidden / self.heads,
             ShapeKind::Bonsai { .. } => 128,
+            ShapeKind::Hybrid(Hybrid { head_dim, .. }) => head_dim,
         }
     }
 
@@ -199,7 +225,7 @@ impl Shape {
     pub(crate) fn dtype(&self) -> Dtype {
         match self.kind {
             ShapeKind::BitNet => Dtype::Bf16,
-            ShapeKind::Bonsai { .. } => Dtype::F16,
+            ShapeKind::Bonsai { .. } | ShapeKind::Hybrid(_) => Dtype::F16,
         }
     }
 

@@ -1,5 +1,8 @@
 //! Random models as a whole: loaded as any other model, and run.
 
+use std::collections::BTreeMap;
+
+use serde_json::Value;
 use setun::{
     Model,
     forward::{Batch, PagedCache, RequestedOutput, Transformer, TransformerOptions},
@@ -7,8 +10,8 @@ use setun::{
 };
 
 use super::{
-    Synthetic, noise,
-    shape::{Shape, ShapeKind},
+    ShapeName, Synthetic, noise,
+    shape::{Hybrid, Shape, ShapeKind},
 };
 use crate::source::ModelFiles;
 
@@ -116,4 +119,68 @@ fn greedy_texts_are_not_one_token() {
     distinct.dedup();
     assert_eq!(tokens.len(), 24, "there is no end token");
     assert!(distinct.len() > 6, "{tokens:?}");
+}
+
+/// The difference of the two published files of Bonsai 2, of 28 and 34 bytes for each 128 weights, gives the
+/// number of its ternary weights. The older model has 96 matrices more, of 48 rows.
+#[test]
+fn the_27b_shapes_have_their_published_sizes() {
+    let rotated = (7_206_168_928 - 5_946_648_928) / 6 * 128;
+    for (name, matrices, weights) in [
+        (ShapeName::Bonsai2_27b, 402, rotated),
+        (ShapeName::Bonsai27b, 498, rotated + 96 * 48 * 5120),
+    ] {
+        let tensors = tensors(&Synthetic::new(&name.shape(), 0, None).expect("a shape"));
+        let codes = tensors.iter().filter(|(_, info)| info["dtype"] == "U32");
+        let sizes: Vec<u64> = codes.map(|(_, info)| 16 * elements(info)).collect();
+        assert_eq!((sizes.len(), sizes.iter().sum()), (matrices, weights), "{name:?}");
+        let others = tensors.keys().filter(|name| {
+            let parts = ["norm.weight", "conv1d.weight", "A_log", "dt_bias"];
+            parts.iter().any(|part| name.ends_with(part))
+        });
+        assert_eq!(others.count(), 353, "{name:?}");
+    }
+}
+
+/// The tensors that a weight file lists.
+fn tensors(synthetic: &Synthetic) -> BTreeMap<String, Value> {
+    let (mut length, mut header) = (vec![], vec![]);
+    synthetic.read_weights(0..8, &mut length);
+    let length = u64::from_le_bytes(length.try_into().expect("eight bytes"));
+    synthetic.read_weights(8..8 + length, &mut header);
+    let mut tensors: BTreeMap<_, _> = serde_json::from_slice(&header).expect("JSON");
+    tensors.remove("__metadata__");
+    tensors
+}
+
+fn elements(info: &Value) -> u64 {
+    let sizes = info["shape"].as_array().expect("a shape").iter();
+    sizes.map(|size| size.as_u64().expect("a size")).product()
+}
+
+/// Delta nets and attention, with and without rotated inputs, whose heads of values are three times their
+/// heads of keys: the logits are finite and depend on the token before.
+#[test]
+fn hybrid_models_load_and_run() {
+    for rotation in [None, Some(128)] {
+        let hybrid = Hybrid { head_dim: 64, key_heads: 1, value_heads: 3, rotation };
+        let shape = Shape {
+            kind: ShapeKind::Hybrid(hybrid),
+            hidden: 256,
+            ffn: 384,
+            heads: 4,
+            kv_heads: 2,
+            ..SHAPE
+        };
+        let model = load(Synthetic::new(&shape, 5, None).expect("a shape"));
+        assert_eq!(model.config().hadamard.is_some(), rotation.is_some());
+        let engine = setun::Engine::builder(model).build().expect("an engine");
+        let text = |tokens: &[u32]| {
+            let options = setun::GenerateOptions::new().temperature(0.0).max_tokens(12);
+            engine.complete(tokens.to_vec(), options).expect("a text").tokens
+        };
+        let (found, other) = (text(&[1, 2, 3]), text(&[7, 2, 3]));
+        assert_eq!(found.len(), 12);
+        assert_ne!(found, other, "{rotation:?}: the first token is forgotten");
+    }
 }

@@ -198,6 +198,62 @@ fn a_stand_in_in_mlxs_layout_has_the_same_logits_in_each_format() {
     assert_eq!(shape("model.layers.2.mlp.down_proj.scales"), (Dtype::F16, vec![256, 3]));
 }
 
+/// The text part of a model of text and images, as floats and in MLX's layout: other shapes of convolutions, and
+/// norms without and with their 1.
+#[test]
+fn a_stand_in_of_a_hybrid_model_has_its_layers() {
+    let mut text = configuration("Qwen3_5ForCausalLM", &json!({}));
+    let net = json!({
+        "hidden_size": 128,
+        "intermediate_size": 128,
+        "head_dim": 64,
+        "num_hidden_layers": 4,
+        "layer_types": ["linear_attention", "full_attention", "linear_attention", "full_attention"],
+        "linear_num_key_heads": 2,
+        "linear_num_value_heads": 4,
+        "linear_key_head_dim": 64,
+        "linear_value_head_dim": 64,
+        "dtype": "float16",
+    });
+    for (field, value) in net.as_object().expect("an object") {
+        text[field] = value.clone();
+    }
+    text.as_object_mut().expect("an object").remove("architectures");
+    for (to, extra, conv, gain) in [
+        ("hf", json!({}), vec![512, 1, 4], 0.0),
+        ("mlx", json!({"quantization": {"bits": 2, "group_size": 128}}), vec![512, 4, 1], 1.0),
+    ] {
+        let scratch = tempfile::tempdir().expect("a folder");
+        let mut config = json!({
+            "architectures": ["Qwen3_5ForConditionalGeneration"],
+            "model_type": "qwen3_5",
+            "text_config": text,
+        });
+        for (field, value) in extra.as_object().expect("an object") {
+            config[field] = value.clone();
+        }
+        let like = original(&scratch, &config);
+        let (folder, out) = (path(&scratch, to), path(&scratch, "logits.safetensors"));
+        let args = ["synth", "--like", &like, "--set", "num_hidden_layers=2", "--to", to, &folder];
+        assert_eq!(setun(&args).text(), "", "{to}");
+
+        let written = fs::read(format!("{folder}/config.json")).expect("a file");
+        let written: Value = serde_json::from_slice(&written).expect("JSON");
+        let kinds = json!(["linear_attention", "full_attention"]);
+        assert_eq!(written["text_config"]["layer_types"], kinds, "{to}");
+        let bytes = fs::read(format!("{folder}/model.safetensors")).expect("weights");
+        let tensors = SafeTensors::deserialize(&bytes).expect("a safetensors file");
+        let found = tensors.tensor("model.layers.0.linear_attn.conv1d.weight").expect("a tensor");
+        assert_eq!(found.shape(), conv, "{to}");
+        let norm = tensors.tensor("model.norm.weight").expect("a norm");
+        let gains = norm.data().chunks_exact(2).map(|b| half::f16::from_le_bytes([b[0], b[1]]));
+        assert!(gains.into_iter().all(|found| found.to_f32() == gain), "{to}");
+
+        let args = ["logits", "--model", &folder, "--ids", "1,2,99", "--out", &out];
+        assert_eq!(setun(&args).text(), "", "{to}");
+    }
+}
+
 #[test]
 fn a_stand_in_that_cannot_be_made_says_why() {
     let scratch = tempfile::tempdir().expect("a folder");
@@ -228,6 +284,14 @@ fn a_stand_in_that_cannot_be_made_says_why() {
     let mlx = json!({"quantization": {"bits": 2, "group_size": 64}});
     original(&scratch, &configuration("Qwen3ForCausalLM", &mlx));
     refused(&["--like", &like], &["weights in groups", "multiple of 64", "96"]);
+    let rotated = json!({
+        "model_type": "prism_hadamard_qwen35",
+        "hadamard_config": "hadamard.json",
+        "linear_num_key_heads": 1,
+        "linear_num_value_heads": 1,
+    });
+    original(&scratch, &configuration("Qwen3_5ForCausalLM", &rotated));
+    refused(&["--like", &like], &["rotated weights", "bonsai-2-27b"]);
     fs::remove_file(format!("{like}/config.json")).expect("a file");
     refused(&["--like", &like], &["no config.json"]);
     original(&scratch, &configuration("LlamaForCausalLM", &packed));
