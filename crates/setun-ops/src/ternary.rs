@@ -17,6 +17,7 @@
 //! Rows are padded with code 1 (weight 0) to a whole block. The layout is the same on every
 //! target; no file format depends on the machine that packed it.
 
+mod order;
 mod packing;
 
 pub use packing::{
@@ -144,42 +145,6 @@ impl TernaryMatrix {
         let no_memory = |_| OpsError::OutOfMemory { what, bytes };
         first.codes.reserve(bytes).map_err(no_memory)?;
         parts.try_fold(first, Self::stack_two)
-    }
-
-    /// The same rows in another order: row `i` is row `order[i]` of this one.
-    ///
-    /// # Errors
-    ///
-    /// If the order has another number of rows, or names one that is not there.
-    ///
-    /// Also if there is no memory.
-    pub fn in_order(&self, order: &[usize]) -> Result<Self, OpsError> {
-        let most = order.iter().copied().max().map_or(0, |most| most + 1);
-        if order.len() != self.rows || most > self.rows {
-            let (what, found) = ("rows of a matrix in order", order.len().max(most));
-            return Err(OpsError::Length { what, expected: self.rows, found });
-        }
-        let bytes = row_bytes(self.columns);
-        let what = "a matrix in order";
-        let no_memory = |NoMemory { bytes }| OpsError::OutOfMemory { what, bytes };
-        let mut codes = Aligned::default();
-        codes.reserve(self.codes.len()).map_err(no_memory)?;
-        for row in order {
-            codes.extend_from_slice(&self.codes[row * bytes..][..bytes]).map_err(no_memory)?;
-        }
-        let scales = match &self.scales {
-            Scales::Tensor(scale) => Scales::Tensor(*scale),
-            Scales::Rows(values) => Scales::Rows(order.iter().map(|&row| values[row]).collect()),
-            Scales::ColumnGroups { columns, values } => {
-                let groups = values.len() / self.rows.max(1);
-                let of_row = |&row: &usize| values[row * groups..][..groups].iter().copied();
-                Scales::ColumnGroups {
-                    columns: *columns,
-                    values: order.iter().flat_map(of_row).collect(),
-                }
-            }
-        };
-        Self::new(self.rows, self.columns, codes, scales)
     }
 
     fn stack_two(mut self, other: Self) -> Result<Self, OpsError> {

@@ -44,8 +44,8 @@ fn tokens(engine: &Engine, prompt: &str, how: GenerateOptions) -> Vec<u32> {
 #[test]
 fn texts_do_not_depend_on_what_runs_beside_them_or_ran_before() {
     let expected = alone();
-    let mut preemptions = 0;
-    for (contexts, prefix) in [(1, 0), (1, 4096), (3, 0), (3, 4096), (9, 4096)] {
+    let (mut preemptions, mut hits) = (0, 0);
+    for (contexts, prefix) in [(1, 0), (2, 0), (2, 4096), (9, 4096)] {
         let builder = builder().context_length(256).contexts(contexts).prefix_positions(prefix);
         let engine = builder.build().expect("an engine");
         for round in 0..2 {
@@ -58,12 +58,13 @@ fn texts_do_not_depend_on_what_runs_beside_them_or_ran_before() {
             assert_eq!(found, expected, "{contexts} contexts, {prefix} kept, round {round}");
         }
         let metrics = block_on(engine.metrics()).expect("an engine");
-        let has_room = prefix > 0 && contexts > 3; // for snapshots
-        assert_eq!(metrics.prefix_hits > 0, has_room, "{metrics:?}");
+        assert!(metrics.prefix_hits == 0 || prefix > 0, "{metrics:?}");
+        hits += metrics.prefix_hits;
         preemptions += metrics.preemptions;
         assert_eq!(metrics.used_blocks, 0, "{metrics:?}");
     }
     assert!(preemptions > 0, "sequences displace each other");
+    assert!(hits > 0, "snapshots are found");
 }
 
 #[test]

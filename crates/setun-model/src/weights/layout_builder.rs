@@ -20,6 +20,7 @@ use super::{
     vectors::VectorForm,
 };
 use crate::{
+    cache_spec::canonical,
     error::ModelError,
     families::Family,
     layout::{
@@ -183,6 +184,11 @@ impl<'a> LayoutBuilder<'a> {
         let output =
             self.linear(&[(&name(family.net_output), hidden)], shape.value_width(), false)?;
         let weights = DeltaNetWeights { conv, decay, dt_bias, norm };
+        let stored = shape;
+        let shape = canonical(stored);
+        if shape.output_order != stored.output_order {
+            self.targets.set_column_blocks(grouped_blocks(stored), stored.value_dim);
+        }
         Ok((MixerLayout::DeltaNet(DeltaNetLayout { shape, input, gates, weights }), output))
     }
 
@@ -366,6 +372,13 @@ impl<'a> LayoutBuilder<'a> {
 
 /// The name of the head in a rotation.
 const HEAD: &str = "lm_head";
+
+/// The blocks of columns of a tiled output matrix in grouped order.
+fn grouped_blocks(shape: DeltaNetShape) -> Vec<usize> {
+    let of_key = |key_head| (0..shape.group()).map(move |index| (key_head, index));
+    let heads = (0..shape.key_heads).flat_map(of_key);
+    heads.map(|(key, index)| shape.output_column(key, index) / shape.value_dim).collect()
+}
 
 /// Lets each layer write after the columns of the one before.
 fn in_columns(linears: &mut [LinearLayout]) {

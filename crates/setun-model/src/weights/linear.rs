@@ -24,6 +24,7 @@ pub(super) struct PendingLinear {
     pub(super) parts: Vec<PendingPart>,
     pub(super) place: LayerPlace,
     pub(super) order: Option<Vec<usize>>, // of its outputs, by those of the stacked parts
+    pub(super) blocks: Option<(Vec<usize>, usize)>, // order of blocks of columns, and their width
     pub(super) is_left_out: bool,         // as tables take its place
 }
 
@@ -208,6 +209,10 @@ impl PendingLinear {
         let matrix = match &self.order {
             Some(order) => stacked.in_order(order)?,
             None => stacked,
+        };
+        let matrix = match &self.blocks {
+            Some((order, columns)) => matrix.with_column_blocks(order, *columns)?,
+            None => matrix,
         };
         data[self.weight.0 as usize] = Some(WeightData::Ternary(matrix));
         if let Some(id) = self.bias {

@@ -115,6 +115,13 @@ impl Targets {
         Ok(())
     }
 
+    /// Brings blocks of this many columns of the linear layer that was added last into an order.
+    pub(super) fn set_column_blocks(&mut self, order: Vec<usize>, columns: usize) {
+        if let Some(linear) = self.linears.last_mut() {
+            linear.blocks = Some((order, columns));
+        }
+    }
+
     /// Two matrices of floats, which may be ternary.
     pub(super) fn add_gates(
         &mut self,
@@ -142,6 +149,7 @@ impl Targets {
             parts: vec![part(), part()],
             place,
             order: None,
+            blocks: None,
             is_left_out: false,
         });
         self.gates.push(PendingGates { linear, dense, tensors: [None, None] });
@@ -312,6 +320,7 @@ impl Targets {
             parts,
             place,
             order,
+            blocks: None,
             is_left_out: false,
         });
         self.unsettled |= in_data;
