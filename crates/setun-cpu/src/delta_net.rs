@@ -15,7 +15,6 @@ use setun_ops::{
 };
 
 use self::key_head::KeyHead;
-pub(crate) use self::key_head::{DeltaScratch, delta_scratch};
 use crate::{split::Grid, step::Buffers, ternary_dot::TernaryDot, walk::Walk};
 
 impl<D: TernaryDot> Walk<'_, D> {

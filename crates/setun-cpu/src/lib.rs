@@ -27,6 +27,7 @@ mod causal_conv;
 mod column_sums;
 mod delta_net;
 mod delta_rule;
+mod delta_scratch;
 mod dense_matmul;
 mod dispatch;
 mod embed;

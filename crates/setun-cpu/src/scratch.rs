@@ -13,7 +13,7 @@ use setun_ops::{
 };
 
 use crate::{
-    delta_net::{DeltaScratch, delta_scratch},
+    delta_scratch::{DeltaScratch, delta_scratch},
     group_scratch::GroupScratch,
     memory::zeroed,
     step::Weights,

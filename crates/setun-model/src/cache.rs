@@ -9,13 +9,14 @@
 mod compact;
 mod prefixes;
 mod reuse;
+mod snapshots;
 mod states;
 
 use std::collections::BTreeMap;
 
 use setun_ops::BlockId;
 
-use crate::{batch::SequenceId, error::ModelError, model::Model};
+use crate::{batch::SequenceId, error::ModelError};
 pub use prefixes::CacheSalt;
 use prefixes::Prefixes;
 use states::{SequenceState, States};
@@ -64,22 +65,6 @@ impl PagedCache {
             prefixes: Prefixes::default(),
             states: States::default(),
         }
-    }
-
-    /// An empty cache for a model, of at most `max_blocks` blocks, some of which its recurrent states count as.
-    #[must_use]
-    pub fn for_model<M: Model + ?Sized>(model: &M, max_blocks: usize) -> Self {
-        let mut cache = Self::new(model.block_positions().max(1), max_blocks);
-        cache.keep_states(model.state_bytes().div_ceil(model.block_bytes().max(1)));
-        cache
-    }
-
-    /// The same with room for the recurrent states of this many sequences beside the blocks.
-    #[must_use]
-    pub fn for_sequences<M: Model + ?Sized>(model: &M, blocks: usize, sequences: usize) -> Self {
-        let mut cache = Self::for_model(model, blocks);
-        cache.max_blocks += sequences * cache.states.cost;
-        cache
     }
 
     /// Keeps up to `blocks` blocks that no sequence has, to be found by their tokens: those that
@@ -185,7 +170,7 @@ impl PagedCache {
     /// Forgets a sequence. One that is not here is no error.
     pub fn remove(&mut self, sequence: SequenceId) {
         if let Some(owner) = self.sequences.remove(&sequence) {
-            self.release_state(owner.state);
+            self.release_state(&owner.state);
             self.release(owner.blocks);
         }
     }

@@ -90,6 +90,11 @@ pub trait Model: MaybeSend {
         0
     }
 
+    /// Blocks that a recurrent state counts as.
+    fn state_blocks(&self) -> usize {
+        self.state_bytes().div_ceil(self.block_bytes().max(1))
+    }
+
     /// Most rows at the end of a step that a recurrent state lets a caller take back.
     fn max_tentative(&self) -> usize {
         usize::MAX
@@ -237,6 +242,22 @@ pub trait Model: MaybeSend {
     /// Where the time of the last step went; none unless steps are timed.
     fn profile(&self) -> Option<&Profile> {
         None
+    }
+}
+
+impl PagedCache {
+    /// An empty cache for a model, of at most `max_blocks` blocks, some of which its recurrent states count as.
+    #[must_use]
+    pub fn for_model<M: Model + ?Sized>(model: &M, max_blocks: usize) -> Self {
+        let mut cache = Self::new(model.block_positions().max(1), max_blocks);
+        cache.keep_states(model.state_blocks());
+        cache
+    }
+
+    /// The same with room for the recurrent states of this many sequences beside the blocks.
+    #[must_use]
+    pub fn for_sequences<M: Model + ?Sized>(model: &M, blocks: usize, sequences: usize) -> Self {
+        Self::for_model(model, blocks + sequences * model.state_blocks())
     }
 }
 

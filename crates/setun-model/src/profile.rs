@@ -239,7 +239,6 @@ fn weights(op: &Op) -> [Option<WeightId>; 4] {
         | Op::TopLogits { table, .. }
         | Op::Argmax { table, .. } => [Some(*table), None, None, None],
         Op::RmsNorm { norm, .. } | Op::HeadNorm { norm, .. } => [Some(norm.gain), None, None, None],
-        Op::SigmoidGate { .. } => [None; 4],
         Op::DenseMatmul { weight, .. } => [Some(*weight), None, None, None],
         Op::Hadamard { signs, .. } => [*signs, None, None, None],
         Op::DeltaNet { weights, .. } => [
@@ -251,7 +250,7 @@ fn weights(op: &Op) -> [Option<WeightId>; 4] {
         Op::Quantize { norm, .. } => [norm.map(|norm| norm.gain), None, None, None],
         Op::TernaryMatmul { linear, .. } => [Some(linear.weight), bias(linear), None, None],
         Op::RopeAppend { rope, .. } => [Some(*rope), None, None, None],
-        Op::Attention { .. } => [None; 4],
+        Op::Attention { .. } | Op::SigmoidGate { .. } => [None; 4],
         Op::Gate { gate, up, .. } => [Some(gate.weight), Some(up.weight), bias(gate), bias(up)],
     }
 }

@@ -7,6 +7,7 @@ mod gates;
 mod infos;
 mod layout_builder;
 mod linear;
+mod place;
 mod settle;
 mod tables;
 mod targets;

@@ -1,6 +1,6 @@
 //! The shape of a cache: paged keys and values, and recurrent states.
 
-use crate::recurrent::RecurrentSpec;
+use crate::recurrent_spec::RecurrentSpec;
 
 /// Element type of a cache. Keys and values are rounded to it when they are appended, and are
 /// read only from there.

@@ -28,6 +28,7 @@ pub mod column_sums;
 #[cfg(feature = "comparison")]
 pub mod comparison;
 pub mod delta_net;
+mod delta_net_shape;
 pub mod delta_rule;
 pub mod dense;
 pub mod dense_matmul;
@@ -52,6 +53,7 @@ pub mod quantize;
 #[cfg(feature = "comparison")]
 pub mod random;
 pub mod recurrent;
+mod recurrent_spec;
 pub mod rms_norm;
 pub mod rope_append;
 pub mod scalar;

@@ -1,6 +1,6 @@
 //! The operations as data: one variant each, named like its file.
 
-use crate::delta_net::DeltaNetShape;
+use crate::delta_net_shape::DeltaNetShape;
 
 /// A numbered buffer of a [`Plan`](crate::Plan).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -5,48 +5,14 @@
 //! on may be in the ring already: such rows are tentative, as drafts are before they are verified. The next step
 //! takes in those of them that stay, without the layers before, and the others are forgotten by not being mentioned.
 
-use crate::{delta_net::DeltaNetShape, error::OpsError, numeric::to_u32};
+pub use crate::recurrent_spec::RecurrentSpec;
+use crate::{delta_net_shape::DeltaNetShape, error::OpsError, numeric::to_u32};
 
 /// A recurrent state of the cache, over all layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StateId(pub u32);
 
-/// Shape of recurrent states.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecurrentSpec {
-    /// Layers with a state.
-    pub layers: usize,
-    /// Shape of each.
-    pub shape: DeltaNetShape,
-    /// Most tentative rows of a state.
-    pub tentative: usize,
-}
-
 impl RecurrentSpec {
-    /// Rows of the ring. The row of a position is that of its number modulo this.
-    #[must_use]
-    pub fn ring(&self) -> usize {
-        self.shape.kernel - 1 + self.tentative
-    }
-
-    /// Floats of a layer's matrices, `[value_heads, key_dim, value_dim]`, those of a key head together.
-    #[must_use]
-    pub fn matrices(&self) -> usize {
-        self.shape.value_width() * self.shape.key_dim
-    }
-
-    /// Floats of a layer's ring, `[ring, key_heads, history_of_key_head]`.
-    #[must_use]
-    pub fn history(&self) -> usize {
-        self.ring() * self.shape.history_width()
-    }
-
-    /// Bytes of one state over all layers.
-    #[must_use]
-    pub fn state_bytes(&self) -> usize {
-        size_of::<f32>() * self.layers * (self.matrices() + self.history())
-    }
-
     /// Checks that heads share evenly and nothing is empty.
     ///
     /// # Errors

@@ -36,7 +36,7 @@ fn read(name: &str) -> Vec<u8> {
     fs::read(fixture("families/qwen3-bonsai").join(name)).expect(name)
 }
 
-fn open(name: &str, bytes: &[u8]) -> Result<Model, setun::Error> {
+pub(super) fn open(name: &str, bytes: &[u8]) -> Result<Model, setun::Error> {
     let files = BTreeMap::from([(name, bytes)]);
     Model::from_files(Source::File(name.to_owned()), name, &files)
 }
@@ -103,7 +103,12 @@ fn all_types_give_the_same_bits() {
 }
 
 /// Converts a file; the files that are written.
-fn converted(name: &str, bytes: &[u8], format: Format, to: &str) -> BTreeMap<String, Vec<u8>> {
+pub(super) fn converted(
+    name: &str,
+    bytes: &[u8],
+    format: Format,
+    to: &str,
+) -> BTreeMap<String, Vec<u8>> {
     let mut conversion = Conversion::new(Source::File(name.to_owned()), "a model", format, to);
     let mut written = BTreeMap::<String, Vec<u8>>::new();
     let mut write = |piece: Piece| {

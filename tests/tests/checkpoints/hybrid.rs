@@ -1,11 +1,15 @@
 //! Layers with a recurrent state beside layers that attend, against transformers' results.
 
-use setun::Model;
+use std::fs;
+
+use setun::{Format, Model};
 use setun_tests::{
     fixture,
     golden::{Tensors, max_difference},
     run::{Runner, bits, devices, exact},
 };
+
+use super::bonsai::{converted, open};
 
 /// Float32 and float64 evaluations of prompts without a code near a rounding tie differ by 5.5e-5 at most.
 const STRICT: f32 = 1e-3;
@@ -58,5 +62,26 @@ fn logits_are_those_of_transformers() {
                 assert!(*rows == alike[index % PROMPTS.len()].1, "{prompt} of {model} on {device}");
             }
         }
+    }
+}
+
+#[test]
+fn conversions_give_the_same_bits() {
+    for (model, name) in
+        [("qwen35-r1", "type143-alpha-beta-f16.gguf"), ("qwen35-hadamard-r2", "type143.gguf")]
+    {
+        let folder = fixture("families").join(model);
+        let source = fs::read(folder.join(name)).expect("a file");
+        let ids = Tensors::read(&folder.join("golden.safetensors")).ids("p33.ids");
+        let logits = |name: &str, bytes: &[u8]| {
+            let device = devices().swap_remove(0);
+            bits(&Runner::new(open(name, bytes).expect(name), exact(&device)).logits(&ids, 33))
+        };
+        let expected = logits(name, &source);
+        let container = Format::Setun(Box::default());
+        let once = converted(name, &source, container.clone(), "m.setun");
+        assert!(logits("m.setun", &once["m.setun"]) == expected, "{model}");
+        let again = converted("m.setun", &once["m.setun"], container, "n.setun");
+        assert!(logits("n.setun", &again["n.setun"]) == expected, "{model} again");
     }
 }

@@ -14,7 +14,7 @@ fn reader() -> ModelReader {
 }
 
 fn layers() -> usize {
-    reader().config().layers
+    reader().config().layers.len()
 }
 
 fn engine(device: Device) -> Result<Engine, Error> {

@@ -132,8 +132,7 @@ fn scheduler(
     let Replica { model, backend, level, max_blocks, reload, draft, .. } = replica;
     let report = EngineInfo { backend, level, ..shared.report.clone() };
     let block_positions = model.block_positions();
-    let state_blocks = model.state_bytes().div_ceil(model.block_bytes().max(1));
-    let context = shared.context_length.div_ceil(block_positions) + state_blocks;
+    let context = shared.context_length.div_ceil(block_positions) + model.state_blocks();
     let prefix = options.prefix_positions.map(|count| count.div_ceil(block_positions));
     let limits = Limits {
         blocks: context.saturating_mul(options.contexts).min(max_blocks),

@@ -11,9 +11,6 @@ use setun_ops::{BlockId, StateId, numeric::to_u32, recurrent::StateRows};
 use super::{PagedCache, Sequence};
 use crate::{batch::SequenceId, error::ModelError};
 
-/// Positions of which the last snapshot is kept: within them a later one takes the place of that before.
-const SPACING: usize = 1024;
-
 /// The states of a cache.
 #[derive(Clone, Debug, Default)]
 pub(super) struct States {
@@ -21,15 +18,15 @@ pub(super) struct States {
     pub(super) cost: usize,
     references: Vec<u32>, // by state; 0 = free
     free: Vec<StateId>,
-    snapshots: BTreeMap<BlockId, Snapshot>, // by the block that ends there
-    clock: u64,
+    pub(super) snapshots: BTreeMap<BlockId, Snapshot>, // by the block that ends there
+    pub(super) clock: u64,
     pending: Vec<Pending>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Snapshot {
-    state: StateId,
-    used: u64,
+pub(super) struct Snapshot {
+    pub(super) state: StateId,
+    pub(super) used: u64,
 }
 
 /// What a step will have changed.
@@ -43,28 +40,28 @@ struct Pending {
 
 /// A snapshot that a step takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Taken {
-    state: StateId,
-    position: usize,
-    is_prompt: bool, // and not of a token or its drafts
+pub(super) struct Taken {
+    pub(super) state: StateId,
+    pub(super) position: usize,
+    pub(super) is_prompt: bool, // and not of a token or its drafts
 }
 
 /// The state of a sequence.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SequenceState {
-    state: Option<(StateId, usize)>, // and the positions that it has taken in
-    rows: usize,                     // positions computed, tentative ones included
-    target: Option<StateId>,         // its own, which the next step writes to
-    tentative: usize,                // of the positions that are reserved
-    last: Option<(usize, bool)>,     // snapshot, and whether a prompt's
+    pub(super) state: Option<(StateId, usize)>, // and the positions that it has taken in
+    pub(super) rows: usize,                     // positions computed, tentative ones included
+    pub(super) target: Option<StateId>,         // its own, which the next step writes to
+    pub(super) tentative: usize,                // of the positions that are reserved
+    pub(super) last: Option<(usize, bool)>,     // snapshot, and whether a prompt's
 }
 
 impl States {
-    fn hold(&mut self, state: StateId) {
+    pub(super) fn hold(&mut self, state: StateId) {
         self.references[state.0 as usize] += 1;
     }
 
-    fn let_go(&mut self, state: StateId) {
+    pub(super) fn let_go(&mut self, state: StateId) {
         let references = &mut self.references[state.0 as usize];
         *references -= 1;
         if *references == 0 {
@@ -103,7 +100,9 @@ impl States {
         let idle = self.snapshots.iter().filter(|(_, snapshot)| !self.is_shared(snapshot.state));
         let oldest = idle.min_by_key(|(block, snapshot)| (snapshot.used, **block));
         let block = oldest.map(|(block, _)| *block);
-        block.into_iter().for_each(|block| self.forget(block));
+        if let Some(block) = block {
+            self.forget(block);
+        }
         block.is_some()
     }
 
@@ -140,7 +139,7 @@ impl States {
         self.free.retain(|state| (state.0 as usize) < len);
     }
 
-    fn take(&mut self) -> StateId {
+    pub(super) fn take(&mut self) -> StateId {
         let state = self.free.pop().unwrap_or_else(|| {
             self.references.push(0);
             StateId(to_u32(self.references.len() - 1))
@@ -176,29 +175,6 @@ impl PagedCache {
     /// If the sequence is not here.
     pub fn state(&self, sequence: SequenceId) -> Result<Option<(StateId, usize)>, ModelError> {
         Ok(self.get(sequence)?.state.state)
-    }
-
-    /// Says that all positions which a sequence has reserved, whole blocks, are computed: its state is written to the
-    /// state that is returned, which is a snapshot from then on. None where sequences have no states.
-    ///
-    /// # Errors
-    ///
-    /// If the sequence is not here.
-    pub fn restore_state(&mut self, sequence: SequenceId) -> Result<Option<StateId>, ModelError> {
-        let Sequence { blocks, len, .. } = self.get(sequence)?;
-        let (Some(&last), len) = (blocks.last(), *len) else { return Ok(None) };
-        let Some(state) = self.get_mut(sequence)?.state.target.take() else { return Ok(None) };
-        let owner = &mut self.get_mut(sequence)?.state;
-        let before = owner.state.replace((state, len));
-        owner.rows = len;
-        before.into_iter().for_each(|(before, _)| self.states.let_go(before));
-        self.states.hold(state);
-        self.states.clock += 1;
-        let used = self.states.clock;
-        if let Some(old) = self.states.snapshots.insert(last, Snapshot { state, used }) {
-            self.states.let_go(old.state);
-        }
-        Ok(Some(state))
     }
 
     /// The last `positions` of those that a sequence has reserved may be dropped again after the next step, as drafts
@@ -243,40 +219,22 @@ impl PagedCache {
         Ok(())
     }
 
-    /// The blocks of a known prefix that end at a snapshot, and the snapshot.
-    pub(super) fn until_snapshot(&self, blocks: &mut Vec<BlockId>) -> Option<StateId> {
-        if self.states.cost == 0 {
-            return None;
-        }
-        let known = |block: &BlockId| self.states.snapshots.contains_key(block);
-        blocks.truncate(blocks.iter().rposition(known).map_or(0, |last| last + 1));
-        Some(self.states.snapshots.get(blocks.last()?)?.state)
-    }
-
-    /// The state of a sequence that begins with blocks up to a snapshot.
-    pub(super) fn begin_at(&mut self, blocks: &[BlockId], state: StateId) -> SequenceState {
-        self.states.hold(state);
-        self.states.clock += 1;
-        let clock = self.states.clock;
-        if let Some(kept) = blocks.last().and_then(|last| self.states.snapshots.get_mut(last)) {
-            kept.used = clock;
-        }
-        let rows = blocks.len() * self.block_positions;
-        SequenceState { state: Some((state, rows)), rows, ..SequenceState::default() }
-    }
-
     /// The state of a sequence for another, until one of them goes on: neither may write to it.
     pub(super) fn fork_state(&mut self, sequence: SequenceId) -> Result<SequenceState, ModelError> {
         let state = &mut self.get_mut(sequence)?.state;
         let own = state.state.map(|(own, _)| own);
         let given_up = state.target.take_if(|target| Some(*target) == own);
         let fork = SequenceState { target: None, ..state.clone() };
-        given_up.into_iter().for_each(|own| self.states.let_go(own));
-        own.into_iter().for_each(|own| self.states.hold(own));
+        if let Some(own) = given_up {
+            self.states.let_go(own);
+        }
+        if let Some(own) = own {
+            self.states.hold(own);
+        }
         Ok(fork)
     }
 
-    pub(super) fn release_state(&mut self, state: SequenceState) {
+    pub(super) fn release_state(&mut self, state: &SequenceState) {
         for id in state.state.map(|(id, _)| id).into_iter().chain(state.target) {
             self.states.let_go(id);
         }
@@ -302,7 +260,7 @@ impl PagedCache {
         let snapshot = self.until_snapshot(&mut blocks);
         let before = snapshot.map(|snapshot| self.begin_at(&blocks, snapshot)).unwrap_or_default();
         let old = std::mem::replace(&mut self.get_mut(sequence)?.state, before);
-        self.release_state(old);
+        self.release_state(&old);
         Ok(blocks.len() * self.block_positions)
     }
 
@@ -344,25 +302,14 @@ impl PagedCache {
         })
     }
 
-    /// A state for a snapshot, where prefixes are kept and nothing has to give way for it but older snapshots.
-    fn spare_state(&mut self) -> Option<StateId> {
-        if self.prefixes.max_idle == 0 {
-            return None;
-        }
-        while self.unused_blocks() < self.states.cost {
-            if !self.states.forget_oldest() {
-                return None;
-            }
-        }
-        Some(self.states.take())
-    }
-
     /// The step of the rows that were begun has been computed.
     pub(crate) fn step_done(&mut self) {
         for Pending { sequence, stored, rows, snapshot } in std::mem::take(&mut self.states.pending)
         {
             let Some(owner) = self.sequences.get_mut(&sequence) else {
-                snapshot.into_iter().for_each(|taken| self.states.let_go(taken.state));
+                if let Some(taken) = snapshot {
+                    self.states.let_go(taken.state);
+                }
                 continue;
             };
             let before = owner.state.state.replace(stored);
@@ -379,28 +326,9 @@ impl PagedCache {
     /// The step of the rows that were begun has not run.
     pub(crate) fn step_failed(&mut self) {
         for Pending { snapshot, .. } in std::mem::take(&mut self.states.pending) {
-            snapshot.into_iter().for_each(|taken| self.states.let_go(taken.state));
-        }
-    }
-
-    /// Keeps a snapshot at the end of its block; that before it gives way if it is near and of the same kind.
-    fn keep_snapshot(&mut self, sequence: SequenceId, taken: Taken) {
-        let Taken { state, position, is_prompt } = taken;
-        let Some(owner) = self.sequences.get_mut(&sequence) else { return };
-        let block = |position: usize| owner.blocks[position / self.block_positions - 1];
-        let last = owner.state.last.replace((position, is_prompt));
-        let kept = block(position);
-        let is_near = |(before, was_prompt): &(usize, bool)| {
-            *before < position && before / SPACING == position / SPACING && *was_prompt == is_prompt
-        };
-        let old = last.filter(is_near).map(|(before, _)| block(before));
-        self.states.clock += 1;
-        let used = self.states.clock;
-        if let Some(old) = old.filter(|old| self.references[old.0 as usize] <= 2) {
-            self.states.forget(old);
-        }
-        if let Some(before) = self.states.snapshots.insert(kept, Snapshot { state, used }) {
-            self.states.let_go(before.state);
+            if let Some(taken) = snapshot {
+                self.states.let_go(taken.state);
+            }
         }
     }
 }

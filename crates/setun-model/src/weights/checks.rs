@@ -44,3 +44,14 @@ pub(super) fn check_scale(
     }
     Ok(kind)
 }
+
+/// The kind that can hold both.
+pub(super) fn wider(a: ScaleKind, b: ScaleKind) -> ScaleKind {
+    match (a, b) {
+        (groups @ ScaleKind::ColumnGroups(_), _) | (_, groups @ ScaleKind::ColumnGroups(_)) => {
+            groups
+        }
+        (ScaleKind::Rows, _) | (_, ScaleKind::Rows) => ScaleKind::Rows,
+        (ScaleKind::Tensor, ScaleKind::Tensor) => ScaleKind::Tensor,
+    }
+}

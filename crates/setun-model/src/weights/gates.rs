@@ -3,20 +3,10 @@
 //! Where they are stored as floats, only their values show which. Those of the first delta net decide for all.
 
 use setun_checkpoint::{Tensor, blocks, dense};
-use setun_ops::{WeightData, WeightId, WeightSpec};
+use setun_ops::{WeightData, WeightSpec};
 
 use super::{Role, WeightsBuilder, targets::Targets};
 use crate::{error::ModelError, layer_range::ABSENT};
-
-/// The two matrices of a delta net on their way.
-#[derive(Debug)]
-pub(super) struct PendingGates {
-    /// Their linear layer, where they are ternary.
-    pub(super) linear: usize,
-    /// Their tables, where they are not.
-    pub(super) dense: [WeightId; 2],
-    pub(super) tensors: [Option<Tensor>; 2],
-}
 
 impl Targets {
     /// Leaves out the linear layers of gates, which are handed out as they are stored.

@@ -232,13 +232,13 @@ impl<'a> LayoutBuilder<'a> {
 
     fn rotation_of_width(&mut self, columns: usize) -> Option<Rotation> {
         let rotation = self.config.hadamard.as_ref()?;
-        let signs = rotation.signs.get(&columns).map(|_| match self.signs.get(&columns) {
-            Some(id) => *id,
-            None => {
+        let known = self.signs.get(&columns).copied();
+        let signs = rotation.signs.contains_key(&columns).then(|| {
+            known.unwrap_or_else(|| {
                 let id = self.add(WeightSpec::Vector { len: columns });
                 self.signs.insert(columns, id);
                 id
-            }
+            })
         });
         Some(Rotation { signs, block: rotation.block })
     }

@@ -11,7 +11,7 @@ use setun_ops::{
     weight::ScaleKind,
 };
 
-use super::{Role, affine::PendingAffine, infos::StorageFormat, targets::LayerPlace};
+use super::{Role, affine::PendingAffine, infos::StorageFormat, place::LayerPlace};
 use crate::error::ModelError;
 
 /// Matrices on their way to become one stacked matrix.

@@ -53,3 +53,13 @@ impl PendingInt8Table {
         both.map(|(codes, scales)| codes.with_scales(scales)).transpose()
     }
 }
+
+/// The two matrices of a delta net on their way.
+#[derive(Debug)]
+pub(super) struct PendingGates {
+    /// Their linear layer, where they are ternary.
+    pub(super) linear: usize,
+    /// Their tables, where they are not.
+    pub(super) dense: [WeightId; 2],
+    pub(super) tensors: [Option<Tensor>; 2],
+}

@@ -15,11 +15,11 @@ use setun_ops::{
 use super::{
     Role,
     affine::{BIASES, CODES, PendingAffine, SCALES},
-    checks::{check_scale, check_vector, check_weight},
-    gates::PendingGates,
+    checks::{check_scale, check_vector, check_weight, wider},
     infos::{StorageFormat, TensorInfos},
     linear::{PendingLinear, PendingPart},
-    tables::{PendingInt8Table, PendingTable},
+    place::LayerPlace,
+    tables::{PendingGates, PendingInt8Table, PendingTable},
     vectors::VectorForm,
 };
 use crate::{error::ModelError, families::Family};
@@ -35,14 +35,6 @@ pub(crate) struct Targets {
     pub(super) gates: Vec<PendingGates>,  // of delta nets, where they are stored as floats
     pub(super) are_gates_ternary: Option<bool>,
     layer: LayerPlace,
-}
-
-/// Where the next linear layer is: the kind of its layer, and its number there. Those of one place are alike in all
-/// layers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct LayerPlace {
-    kind: u8,
-    index: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -396,16 +388,5 @@ impl Targets {
         };
         let names = self.by_name.iter().filter(|(_, target)| is_it(target)).map(|(name, _)| name);
         names.min().map_or_else(|| format!("weight {}", id.0), Clone::clone)
-    }
-}
-
-/// The kind that can hold both.
-fn wider(a: ScaleKind, b: ScaleKind) -> ScaleKind {
-    match (a, b) {
-        (groups @ ScaleKind::ColumnGroups(_), _) | (_, groups @ ScaleKind::ColumnGroups(_)) => {
-            groups
-        }
-        (ScaleKind::Rows, _) | (_, ScaleKind::Rows) => ScaleKind::Rows,
-        (ScaleKind::Tensor, ScaleKind::Tensor) => ScaleKind::Tensor,
     }
 }

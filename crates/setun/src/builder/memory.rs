@@ -60,8 +60,7 @@ pub(super) fn max_blocks(
     let (draft_bytes, draft_position_bytes) = draft_bytes(replica.draft.as_ref());
     let weights = model.memory().weights() + draft_bytes;
     let block_bytes = model.block_bytes().max(1) + model.block_positions() * draft_position_bytes;
-    let state_blocks = model.state_bytes().div_ceil(model.block_bytes().max(1));
-    let least = context.div_ceil(model.block_positions()) + state_blocks;
+    let least = context.div_ceil(model.block_positions()) + model.state_blocks();
     let blocks = allowed.saturating_sub(weights) / block_bytes;
     if blocks < least {
         let found = format!("{fraction}, {allowed} bytes");
