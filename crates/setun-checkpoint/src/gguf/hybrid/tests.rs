@@ -2,6 +2,10 @@
 
 use super::*;
 use crate::gguf::{config::architecture, known_keys, metadata::Value as Stored};
+use crate::{
+    dtype::Dtype,
+    tensor::{Tensor, TensorData},
+};
 
 /// The keys of four layers, each of which the given ones replace.
 fn metadata(changed: &[(&str, Stored)]) -> Metadata {
@@ -27,7 +31,9 @@ fn metadata(changed: &[(&str, Stored)]) -> Metadata {
 
 fn read(changed: &[(&str, Stored)]) -> Result<Map<String, Value>, String> {
     let metadata = metadata(changed);
-    let keys = Keys::new(&metadata, &[], architecture(&metadata).unwrap());
+    let info = Tensor::new("t", Dtype::F32, &[1], TensorData::empty(Dtype::F32)).info;
+    let tensors = vec![info; 9];
+    let keys = Keys::new(&metadata, &tensors, architecture(&metadata).unwrap());
     fields(&keys, None).map_err(|error| error.to_string())
 }
 
@@ -50,6 +56,8 @@ fn layers_are_listed_or_come_at_an_interval() {
     assert_eq!(kinds(&[listed, mtp.clone()]), "fll");
     let error = read(&[flags(&[true; 3]), mtp.clone()]).unwrap_err();
     assert!(error.contains("4 flags") && error.contains("a list of 3 flags"), "{error}");
+    let error = read(&[("block_count", Stored::Integer(60_000))]).unwrap_err();
+    assert!(error.contains("block_count") && error.contains("at most 9"), "{error}");
     let error = read(&[("nextn_predict_layers", Stored::Integer(4))]).unwrap_err();
     assert!(error.contains("nextn_predict_layers") && error.contains("fewer than"), "{error}");
 }
