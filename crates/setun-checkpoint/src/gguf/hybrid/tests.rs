@@ -81,3 +81,21 @@ fn only_unknown_keys_are_warned_of() {
     let warning = known_keys::warning(&metadata, HYBRID, KEYS.into_iter()).unwrap();
     assert!(warning.what.ends_with(": `qwen35.ssm.dt_b_c_rms`"), "{warning}");
 }
+
+/// The head's block has ordinary names as well, which only its number tells apart.
+#[test]
+fn blocks_after_the_layers_are_taken_out() {
+    let info = |name: &str| TensorInfo {
+        name: name.to_owned(),
+        file: "m.gguf".into(),
+        ..Tensor::new("t", Dtype::F32, &[1], TensorData::empty(Dtype::F32)).info
+    };
+    let kept = ["model.norm.weight", "model.layers.1.self_attn.q_proj.weight", "rope_freqs.weight"];
+    let mtp = ["model.layers.2.self_attn.q_proj.weight", "blk.2.nextn.enorm.weight"];
+    let mut tensors: Vec<_> = kept.iter().chain(&mtp).map(|name| info(name)).collect();
+    let warning = drop_mtp(&mut tensors, 2).unwrap();
+    assert_eq!(warning.to_string(), "m.gguf: the MTP head (2 tensors) is not used");
+    assert_eq!(tensors.iter().map(|info| &*info.name).collect::<Vec<_>>(), kept);
+    assert_eq!(drop_mtp(&mut tensors, 2), None);
+    assert_eq!(tensors.len(), 3);
+}
