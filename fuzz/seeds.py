@@ -11,6 +11,8 @@ import os
 import random
 import struct
 
+import hybrid_seeds
+
 CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
 BITNET_CONFIG = {"quant_method": "bitnet", "linear_class": "autobitlinear", "quantization_mode": "offline"}
 BYTES = {"U8": 1, "F16": 2, "BF16": 2, "F32": 4}
@@ -124,6 +126,14 @@ def main():
         write("folder", name, b"\0".join([text.encode(), generation, b"", weights]))
     index = json.dumps({"weight_map": {name: "a.safetensors" for name in tensors}}, separators=(",", ":"))
     write("folder", "index", b"\0".join([text.encode(), b"", index.encode(), weights]))
+    for name, config, index, tensors in hybrid_seeds.folders(sizes, floats):
+        config = json.dumps(config, separators=(",", ":"))
+        write("config", name, config.encode())
+        write("folder", name, b"\0".join([config.encode(), generation, index.encode(), safetensors(tensors, None)]))
+        if not index:
+            lone = safetensors(tensors, {"setun.file/config.json": config})
+            write("safetensors", name, lone)
+            write("headers", name, lone[:8 + int.from_bytes(lone[:8], "little")])
     other_formats(sizes)
 
 
@@ -145,11 +155,15 @@ def gguf_value(value):
         return struct.pack("<I", 8) + gguf_text(value)
     if isinstance(value, float):
         return struct.pack("<If", 6, value)
+    if isinstance(value, bool):
+        return struct.pack("<IB", 7, value)
+    if value < 0:
+        return struct.pack("<Ii", 5, value)
     return struct.pack("<II", 4, value)
 
 
 GGUF_BLOCKS = {"F32": (0, 1, 4), "F16": (1, 1, 2), "Q8_0": (8, 32, 34), "BF16": (30, 1, 2),
-               "I2_S": (36, 4, 1), "Q2_0": (42, 64, 18), "IQ1_BN": (134, 64, 13),
+               "I2_S": (36, 4, 1), "Q1_0": (41, 128, 18), "Q2_0": (42, 64, 18), "IQ1_BN": (134, 64, 13),
                "IQ2_BN": (135, 64, 16)}
 NO_THREE = [byte for byte in range(256) if all(byte >> shift & 3 != 3 for shift in (0, 2, 4, 6))]
 
@@ -164,6 +178,8 @@ def gguf_data(kind, rows, columns, values):
         return codes(rows * columns // 4) + single + bytes(28)
     if kind == "Q8_0":
         return b"".join(half + values.randbytes(32) for _ in range(rows * columns // 32))
+    if kind == "Q1_0":
+        return b"".join(half + values.randbytes(16) for _ in range(rows * columns // 128))
     if kind == "Q2_0":
         return b"".join(half + codes(16) for _ in range(rows * columns // 64))
     before = single if kind == "IQ2_BN" else half
@@ -200,6 +216,11 @@ def gguf(architecture, hidden, ffn, head, kinds, values, more=()):
     tensors += [(f"blk.0.{name}.weight", [size], "F16") for name, size in gains.items()]
     tensors += [(f"blk.0.{name}.weight", list(shape), kind)
                 for (name, shape), kind in zip(linears.items(), kinds)]
+    return gguf_file(keys, tensors, values)
+
+
+def gguf_file(keys, tensors, values):
+    """Header and data."""
     infos, data = b"", b""
     for name, shape, kind in tensors:
         number, _, _ = GGUF_BLOCKS[kind]
@@ -333,6 +354,8 @@ def other_formats(sizes):
                                                 "BF16", "Q8_0", "Q8_0"], random.Random(12)),
         "qwen3-i2_s": gguf("qwen3", 128, 4, 4, ["I2_S", "I2_S", "I2_S", "F16", "I2_S", "I2_S", "F16",
                                                 "BF16", "F16"], random.Random(13)),
+        "qwen3-q1_0": gguf("qwen3", 128, 128, 128, ["Q1_0"] * 8 + ["F16"], random.Random(17)),
+        "qwen35-rotated": gguf_file(*hybrid_seeds.gguf(), random.Random(18)),
     }
     files = {f"gguf/{name}": head + data for name, (head, data) in ggufs.items()}
     files |= {f"headers/gguf-{name}": head for name, (head, _) in ggufs.items()}

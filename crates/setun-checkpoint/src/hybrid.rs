@@ -1,8 +1,10 @@
 //! Tensors of the hybrid family (Qwen3.5, 3.6 and 3.8) in folders: the text model's by the names of its own
 //! folders, and the others passed over.
 
+use serde_json::{Map, Value};
+
 use crate::{
-    config::QWEN35_TEXT, error::CheckpointError, files, header, readers::HeaderContents,
+    config::QWEN35_TEXT, error::CheckpointError, files, header, json, readers::HeaderContents,
     tensor::TensorInfo, warning::Warning, write::config_json,
 };
 
@@ -22,9 +24,13 @@ pub(crate) fn keep_text_model(found: &mut HeaderContents) -> Result<(), Checkpoi
     header::check_unique(&tensors)?;
     let is_turned = flatten_convolutions(&mut tensors);
     let has_mtp = others.iter().any(|info| is_of(info, Part::Mtp));
+    let text: Map<String, Value> =
+        json::read(files::CONFIG, found.files.get(files::CONFIG).unwrap_or_default())?;
     // Loaders of MLX add the 1 by this rule, too.
-    if config.unit_norms && is_turned && !has_mtp {
-        config.unit_norms = false;
+    let has_ones = config.unit_norms && is_turned && !has_mtp;
+    config.unit_norms &= !has_ones;
+    if has_ones || text.contains_key("text_config") {
+        // What is written from here on has the text model's fields where all programs look for them.
         found.files.insert(files::CONFIG, config_json(config)?.into_bytes());
     }
     if let Some(first) = others.first() {

@@ -18,6 +18,7 @@ fn a_folder_of_transformers_is_read() {
     let folder = fixture("families/qwen35-r1/hf");
     let found = read(Source::Folder, &folder).unwrap();
     assert_eq!(found.warnings, []);
+    assert_eq!(found.files.get(files::CONFIG), Some(&folder[files::CONFIG][..]), "as it is");
     let shape = found.config.layers[0].delta_net().unwrap();
     assert_eq!((shape.key_heads, shape.value_heads, shape.kernel), (1, 1, 4));
     assert_eq!((shape.key_dim, shape.value_dim, shape.channels()), (128, 128, 384));
@@ -62,9 +63,15 @@ fn parts_besides_the_text_model_are_passed_over_with_a_note() {
     let text = fixture("families/qwen35-r1/hf");
     let expected = read(Source::Folder, &text).unwrap();
     let besides = ["model.visual.pos_embed.weight", "mtp.fc.weight", "mtp.norm.weight"];
-    let wrapper = renamed(&text, |name| name.replace("model.", "model.language_model."), &besides);
+    let mut wrapper =
+        renamed(&text, |name| name.replace("model.", "model.language_model."), &besides);
+    let fields: serde_json::Value = serde_json::from_slice(&text[files::CONFIG]).unwrap();
+    let fields = serde_json::json!({ "model_type": "qwen3_5", "text_config": fields });
+    wrapper.insert(files::CONFIG.to_owned(), fields.to_string().into_bytes());
     let found = read(Source::Folder, &wrapper).unwrap();
     assert_eq!(found.config, expected.config);
+    let flat = String::from_utf8(found.files.get(files::CONFIG).unwrap().to_vec()).unwrap();
+    assert!(!flat.contains("text_config") && flat.contains("qwen3_5_text"), "{flat}");
     let by_name = |tensors: &[setun_checkpoint::Tensor]| {
         let mut all: Vec<_> = tensors
             .iter()

@@ -73,7 +73,8 @@ pub fn onnx(bytes: &[u8]) {
 }
 
 /// Reads a folder in Hugging Face's layout: `config.json`, `generation_config.json`, the index, each up
-/// to a byte of zero and absent where it is empty, then the weights' file, which is every shard.
+/// to a byte of zero and absent where it is empty, then the weights' file, which is every shard. The
+/// index is the file of a pack's rotation as well.
 ///
 /// # Panics
 ///
@@ -82,6 +83,7 @@ pub fn folder(bytes: &[u8]) {
     let parts: Vec<_> = bytes.splitn(4, |byte| *byte == 0).collect();
     let names = [files::CONFIG, files::GENERATION_CONFIG, files::INDEX];
     let mut folder: Folder<'_> = names.into_iter().zip(parts.iter().copied()).collect();
+    folder.insert("hadamard.json", parts.get(2).copied().unwrap_or_default());
     folder.retain(|_, bytes| !bytes.is_empty());
     if let Some(weights) = parts.get(3) {
         let has_index = folder.contains_key(files::INDEX);

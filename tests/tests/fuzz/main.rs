@@ -75,15 +75,15 @@ fn replay_files(folder: &Path, least: usize, run: fn(&[u8])) {
 
 #[test]
 fn checkpoints() {
-    replay("safetensors", 5, subjects::readers::safetensors);
-    replay("folder", 6, subjects::readers::folder);
-    replay("config", 17, subjects::readers::config);
-    replay("headers", 10, subjects::readers::headers);
+    replay("safetensors", 7, subjects::readers::safetensors);
+    replay("folder", 9, subjects::readers::folder);
+    replay("config", 20, subjects::readers::config);
+    replay("headers", 14, subjects::readers::headers);
 }
 
 #[test]
 fn other_formats() {
-    replay("gguf", 3, subjects::readers::gguf);
+    replay("gguf", 5, subjects::readers::gguf);
     replay_fixtures("gguf", 5, subjects::readers::gguf);
     replay("onnx", 2, subjects::readers::onnx);
     replay_fixtures("onnx", 2, subjects::readers::onnx);

@@ -139,6 +139,17 @@ impl<'a> Keys<'a> {
         self.tensors.iter().any(|tensor| tensor.name == name)
     }
 
+    /// Every block has tensors: so nothing is allocated for blocks that only a key claims.
+    pub(super) fn check_blocks(&self) -> Result<(), CheckpointError> {
+        const KEY: &str = "block_count";
+        let (blocks, tensors) = (self.needed(KEY, MAX_LAYERS)?, self.tensors.len());
+        if blocks <= tensors {
+            return Ok(());
+        }
+        let expected = format!("at most {tensors}, the number of tensors");
+        Err(self.error(KEY, &expected, &blocks.to_string()))
+    }
+
     /// Query heads.
     pub(super) fn heads(&self) -> Result<usize, CheckpointError> {
         self.needed("attention.head_count", MAX_CONTEXT)

@@ -59,6 +59,7 @@ pub(super) fn fields(
         let expected = format!("a multiple of ssm.time_step_rank, {value_heads}");
         return Err(keys.error("ssm.inner_size", &expected, &value_width.to_string()));
     }
+    keys.check_blocks()?;
     let head_dim = keys.head_dim(size("embedding_length")?, keys.heads()?)?;
     let fields = json!({
         "architectures": [QWEN35_TEXT],

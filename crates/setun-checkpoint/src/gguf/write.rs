@@ -127,6 +127,10 @@ fn architecture(config: &ModelConfig) -> Result<&'static str, CheckpointError> {
         let what = "biases that are added before the scale (`autobitlinear`)".to_owned();
         return Err(unwritable(what, "write .setun or safetensors"));
     }
+    if config.hadamard.is_some() {
+        let what = "weights that were trained for rotated inputs".to_owned();
+        return Err(unwritable(what, "write .setun or safetensors"));
+    }
     match (config.sub_norms, config.activation, config.architecture.as_str()) {
         (true, ReluSquared, _) => Ok("bitnet-b1.58"),
         (true, Silu, _) => Ok("bitnet"),

@@ -2,7 +2,7 @@
 
 use setun_checkpoint::{
     CheckpointError, Dtype, ModelConfig, Tensor, TensorData, blocks,
-    config::{LinearClass, RopeConfig, RopeScaling},
+    config::{Hadamard, LinearClass, RopeConfig, RopeScaling},
     gguf::write::{Plan, needs_scale_beside, plan},
     outline::{Content, Outline, OutlineKind, OutlineTensor},
 };
@@ -285,6 +285,12 @@ fn what_gguf_cannot_hold_is_refused() {
     assert!(norms.contains("use_rms_norm"), "{norms}");
     let biases = refused(&|config| config.quantization.linear_class = LinearClass::AutoBitLinear);
     assert!(biases.contains("before the scale"), "{biases}");
+    let rotated = refused(&|config| {
+        let layers = ["lm_head".to_owned()].into();
+        let signs = std::collections::BTreeMap::new();
+        config.hadamard = Some(Hadamard { block: 64, signs, layers, embedding: false });
+    });
+    assert!(rotated.contains("trained for rotated inputs"), "{rotated}");
     let columns = refused(&|config| config.ffn_size = 96);
     assert!(columns.contains("I2_S, whose blocks do not fit"), "{columns}");
 

@@ -2,6 +2,10 @@
 
 use super::*;
 use crate::gguf::{config::architecture, known_keys, metadata::Value as Stored};
+use crate::{
+    dtype::Dtype,
+    tensor::{Tensor, TensorData},
+};
 
 /// The keys of four layers, each of which the given ones replace.
 fn metadata(changed: &[(&str, Stored)]) -> Metadata {
@@ -27,7 +31,9 @@ fn metadata(changed: &[(&str, Stored)]) -> Metadata {
 
 fn read(changed: &[(&str, Stored)]) -> Result<Map<String, Value>, String> {
     let metadata = metadata(changed);
-    let keys = Keys::new(&metadata, &[], architecture(&metadata).unwrap());
+    let info = Tensor::new("t", Dtype::F32, &[1], TensorData::empty(Dtype::F32)).info;
+    let tensors = vec![info; 9];
+    let keys = Keys::new(&metadata, &tensors, architecture(&metadata).unwrap());
     fields(&keys, None).map_err(|error| error.to_string())
 }
 
@@ -50,6 +56,8 @@ fn layers_are_listed_or_come_at_an_interval() {
     assert_eq!(kinds(&[listed, mtp.clone()]), "fll");
     let error = read(&[flags(&[true; 3]), mtp.clone()]).unwrap_err();
     assert!(error.contains("4 flags") && error.contains("a list of 3 flags"), "{error}");
+    let error = read(&[("block_count", Stored::Integer(60_000))]).unwrap_err();
+    assert!(error.contains("block_count") && error.contains("at most 9"), "{error}");
     let error = read(&[("nextn_predict_layers", Stored::Integer(4))]).unwrap_err();
     assert!(error.contains("nextn_predict_layers") && error.contains("fewer than"), "{error}");
 }
@@ -72,4 +80,22 @@ fn only_unknown_keys_are_warned_of() {
     let metadata = metadata(&[sections, ("ssm.dt_b_c_rms", Stored::Flag(true))]);
     let warning = known_keys::warning(&metadata, HYBRID, KEYS.into_iter()).unwrap();
     assert!(warning.what.ends_with(": `qwen35.ssm.dt_b_c_rms`"), "{warning}");
+}
+
+/// The head's block has ordinary names as well, which only its number tells apart.
+#[test]
+fn blocks_after_the_layers_are_taken_out() {
+    let info = |name: &str| TensorInfo {
+        name: name.to_owned(),
+        file: "m.gguf".into(),
+        ..Tensor::new("t", Dtype::F32, &[1], TensorData::empty(Dtype::F32)).info
+    };
+    let kept = ["model.norm.weight", "model.layers.1.self_attn.q_proj.weight", "rope_freqs.weight"];
+    let mtp = ["model.layers.2.self_attn.q_proj.weight", "blk.2.nextn.enorm.weight"];
+    let mut tensors: Vec<_> = kept.iter().chain(&mtp).map(|name| info(name)).collect();
+    let warning = drop_mtp(&mut tensors, 2).unwrap();
+    assert_eq!(warning.to_string(), "m.gguf: the MTP head (2 tensors) is not used");
+    assert_eq!(tensors.iter().map(|info| &*info.name).collect::<Vec<_>>(), kept);
+    assert_eq!(drop_mtp(&mut tensors, 2), None);
+    assert_eq!(tensors.len(), 3);
 }
