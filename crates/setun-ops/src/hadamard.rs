@@ -82,7 +82,8 @@ mod tests {
         for (column, y) in y.iter().enumerate() {
             let first = column / 64 * 64;
             let term = |c: usize| {
-                let sign = if ((column - first) & c).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
+                let sign =
+                    if ((column - first) & c).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
                 sign * f64::from(x[first + c] * signs[first + c]) / 8.0
             };
             let expected: f64 = (0..64).map(term).sum();
