@@ -5,6 +5,8 @@ use std::{
     sync::Arc,
 };
 
+use setun_ops::HAS_RECURRENT;
+
 use crate::{
     container::{self, ContainerHeaderReader, is_container},
     error::CheckpointError,
@@ -102,13 +104,15 @@ impl HfHeaderReader {
                 if name == files::GENERATION_CONFIG {
                     found.parse_config()?; // early, so that no tokenizer is fetched in vain
                     let config = found.files.get(files::CONFIG).unwrap_or_default();
-                    let file = prism::file_of_keys(config)?;
+                    let file = if HAS_RECURRENT { prism::file_of_keys(config)? } else { None };
                     self.ahead.extend(file.map(|file| PendingRead::Rotation { file }));
                 }
             }
             (PendingRead::Rotation { file }, bytes) => {
                 let config = found.files.get(files::CONFIG).unwrap_or_default();
-                self.pack = Some(Pack::parse(config, &file, bytes.unwrap_or_default())?);
+                if HAS_RECURRENT {
+                    self.pack = Some(Pack::parse(config, &file, bytes.unwrap_or_default())?);
+                }
             }
             (PendingRead::HeaderLength { .. }, None) => self.ahead.push_front(PendingRead::Index),
             (PendingRead::HeaderLength { file, role }, Some(bytes)) => {
@@ -207,8 +211,10 @@ impl HeaderReader for HfHeaderReader {
         if let Some(index) = &self.index {
             index.check(&found.tensors)?;
         }
-        hybrid::keep_text_model(found)?;
-        if let Some(pack) = self.pack.take() {
+        if HAS_RECURRENT {
+            hybrid::keep_text_model(found)?;
+        }
+        if let Some(pack) = self.pack.take().filter(|_| HAS_RECURRENT) {
             let hadamard = pack.apply(found)?;
             let tensors = std::mem::take(&mut found.tensors);
             return Ok(Box::new(SignsReader::new(tensors, hadamard)));
@@ -231,7 +237,7 @@ fn take_embedded(
             found.files.insert(name, text.into_bytes());
         }
     }
-    if prism::file_of_keys(config.as_bytes())?.is_some() {
+    if HAS_RECURRENT && prism::file_of_keys(config.as_bytes())?.is_some() {
         return Err(CheckpointError::MissingFile {
             file: "the file of `hadamard_config`".to_owned(),
         });

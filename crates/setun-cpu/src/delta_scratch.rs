@@ -1,6 +1,8 @@
 //! Memory in which a member of the team works on a key head of a `delta_net`.
 
-use setun_ops::{OpsError, Plan, aligned::Aligned, delta_net::DeltaNetShape, op::Op};
+use setun_ops::{
+    HAS_RECURRENT, OpsError, Plan, aligned::Aligned, delta_net::DeltaNetShape, op::Op,
+};
 
 use crate::{lanes::LANES, memory::zeroed};
 
@@ -27,7 +29,8 @@ pub(crate) struct DeltaScratch {
 
 /// The shape of a plan's delta nets.
 pub(crate) fn delta_scratch(plan: &Plan) -> Option<DeltaNetShape> {
-    plan.ops().iter().find_map(|op| match op {
+    let all = if HAS_RECURRENT { plan.ops() } else { &[] };
+    all.iter().find_map(|op| match op {
         Op::DeltaNet { shape, .. } => Some(*shape),
         _ => None,
     })

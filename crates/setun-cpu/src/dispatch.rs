@@ -5,7 +5,7 @@ use std::{
     time::Instant,
 };
 
-use setun_ops::{BatchInputs, Op, host_cache::HostCache};
+use setun_ops::{BatchInputs, HAS_RECURRENT, Op, host_cache::HostCache};
 
 use crate::{
     argmax::ArgmaxScratch,
@@ -58,6 +58,8 @@ pub(crate) fn run_plan<D: ScreenDot>(isa: D, resources: Resources<'_>) {
                 let cache = LayerView { cache, layer: *layer };
                 walk.attention(buffers, spans, *qkv, *shape, cache, *out);
             }
+            // Such plans are refused when they are prepared.
+            op if !HAS_RECURRENT && op.is_hybrid() => {}
             Op::SigmoidGate { x, gate, column } => walk.sigmoid_gate(buffers, *x, *gate, *column),
             Op::DeltaNet { x, shape, weights, layer, out } => {
                 walk.delta_net(buffers, *x, *shape, weights, *out, cache, *layer);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use setun_ops::{
-    DenseMatrix, Op, OpsError, Plan, TernaryMatrix,
+    DenseMatrix, HAS_RECURRENT, Op, OpsError, Plan, TernaryMatrix,
     aligned::Aligned,
     backend::{check_read, check_weights, check_write},
     op::{BufferId, WeightId},
@@ -62,6 +62,9 @@ impl Times {
 
 impl CpuStep {
     pub(crate) fn new(plan: &Plan, weights: &[CpuWeight]) -> Result<Self, OpsError> {
+        if !HAS_RECURRENT && plan.ops().iter().any(Op::is_hybrid) {
+            return Err(OpsError::NoStates);
+        }
         check_weights(plan, weights.iter().map(CpuWeight::spec))?;
         let weights = Weights(weights.to_vec());
         weights.check_gates(plan)?;

@@ -1,7 +1,7 @@
 //! A [`Layout`] as a [`Plan`]: the operations of one step, in order.
 
 use setun_ops::{
-    BufferId, CacheSpec, Op, OpsError, Plan, WeightId, WeightSpec,
+    BufferId, CacheSpec, HAS_RECURRENT, Op, OpsError, Plan, WeightId, WeightSpec,
     op::{Activation, ArgmaxCapacity, HeadShape, Linear, Norm},
     plan::{BufferKind, PlanBuilder, RowSet},
 };
@@ -109,6 +109,7 @@ pub(crate) fn part_plan(
     let layers = if is_alone { &[] } else { &layout.layers[..] };
     for layer in layers {
         hidden = match &layer.mixer {
+            MixerLayout::DeltaNet(_) if !HAS_RECURRENT => return Err(OpsError::NoStates),
             MixerLayout::Attention(attention) => steps.attention(layer, attention, hidden),
             MixerLayout::DeltaNet(net) => steps.delta_net(layer, net, hidden),
         };
@@ -332,7 +333,7 @@ impl Steps<'_> {
     }
 
     fn rotate(&mut self, x: BufferId, rotation: Option<Rotation>, is_inverse: bool) {
-        if let Some(Rotation { signs, block }) = rotation {
+        if let Some(Rotation { signs, block }) = rotation.filter(|_| HAS_RECURRENT) {
             self.plan.push(Op::Hadamard { x, signs, block, is_inverse });
         }
     }

@@ -65,6 +65,9 @@ pub mod ternary_matmul;
 pub mod top_logits;
 pub mod weight;
 
+/// Whether this build runs layers with recurrent states, and rotations.
+pub const HAS_RECURRENT: bool = cfg!(any(not(target_family = "wasm"), feature = "recurrent"));
+
 pub use backend::Backend;
 pub use batch_inputs::BatchInputs;
 pub use cache::{BlockId, CacheElement, CacheSpec};

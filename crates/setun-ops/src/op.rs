@@ -301,6 +301,18 @@ impl Op {
         }
     }
 
+    /// Whether it is one of those of hybrid models, with recurrent layers, gates or rotations.
+    #[must_use]
+    pub fn is_hybrid(&self) -> bool {
+        matches!(
+            self,
+            Self::SigmoidGate { .. }
+                | Self::DeltaNet { .. }
+                | Self::DenseMatmul { .. }
+                | Self::Hadamard { .. }
+        )
+    }
+
     /// The linear layers of the operation.
     pub fn linears(&self) -> impl Iterator<Item = &Linear> {
         let (first, second) = match self {

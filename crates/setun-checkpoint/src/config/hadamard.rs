@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
-use setun_ops::ternary::MAX_COLUMNS;
+use setun_ops::{HAS_RECURRENT, ternary::MAX_COLUMNS};
 
 use super::{ModelConfig, PRISM_MODEL_TYPE, unsupported};
 use crate::{
@@ -38,6 +38,10 @@ const EMBEDDING: &str = "embedding";
 
 /// Reads what [`Hadamard::to_json`] writes.
 pub(super) fn parse(fields: &Fields<'_>) -> Result<Option<Hadamard>, CheckpointError> {
+    if !HAS_RECURRENT {
+        let refused = || unsupported(fields, "the field", KEY, "weights that are not rotated");
+        return if fields.is_set(KEY) { Err(refused()) } else { Ok(None) };
+    }
     if fields.is_text(KEY) {
         // The name of a file in packs of MLX, which the reader of folders reads.
         return match fields.text("model_type")? {

@@ -1,6 +1,7 @@
 //! The kinds of layers, and the fields of `config.json` that say which layer is of which.
 
 use setun_ops::{
+    HAS_RECURRENT,
     delta_net::{DeltaNetShape, HeadOrder},
     ternary::MAX_COLUMNS,
 };
@@ -60,6 +61,14 @@ pub(super) fn parse(
             Some(found) => Err(unsupported(fields, TYPES, found, FULL)),
             None => Ok(vec![Mixer::Attention; layers]),
         };
+    }
+    if !HAS_RECURRENT {
+        return Err(unsupported(
+            fields,
+            "recurrent layers in",
+            "a browser",
+            "the command and Rust",
+        ));
     }
     let delta_net = Mixer::DeltaNet(parse_shape(fields)?);
     let Some(types) = types else {

@@ -15,6 +15,8 @@ use super::{
     split::{self, Parts},
     vocabulary,
 };
+use setun_ops::HAS_RECURRENT;
+
 use crate::{
     config::{HADAMARD, QuantizationMode},
     dtype::FLOATS,
@@ -124,12 +126,15 @@ impl GgufHeaderReader {
         let hybrids = if architecture.is_hybrid { &hybrid::KEYS[..] } else { &[] };
         let checked = config::checked_keys().chain(hybrids.iter().copied());
         found.warnings.extend(known_keys::warning(metadata, architecture.name, checked));
-        if architecture.is_hybrid {
+        if architecture.is_hybrid && HAS_RECURRENT {
             let layers = hybrid::layers(&Keys::new(metadata, &[], architecture))?;
             found.warnings.extend(hybrid::drop_mtp(&mut self.tensors, layers));
         }
         let keys = Keys::new(metadata, &self.tensors, architecture);
-        let rotation = hadamard::read(metadata, &self.tensors)?;
+        if !HAS_RECURRENT {
+            refuse_rotated(metadata)?;
+        }
+        let rotation = if HAS_RECURRENT { hadamard::read(metadata, &self.tensors)? } else { None };
         let more = more_fields(&keys, architecture.is_hybrid, rotation.as_ref())?;
         refuse_exact_with_biases(metadata, &self.tensors)?;
         let (heads, kv_heads) = (keys.heads()?, keys.kv_heads()?);
@@ -192,7 +197,8 @@ fn more_fields(
     is_hybrid: bool,
     rotation: Option<&Rotation>,
 ) -> Result<Map<String, Value>, CheckpointError> {
-    let mut more = if is_hybrid { hybrid::fields(keys, rotation)? } else { Map::new() };
+    let mut more =
+        if is_hybrid && HAS_RECURRENT { hybrid::fields(keys, rotation)? } else { Map::new() };
     if let Some(rotation) = rotation {
         more.insert(HADAMARD.to_owned(), rotation.hadamard.to_json());
     }

@@ -8,7 +8,7 @@ use setun_checkpoint::{
     dtype,
 };
 use setun_ops::{
-    WeightId, WeightSpec,
+    HAS_RECURRENT, OpsError, WeightId, WeightSpec,
     delta_net::DeltaNetShape,
     op::{Bias, DeltaNetWeights, HeadShape, Norm},
     weight::ScaleKind,
@@ -159,6 +159,9 @@ impl<'a> LayoutBuilder<'a> {
         layer: usize,
         shape: DeltaNetShape,
     ) -> Result<(MixerLayout, LinearLayout), ModelError> {
+        if !HAS_RECURRENT {
+            return Err(OpsError::NoStates.into());
+        }
         let (hidden, family) = (self.config.hidden_size, self.family);
         let name = |pattern: &str| pattern.replace("{}", &layer.to_string());
         let (qkv, z) = (name(family.net_input), name(family.net_z));
