@@ -34,7 +34,7 @@ fn whole(model: &str, options: TransformerOptions) -> Session {
 }
 
 fn layers(model: &str) -> usize {
-    checkpoint::weights(&folder(model)).0.layers
+    checkpoint::weights(&folder(model)).0.layers.len()
 }
 
 /// Stages of about the same number of layers, on the definitions and on every level in turn.

@@ -127,8 +127,8 @@ fn rotary_embeddings() {
     let units = units();
     for (head_dim, theta) in [(32, 1e4), (64, 1_000_042.0), (128, 5e5)] {
         let part = |part: &str| units.floats(&format!("rope.{head_dim}.{part}")).expect("a tensor");
-        let rope = RopeConfig { theta, scaling: RopeScaling::Default };
-        let frequencies = inverse_frequencies(&rope, head_dim);
+        let rope = RopeConfig { theta, dimensions: head_dim, scaling: RopeScaling::Default };
+        let frequencies = inverse_frequencies(&rope);
         for (found, expected) in frequencies.iter().zip(part("inv_freq")) {
             assert!((found - expected).abs() <= 2e-7 * expected, "{head_dim}: {found} {expected}");
         }
