@@ -1,45 +1,29 @@
 /** Weights that sites share, in a page with Cross-Origin Storage. */
 
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
-import { launchChromium } from "../test-support/browsers.js";
+import { expect, it } from "vitest";
 import { embeddedModel } from "../test-support/checkpoint.js";
 import { installCrossOriginStorage } from "../test-support/cross-origin-storage.js";
 import { keptFiles, tryStory } from "../test-support/store-page.js";
-import { makeStage, openTab, SHORT, sha256 } from "../test-support/store-stage.js";
+import { SHORT, sha256 } from "../test-support/store-stage.js";
+import { page, prepareTabs, stage } from "../test-support/store-tabs.js";
 
 const NAME = "hf:maker/stories";
 const WEIGHTS = "model.safetensors";
 
-/** @type {Awaited<ReturnType<typeof makeStage>>} */
-let stage;
-/** @type {import("playwright-core").Browser} */
-let browser;
-/** @type {import("playwright-core").Page} */
-let page;
 /** Address of the weights. @type {string} */
 let weights;
 /** SHA-256 of the weights. @type {string} */
 let digest;
 
-beforeAll(async () => {
-  stage = await makeStage();
-  const { folder } = embeddedModel(stage.root);
-  stage.models.putHub("maker/stories", folder);
-  weights = stage.models.hubPath("maker/stories", WEIGHTS);
-  digest = sha256(/** @type {Buffer} */ (folder[WEIGHTS]));
-  browser = await launchChromium();
+prepareTabs({
+  script: installCrossOriginStorage,
+  prepare({ root, models }) {
+    const { folder } = embeddedModel(root);
+    models.putHub("maker/stories", folder);
+    weights = models.hubPath("maker/stories", WEIGHTS);
+    digest = sha256(/** @type {Buffer} */ (folder[WEIGHTS]));
+  },
 });
-afterAll(async () => {
-  await browser?.close();
-  await stage?.stop();
-});
-beforeEach(async () => {
-  stage.models.takeRequests();
-  const context = await browser.newContext();
-  await context.addInitScript(installCrossOriginStorage);
-  page = await openTab(context, stage.url);
-});
-afterEach(() => page.context().close());
 
 const tell = async (load = {}) => {
   const told = await page.evaluate(tryStory, {
@@ -79,6 +63,8 @@ const becomeAnotherSite = () =>
 
 const requests = () => page.evaluate(() => /** @type {any} */ (globalThis).crossOrigin.requests);
 
+const has = () => page.evaluate((name) => /** @type {any} */ (globalThis).setun.models.has(name), NAME);
+
 it("are downloaded once, and kept once for all sites", async () => {
   await share();
   expect(await requests()).toEqual([
@@ -92,8 +78,7 @@ it("are downloaded once, and kept once for all sites", async () => {
   await tell({ verify: true });
   expect(stage.models.starts(weights)).toEqual([]);
   expect(await copies()).toEqual([`cross-origin-storage/${digest}`]);
-  const has = await page.evaluate((name) => /** @type {any} */ (globalThis).setun.models.has(name), NAME);
-  expect(has).toBe(true);
+  expect(await has()).toBe(true);
 });
 
 it("are downloaded into the site's own store where the user refuses", async () => {
@@ -112,6 +97,7 @@ it("are downloaded again when the browser has removed them", async () => {
   await page.evaluate(async () =>
     (await navigator.storage.getDirectory()).removeEntry("cross-origin-storage", { recursive: true }),
   );
+  expect(await has()).toBe(false);
   const { warnings } = await tell();
   expect(warnings).toEqual([
     expect.stringMatching(

@@ -1,35 +1,16 @@
 /** Things that are no model: errors that say what came, and what to do. */
 
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
-import { launchChromium } from "../test-support/browsers.js";
+import { afterEach, expect, it } from "vitest";
 import { keptFiles, tryStory } from "../test-support/store-page.js";
-import { makeStage, openTab, SHORT } from "../test-support/store-stage.js";
+import { SHORT } from "../test-support/store-stage.js";
+import { page, prepareTabs, stage } from "../test-support/store-tabs.js";
 
 const PATH = "/models/large.safetensors";
 const BARE = "/models/bare";
 
-/** @type {Awaited<ReturnType<typeof makeStage>>} */
-let stage;
-/** @type {import("playwright-core").Browser} */
-let browser;
-/** @type {import("playwright-core").Page} */
-let page;
-
-beforeAll(async () => {
-  stage = await makeStage();
-  browser = await launchChromium();
-});
-afterAll(async () => {
-  await browser?.close();
-  await stage?.stop();
-});
-beforeEach(async () => {
-  page = await openTab(await browser.newContext(), stage.url);
-});
-afterEach(async () => {
+prepareTabs();
+afterEach(() => {
   for (const name of Object.keys(stage.folder)) stage.models.remove(`${BARE}/${name}`);
-  stage.models.takeRequests();
-  await page.context().close();
 });
 
 /** @param {string} path @param {object} load */

@@ -2,18 +2,11 @@
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { launchChromium, launchFirefox } from "../test-support/browsers.js";
+import { beforeEach, describe, expect, it } from "vitest";
 import { embeddedModel } from "../test-support/checkpoint.js";
-import {
-  damageCached,
-  damageKept,
-  deleteAll,
-  keptFiles,
-  removeKept,
-  tryStory,
-} from "../test-support/store-page.js";
-import { beginWorkersWith, CHUNK, makeStage, openTab, SHORT, sha256 } from "../test-support/store-stage.js";
+import { damageCached, damageKept, keptFiles, removeKept, tryStory } from "../test-support/store-page.js";
+import { beginWorkersWith, CHUNK, SHORT, sha256 } from "../test-support/store-stage.js";
+import { firefoxTab, page, prepareFirefox, prepareTabs, stage } from "../test-support/store-tabs.js";
 
 const NAME = "large.safetensors";
 const PATH = `/models/${NAME}`;
@@ -22,30 +15,7 @@ const HUB_NAME = "hf:maker/stories";
 /** A byte of the weights that is valid, as is its other value. */
 const FROM_END = 3000;
 
-/** @type {Awaited<ReturnType<typeof makeStage>>} */
-let stage;
-/** @type {import("playwright-core").Browser} */
-let browser;
-/** @type {import("playwright-core").Page} */
-let page;
-
-beforeAll(async () => {
-  stage = await makeStage();
-  stage.models.put(PATH, stage.large, '"one"');
-  browser = await launchChromium();
-});
-afterAll(async () => {
-  await browser?.close();
-  await stage?.stop();
-});
-beforeEach(async () => {
-  stage.models.takeRequests();
-  page = await openTab(await browser.newContext(), stage.url);
-});
-afterEach(async () => {
-  stage.models.clearRules();
-  await page.context().close();
-});
+prepareTabs({ prepare: ({ models, large }) => models.put(PATH, large, '"one"') });
 
 const tell = (source = stage.url + PATH, load = {}) => page.evaluate(tryStory, { ...SHORT, source, load });
 
@@ -195,38 +165,21 @@ describe("the Cache API", () => {
 });
 
 describe("Firefox", () => {
-  /** @type {import("puppeteer-core").Browser} */
-  let firefox;
-  /** @type {import("puppeteer-core").Page} */
-  let tab;
-
-  beforeAll(async () => {
-    firefox = await launchFirefox();
-  });
-  afterAll(() => firefox?.close());
-  beforeEach(async () => {
-    tab = await firefox.newPage();
-    await tab.goto(`${stage.url}/index.html`);
-    await tab.waitForFunction(() => "setun" in globalThis);
-  });
-  afterEach(async () => {
-    await tab.evaluate(deleteAll);
-    await tab.close();
-  });
+  prepareFirefox();
 
   it.each([
     ["truncated", { bytes: CHUNK }, {}],
     ["of another header", { at: 8, byte: 0x7a }, {}],
     ["of other weights", undefined, { verify: true }],
   ])("downloads a file again that is %s", async (_, damage, load) => {
-    const tellThere = () => tab.evaluate(tryStory, { ...SHORT, source: stage.url + PATH, load });
+    const tellThere = () => firefoxTab.evaluate(tryStory, { ...SHORT, source: stage.url + PATH, load });
     expect((await tellThere()).text).toBe(stage.texts.large);
-    expect(await tab.evaluate(damageKept, { name: NAME, ...(damage ?? otherWeight()) })).toBe(true);
+    expect(await firefoxTab.evaluate(damageKept, { name: NAME, ...(damage ?? otherWeight()) })).toBe(true);
     const told = await tellThere();
     expect(told.text ?? told.message).toBe(stage.texts.large);
     expect(told.warnings).toEqual([
       expect.stringMatching(/^large\.safetensors .* and was downloaded again$/),
     ]);
-    expect(Object.values(await tab.evaluate(keptFiles, true))).toContain(sha256(stage.large));
+    expect(Object.values(await firefoxTab.evaluate(keptFiles, true))).toContain(sha256(stage.large));
   });
 });

@@ -1,8 +1,7 @@
 /** Faulty servers and full storage: a page gets the right model, or the right error. */
 
 import { once } from "node:events";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { launchChromium } from "../test-support/browsers.js";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { deepHeader } from "../test-support/checkpoint.js";
 import { drawNumbers } from "../test-support/draw-requests.js";
 import { IS_FULL, REPEAT, SEED } from "../test-support/selection.js";
@@ -11,13 +10,12 @@ import {
   beginWorkersWith,
   CHUNK,
   COMING,
-  makeStage,
   openProfile,
-  openTab,
   SHORT,
   sha256,
   skipWaits,
 } from "../test-support/store-stage.js";
+import { openNextTab, page, prepareTabs, stage } from "../test-support/store-tabs.js";
 
 const NAME = "large.safetensors";
 const PATH = `/models/${NAME}`;
@@ -29,33 +27,16 @@ const HUGE = "/models/huge.safetensors";
 /** Connections that break at bytes that are drawn. */
 const CUTS = IS_FULL ? 20 : 6;
 
-/** @type {Awaited<ReturnType<typeof makeStage>>} */
-let stage;
-/** @type {import("playwright-core").Browser} */
-let browser;
-/** @type {import("playwright-core").Page} */
-let page;
 /** @type {string} */
 let source;
 
-beforeAll(async () => {
-  stage = await makeStage();
-  browser = await launchChromium();
-});
-afterAll(async () => {
-  await browser?.close();
-  await stage?.stop();
-});
-beforeEach(async () => {
+prepareTabs();
+beforeEach(() => {
   source = stage.url + PATH;
   stage.models.put(PATH, stage.large, '"one"');
-  page = await openTab(await browser.newContext(), stage.url);
 });
-afterEach(async () => {
-  stage.models.clearRules();
+afterEach(() => {
   stage.models.manners = { cors: { exposes: false } };
-  await page.context().close();
-  stage.models.takeRequests();
 });
 
 const tell = (from = source, load = {}) => page.evaluate(tryStory, { ...SHORT, source: from, load });
@@ -317,7 +298,7 @@ describe("storage without room", () => {
 
   beforeEach(async () => {
     profile = await openProfile();
-    page = await openTab(profile.context, stage.url);
+    await openNextTab(profile.context);
   });
   afterEach(() => profile.remove());
 

@@ -4,42 +4,29 @@ import { readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { launchChromium, launchFirefox } from "../test-support/browsers.js";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { launchFirefox } from "../test-support/browsers.js";
 import { embeddedModel } from "../test-support/checkpoint.js";
 import { COMMIT } from "../test-support/faulty-server.js";
 import { storyInNode } from "../test-support/node-story.js";
 import { onnxModels, tokensOf } from "../test-support/onnx.js";
 import { writeFiles } from "../test-support/project.js";
 import { beginLoad, deleteAll, keptFiles, tryStory } from "../test-support/store-page.js";
-import { beginWorkersWith, CHUNK, makeStage, openTab, SHORT, sha256 } from "../test-support/store-stage.js";
+import { beginWorkersWith, CHUNK, SHORT, sha256 } from "../test-support/store-stage.js";
+import {
+  firefoxTab,
+  openFirefoxTab,
+  openNextFirefoxTab,
+  openNextTab,
+  page,
+  prepareFirefox,
+  prepareTabs,
+  stage,
+} from "../test-support/store-tabs.js";
 
 const PATH = "/models/large.safetensors";
 
-/** @type {Awaited<ReturnType<typeof makeStage>>} */
-let stage;
-/** @type {import("playwright-core").Browser} */
-let browser;
-/** @type {import("playwright-core").Page} */
-let page;
-
-beforeAll(async () => {
-  stage = await makeStage();
-  stage.models.put(PATH, stage.large, '"one"');
-  browser = await launchChromium();
-});
-afterAll(async () => {
-  await browser?.close();
-  await stage?.stop();
-});
-beforeEach(async () => {
-  stage.models.takeRequests();
-  page = await openTab(await browser.newContext(), stage.url);
-});
-afterEach(async () => {
-  stage.models.clearRules();
-  await page.context().close();
-});
+prepareTabs({ prepare: ({ models, large }) => models.put(PATH, large, '"one"') });
 
 const tell = (/** @type {any} */ source, load = {}) => page.evaluate(tryStory, { ...SHORT, source, load });
 const list = () => page.evaluate(() => /** @type {any} */ (globalThis).setun.models.list());
@@ -270,7 +257,7 @@ describe("without a writable private file system, the Cache API", () => {
     expect(await page.evaluate(() => caches.keys())).toEqual(["setun"]);
     expect(await list()).toMatchObject([{ complete: true, bytes: stage.large.length }]);
     stage.models.takeRequests();
-    page = await openTab(page.context(), stage.url);
+    await openNextTab();
     expect((await tell(stage.url + PATH)).text).toBe(stage.texts.large);
     expect(stage.models.requests.map(({ method }) => method)).toEqual(["HEAD"]);
     await page.evaluate(deleteAll);
@@ -283,9 +270,7 @@ describe("without a writable private file system, the Cache API", () => {
     stage.models.ruleAt(PATH, CHUNK, 1, { stall: CHUNK >> 1 });
     await page.evaluate(beginLoad, { source: stage.url + PATH });
     await expect.poll(async () => (await list())[0]?.bytes).toBe(stage.large.length - CHUNK);
-    const next = await openTab(page.context(), stage.url);
-    await page.close();
-    page = next;
+    await openNextTab();
     stage.models.takeRequests();
     expect((await tell(stage.url + PATH)).text).toBe(stage.texts.large);
     expect(stage.models.starts(PATH)).toEqual([CHUNK]);
@@ -293,44 +278,21 @@ describe("without a writable private file system, the Cache API", () => {
 });
 
 describe("Firefox", () => {
-  /** @type {import("puppeteer-core").Browser} */
-  let firefox;
-  /** @type {import("puppeteer-core").Page} */
-  let tab;
+  prepareFirefox();
 
-  beforeAll(async () => {
-    firefox = await launchFirefox();
-  });
-  afterAll(() => firefox?.close());
-  beforeEach(async () => {
-    tab = await open();
-  });
-  afterEach(async () => {
-    await tab.evaluate(deleteAll);
-    await tab.close();
-  });
-
-  async function open(window = firefox) {
-    const opened = await window.newPage();
-    await opened.goto(`${stage.url}/index.html`);
-    await opened.waitForFunction(() => "setun" in globalThis);
-    return opened;
-  }
-
-  const tellThere = (path = PATH, there = tab) =>
+  const tellThere = (path = PATH, there = firefoxTab) =>
     there.evaluate(tryStory, { ...SHORT, source: stage.url + path });
-  const listThere = (there = tab) =>
+  const listThere = (there = firefoxTab) =>
     there.evaluate(() => /** @type {any} */ (globalThis).setun.models.list());
 
   it("stores a model in its private file system, and downloads no byte twice", async () => {
     const first = await tellThere();
     expect(first.text ?? first.message).toBe(stage.texts.large);
     expect(stage.models.sent).toBe(stage.large.length);
-    const kept = await tab.evaluate(keptFiles, true);
+    const kept = await firefoxTab.evaluate(keptFiles, true);
     expect(Object.values(kept)).toContain(sha256(stage.large));
     stage.models.takeRequests();
-    await tab.close();
-    tab = await open();
+    await openNextFirefoxTab();
     expect((await tellThere()).text).toBe(stage.texts.large);
     expect(stage.models.requests.map(({ method }) => method)).toEqual(["HEAD"]);
     expect(await listThere()).toMatchObject([{ complete: true }]);
@@ -341,7 +303,7 @@ describe("Firefox", () => {
     stage.models.put(path, stage.small, '"small"');
     const hidden = await launchFirefox({ isPrivate: true });
     try {
-      const first = await open(hidden);
+      const first = await openFirefoxTab(hidden);
       const told = await tellThere(path, first);
       expect(told.text ?? told.message).toBe(stage.texts.small);
       const places = await first.evaluate(async () => [
@@ -350,7 +312,7 @@ describe("Firefox", () => {
       ]);
       expect(places).toEqual(["SecurityError", ["setun"]]);
       stage.models.takeRequests();
-      const next = await open(hidden);
+      const next = await openFirefoxTab(hidden);
       await first.close();
       expect((await tellThere(path, next)).text).toBe(stage.texts.small);
       expect(stage.models.requests.map(({ method }) => method)).toEqual(["HEAD"]);
@@ -360,14 +322,12 @@ describe("Firefox", () => {
     }
   });
 
-  it("resumes after a closed tab", async () => {
+  it("resumes after a closed firefoxTab", async () => {
     stage.models.ruleAt(PATH, CHUNK, 1, { stall: CHUNK >> 1 });
-    await tab.evaluate(beginLoad, { source: stage.url + PATH });
+    await firefoxTab.evaluate(beginLoad, { source: stage.url + PATH });
     const kept = stage.large.length - CHUNK;
-    await expect.poll(async () => (await listThere(tab))[0]?.bytes).toBe(kept);
-    const next = await open();
-    await tab.close();
-    tab = next;
+    await expect.poll(async () => (await listThere(firefoxTab))[0]?.bytes).toBe(kept);
+    await openNextFirefoxTab();
     stage.models.takeRequests();
     expect((await tellThere()).text).toBe(stage.texts.large);
     expect(stage.models.starts(PATH)).toEqual([CHUNK]);
@@ -375,7 +335,7 @@ describe("Firefox", () => {
 
   it("loads from ONNX with the bits of safetensors", async () => {
     await writeFiles(stage.root, onnxModels(stage.root));
-    const [graph, same] = await tab.evaluate((body) => {
+    const [graph, same] = await firefoxTab.evaluate((body) => {
       const sources = ["genai/graph/", "genai/safetensors/"];
       return new Function(`return ${body}`)()(/** @type {any} */ (globalThis).setun.load, sources);
     }, String(tokensOf));

@@ -93,23 +93,26 @@ describe("a Vite project with default configuration", () => {
 describe("updates of a module that accepts them", () => {
   const documented = blocksOf("docs/hosts.md").find(({ name }) => name.includes("Updates of modules"))?.code;
 
-  /** A module with a model, in a version. @param {number} version */
-  const hot = (version) => `import { load } from "setun";
+  /** A module with a model, in a version. @param {number} version @param {string | undefined} lines */
+  const hot = (version, lines) => `import { load } from "setun";
 const source = undefined;
-${documented}
+${lines}
 await model.generate("Once", { maxTokens: 1 }).text();
 window.version = ${version};
 import.meta.hot.accept();
 `;
 
-  it("leave one worker with the documented lines", async () => {
-    await writeFiles(project.folder, { "hot/index.html": INDEX_HTML, "hot/main.js": hot(0) });
+  it.each([
+    ["with the documented lines", documented],
+    ["without a line", "const model = await load(source);"],
+  ])("leave one worker %s", async (_, lines) => {
+    await writeFiles(project.folder, { "hot/index.html": INDEX_HTML, "hot/main.js": hot(0, lines) });
     const server = await startVite(project.folder, []);
     const isReady = () => "version" in window;
     const { page, errors, close } = await openPage(browser, `${server.url}hot/index.html`, isReady);
     await page.evaluate(() => Object.assign(window, { isFirst: true }));
     for (let version = 1; version <= 4; version += 1) {
-      await writeFiles(project.folder, { "hot/main.js": hot(version) });
+      await writeFiles(project.folder, { "hot/main.js": hot(version, lines) });
       await page.waitForFunction((version) => /** @type {any} */ (window).version === version, version);
     }
     await expect.poll(() => page.workers().length).toBe(1);

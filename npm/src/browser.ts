@@ -4,6 +4,7 @@ import { initialSharedPages, version } from "setun:package";
 import { assetsAt } from "./assets-url.js";
 import { CATALOG } from "./catalog-entries.js";
 import type { Connect } from "./connection.js";
+import { findShared } from "./cross-origin-page.js";
 import { documentBase } from "./document-base.js";
 import { environment, WRONG_ENTRY } from "./environment.js";
 import { SetunError } from "./errors.js";
@@ -17,6 +18,7 @@ import { NO_MODEL } from "./no-model.js";
 import { openStreamed } from "./open-model.js";
 import { type BuildList, packageFiles } from "./package-files.js";
 import { BUILDS, type Build } from "./pick-build.js";
+import { endingReplaced } from "./replaced-modules.js";
 import { openStorage, withLock } from "./store/browser-storage.js";
 import { modelsOn } from "./store/models.js";
 import { requestPersistence } from "./store/quota.js";
@@ -49,11 +51,11 @@ export function inBrowser({ builds, model }: Parts): { readonly load: Load; read
     withWebnn,
   };
   const models: Models = {
-    ...modelsOn({ openStorage, withLock, baseUrl: platform.baseUrl }),
+    ...modelsOn({ openStorage, withLock, baseUrl: platform.baseUrl, findShared }),
     catalog: CATALOG,
     estimate: estimateOn(platform),
   };
-  if (environment() !== "service-worker") return { load: loadOn(platform), models };
+  if (environment() !== "service-worker") return { load: endingReplaced(loadOn(platform)), models };
   const refuse = async () => {
     throw new SetunError("backend-unavailable", WRONG_ENTRY);
   };

@@ -29,6 +29,11 @@ export function hasCrossOriginStorage(): boolean {
   return manager() !== undefined;
 }
 
+/** All files with these SHA-256; `undefined` if one is missing, or the browser or its user refuses them. */
+export function findShared(digests: readonly string[]): Promise<readonly Blob[] | undefined> {
+  return findFiles(digests).catch(() => undefined);
+}
+
 /** Answers a worker. A refusal of the browser or of its user is no error: the origin's own store is used then. */
 export async function answerCrossOrigin({ digests, files, reply }: CrossOriginWanted): Promise<void> {
   const work = files === undefined ? findFiles(digests) : storeFiles(digests, files);

@@ -37,6 +37,13 @@ export class DiskFiles implements ModelFiles {
     return buffer.subarray(0, bytesRead);
   }
 
+  async expect(names: readonly string[]): Promise<void> {
+    for (const name of names) {
+      const found = await stat(this.#address(name)).catch(() => undefined);
+      if (found?.isFile()) this.#sizes.set(name, found.size);
+    }
+  }
+
   totalBytes(): number {
     return [...this.#sizes.values()].reduce((sum, size) => sum + size, 0);
   }

@@ -27,6 +27,14 @@ export class HandleFiles implements ModelFiles {
     }
   }
 
+  async expect(names: readonly string[]): Promise<void> {
+    for (const name of names) {
+      const file = this.#found.get(name) ?? (await this.#find(name).catch(() => undefined));
+      if (file !== undefined) this.#found.set(name, file);
+    }
+    await this.#files.expect(names);
+  }
+
   totalBytes(): number {
     return this.#files.totalBytes();
   }

@@ -1,6 +1,8 @@
 /** A model's bytes, as the engine requests them. */
 
 import { FileChangedError, noFileError, repairError } from "./download/errors.js";
+import { partsOf, shardsOf } from "./download/plan.js";
+import { SHARD_INDEX } from "./download/select-files.js";
 import { SetunError } from "./errors.js";
 import { refusePointer } from "./lfs-pointer.js";
 import type { OnProgress } from "./load-progress.js";
@@ -75,6 +77,8 @@ export class ModelBytes implements WasmFiles, ReadOperation {
   #loadedBytes = 0;
   /** Whether weights are read. Before, the sizes of the opened files say little of the model's. */
   #hasWeights = false;
+  /** Files that were read, and parts that they name. */
+  readonly #named = new Set<string>();
   #failure: { readonly thrown: unknown } | undefined;
   /** Whether the stored files were compared with their hashes after an error. */
   #isChecked = false;
@@ -191,6 +195,7 @@ export class ModelBytes implements WasmFiles, ReadOperation {
     this.close();
     this.#loadedBytes = 0;
     this.#hasWeights = false;
+    this.#named.clear();
     this.#failure = undefined;
   }
 
@@ -240,10 +245,19 @@ export class ModelBytes implements WasmFiles, ReadOperation {
       throw new SetunError(code, isRefused ? message + TOKENIZER_ADVICE : message);
     }
     await refusePointer(files, file, range, bytes);
+    await this.#expectParts(files, file, bytes);
     this.#loadedBytes += bytes.length;
     const model = await this.#open();
     if (!model.reportsProgress) this.#reportRead(model, files, file);
     return bytes;
+  }
+
+  /** Makes the other parts of a model in several files known to the total. */
+  async #expectParts(files: ModelFiles, file: string, bytes: Uint8Array): Promise<void> {
+    if (this.onProgress === undefined || this.#named.has(file)) return;
+    const names = partsNamedBy(file, bytes);
+    for (const name of [file, ...names]) this.#named.add(name);
+    if (names.length > 1) await files.expect(names);
   }
 
   #reportRead({ readPhase, fromStore }: OpenModel, files: ModelFiles, file: string): void {
@@ -279,6 +293,17 @@ export class ModelBytes implements WasmFiles, ReadOperation {
     const { files } = await this.#contents;
     this.#files ??= files();
     return this.#files;
+  }
+}
+
+/** All parts of a model that a shard index names, or a part by its own name. */
+function partsNamedBy(file: string, bytes: Uint8Array): string[] {
+  if (!file.endsWith(SHARD_INDEX)) return partsOf(file);
+  const folder = file.slice(0, -SHARD_INDEX.length);
+  try {
+    return shardsOf(file, new TextDecoder().decode(bytes)).map((name) => folder + name);
+  } catch {
+    return []; // The engine says what is wrong with it.
   }
 }
 

@@ -13,7 +13,9 @@ export interface ModelFiles {
    * mebibyte or more, the next such read may overwrite it.
    */
   read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined>;
-  /** Bytes of all opened files, if known. */
+  /** Names files that are read later, so that {@link totalBytes} counts them. Those that do not exist count nothing. */
+  expect(names: readonly string[]): Promise<void>;
+  /** Bytes of all opened and expected files, if known. */
   totalBytes(): number | undefined;
   /** Location of a file, for messages. */
   where(name: string): string;
@@ -36,6 +38,10 @@ export class BlobFiles implements ModelFiles {
     this.#opened.add(name);
     const part = range === undefined ? blob : blob.slice(range.start, range.end);
     return new Uint8Array(await part.arrayBuffer());
+  }
+
+  async expect(names: readonly string[]): Promise<void> {
+    for (const name of names) this.#opened.add(name);
   }
 
   totalBytes(): number {
@@ -61,6 +67,10 @@ export class FilteredFiles implements ModelFiles {
 
   async read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined> {
     return (await this.#has(name)) ? this.#files.read(name, range) : undefined;
+  }
+
+  expect(names: readonly string[]): Promise<void> {
+    return this.#files.expect(names);
   }
 
   totalBytes(): number | undefined {

@@ -1,6 +1,6 @@
 /** Opening a source: streamed, stored, or downloaded into the store. */
 
-import { credentials, HttpClient } from "./download/http.js";
+import { credentials, HttpClient, probeOnce } from "./download/http.js";
 import { openHubFiles } from "./download/plan-hub.js";
 import { DEFAULT_SETTINGS } from "./download/settings.js";
 import { HandleFiles } from "./handle-files.js";
@@ -79,7 +79,8 @@ export const openStreamed: OpenSource = async (source, fetchOptions, signal) => 
   const http = new HttpClient(DEFAULT_SETTINGS, signal, credentials(source, fetchOptions));
   if (source.kind === "url") {
     const headers = /^https?:/.test(source.url) ? http.authorization(source.url) : {};
-    return new StreamedModel(source, () => new UrlFiles(source, signal, { headers }));
+    const measure = async (_: string, address: string) => (await probeOnce(http, address))?.bytes;
+    return new StreamedModel(source, () => new UrlFiles(source, signal, { headers }, measure));
   }
   const { entry, open } = await openHubFiles(source, http);
   return new StreamedModel(entry, open);

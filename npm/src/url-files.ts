@@ -8,6 +8,9 @@ import { type StreamOptions, UrlStream } from "./url-stream.js";
 /** Maximum number of open streams; browsers allow six HTTP/1.1 connections to a host. */
 const MAX_OPEN_STREAMS = 4;
 
+/** Finds the size of a file that is not open yet. */
+type Measure = (name: string, address: string) => Promise<number | undefined>;
+
 /** The files of a folder, or a single file and those beside it. */
 export class UrlFiles implements ModelFiles {
   readonly #source: UrlSource;
@@ -15,23 +18,37 @@ export class UrlFiles implements ModelFiles {
   /** Open streams, the most recently used last. */
   readonly #streams = new Map<string, UrlStream>();
   readonly #sizes = new Map<string, number | undefined>();
+  readonly #measure: Measure;
 
-  constructor(source: UrlSource, signal: AbortSignal, options: Partial<StreamOptions> = {}) {
+  constructor(
+    source: UrlSource,
+    signal: AbortSignal,
+    options: Partial<StreamOptions> = {},
+    measure: Measure = async () => undefined,
+  ) {
     const { idleTimeout } = DEFAULT_SETTINGS;
     this.#source = source;
+    this.#measure = measure;
     this.#options = { signal, idleTimeout, headers: {}, ...options };
   }
 
   async read(name: string, range: ByteRange | undefined): Promise<Uint8Array | undefined> {
     const stream = await this.#streamAt(name, range?.start ?? 0);
     if (stream === undefined) return undefined;
-    this.#sizes.set(name, stream.totalBytes);
+    this.#sizes.set(name, stream.totalBytes ?? this.#sizes.get(name));
     if (range !== undefined) return stream.read(range.end - range.start);
     const bytes = await stream.readAll();
     await this.#close(name);
     // The size is known at the end at the latest.
     this.#sizes.set(name, bytes.length);
     return bytes;
+  }
+
+  /** The sizes are requested one after the other, beside what is read. */
+  async expect(names: readonly string[]): Promise<void> {
+    const missing = names.filter((name) => !this.#sizes.has(name));
+    for (const name of missing) this.#sizes.set(name, undefined);
+    void this.#measureAll(missing);
   }
 
   totalBytes(): number | undefined {
@@ -49,6 +66,13 @@ export class UrlFiles implements ModelFiles {
 
   async close(): Promise<void> {
     await Promise.all([...this.#streams.keys()].map((name) => this.#close(name)));
+  }
+
+  async #measureAll(names: readonly string[]): Promise<void> {
+    for (const name of names) {
+      const bytes = await this.#measure(name, this.#address(name).href).catch(() => undefined);
+      if (this.#sizes.get(name) === undefined) this.#sizes.set(name, bytes);
+    }
   }
 
   /** A stream at byte `start`. The reader mostly continues where it stopped. */

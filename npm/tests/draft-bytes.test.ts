@@ -23,6 +23,8 @@ class Files implements ModelFiles {
     return new Uint8Array(8);
   }
 
+  async expect(): Promise<void> {}
+
   totalBytes(): number | undefined {
     return this.#total;
   }

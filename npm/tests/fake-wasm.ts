@@ -194,6 +194,7 @@ function counted(files: ModelFiles, log: Log): ModelFiles {
       open();
       return files.read(name, range);
     },
+    expect: (names) => files.expect(names),
     totalBytes: () => files.totalBytes(),
     where: (name) => files.where(name),
     close: async () => {

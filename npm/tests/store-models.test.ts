@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { chunkLine, headerLine } from "../src/store/journal.js";
 import { type Manifest, printManifest } from "../src/store/manifest.js";
-import { modelsOn } from "../src/store/models.js";
+import { modelsOn, type StorePlatform } from "../src/store/models.js";
 import { type ModelId, modelIdText, modelPath } from "../src/store/names.js";
 import {
   completeRevision,
@@ -171,6 +171,32 @@ describe("models.has", () => {
     }
   });
 
+  it("asks the browser for weights that sites share", async () => {
+    const weights = { name: "m.gguf", bytes: 30, sha256: "d".repeat(64), chunkBytes: 0, chunks: [] };
+    await put(HUB, COMMITS[0], { files: [{ ...weights, crossOrigin: true }] });
+    const asked: (readonly string[])[] = [];
+    const answers = [[new Blob(["w".repeat(30)])], [new Blob(["w"])], [], undefined];
+    const hasWith = (findShared: StorePlatform["findShared"]) =>
+      modelsOn({
+        openStorage: async () => storage,
+        withLock,
+        baseUrl: () => "https://h/",
+        ...(findShared && { findShared }),
+      }).has("hf:o/n");
+    for (const [index, answer] of answers.entries()) {
+      const isThere = await hasWith(async (digests) => {
+        asked.push(digests);
+        return answer;
+      });
+      expect(isThere, String(index)).toBe(index === 0);
+    }
+    expect(asked).toEqual(Array(4).fill([weights.sha256]));
+    expect(await hasWith(undefined)).toBe(false);
+    await put(HUB, COMMITS[0], { files: [weights] });
+    storage.set(`${modelPath(HUB)}/${COMMITS[0]}/m.gguf`, new Uint8Array(30));
+    expect(await hasWith(() => Promise.reject(new Error("nothing is shared")))).toBe(true);
+  });
+
   it("finds absolute and relative URLs", async () => {
     await put({ host: "h", owner: "app--models", name: "tiny" }, "1234");
     expect(await models.has("models/tiny")).toBe(true);
@@ -270,6 +296,10 @@ describe("revisions", () => {
     await storage.remove(`${folder}/config.json`);
     // The damaged one is downloaded again; an older one does not take its place.
     expect(await current()).toBeUndefined();
+    await storage.writeText(`${folder}/manifest.json`, "{");
+    expect(await current()).toBeUndefined();
+    await storage.remove(`${folder}/manifest.json`); // it was deleted
+    expect(await current()).toBe(COMMITS[0]);
   });
 
   it("keep their names as the command line does", async () => {

@@ -123,6 +123,46 @@ describe("UrlFiles", () => {
     await files.close();
   });
 
+  it.each([
+    ["by their headers", (request: IncomingMessage) => request.method === "HEAD"],
+    ["where HEAD is refused", (request: IncomingMessage) => request.headers.range === "bytes=0-0"],
+  ])("knows the sizes of files that are read later: %s", async (_, isAnswered) => {
+    const size = (path: string) => 1000 * Number(/\d/.exec(path));
+    answer = (request, response) => {
+      const { url = "", method, headers } = request;
+      if (method === "HEAD" && !isAnswered(request)) return response.writeHead(405).end();
+      if (headers.range === "bytes=0-0")
+        return response.writeHead(206, { "content-range": `bytes 0-0/${size(url)}` }).end("x");
+      return response.setHeader("content-length", size(url)).end(bytes.subarray(0, size(url)));
+    };
+    const source = addressSource(at("/m/"), "http://localhost/");
+    const model = await openStreamed(source, { store: false }, new AbortController().signal);
+    const files = (await model.open()).files();
+    await files.read("1", { start: 0, end: 8 });
+    await files.expect(["1", "2", "3"]);
+    expect(files.totalBytes()).toBeUndefined();
+    await vi.waitFor(() => expect(files.totalBytes()).toBe(6000));
+    const others = requests.filter(({ path, range }) => path !== "/m/1" && range === "bytes=0-");
+    expect(others).toEqual([]);
+    await files.close();
+  });
+
+  it("has no total while a server does not state the size of a file that is read later", async () => {
+    answer = (request, response) =>
+      request.url === "/m/2" && request.headers.range === undefined && request.method === "GET"
+        ? response.setHeader("content-length", 9).end("all of it")
+        : response.writeHead(request.url === "/m/2" ? 403 : 200).end("all");
+    const source = addressSource(at("/m/"), "http://localhost/");
+    const model = await openStreamed(source, { store: false }, new AbortController().signal);
+    const files = (await model.open()).files();
+    await files.expect(["2"]);
+    await vi.waitFor(() => expect(requests.length).toBeGreaterThan(1));
+    expect(files.totalBytes()).toBeUndefined();
+    await files.read("2", { start: 0, end: 4 });
+    expect(files.totalBytes()).toBe(9);
+    await files.close();
+  });
+
   it("finds a single file at its full URL, and the files beside it", async () => {
     const files = open("/m/a.safetensors?token=1");
     await files.read("a.safetensors", { start: 0, end: 8 });

@@ -1,40 +1,27 @@
 /** The first visit to the built page: a story that writes itself, the invitation to chat, the glossary. */
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, it } from "node:test";
-import { launch } from "../browser.mjs";
+import { describe, it } from "node:test";
 import { findings } from "./findings.mjs";
-import { PATIENCE, startPreview } from "./preview.mjs";
+import { startPreview } from "./preview.mjs";
 import { playHub } from "./recommended.mjs";
-import { ENDLESS } from "./stage.mjs";
+import {
+  answered,
+  context,
+  ENDLESS,
+  openEmptyPage,
+  PATIENCE,
+  PHONE,
+  page,
+  server,
+  textOf,
+  useBrowser,
+  useEmptyPages,
+  written,
+} from "./stage.mjs";
 
-/** @type {import("playwright-core").Browser} */
-let browser;
-/** @type {import("playwright-core").BrowserContext} */
-let context;
-/** @type {import("playwright-core").Page} */
-let page;
-/** @type {Awaited<ReturnType<typeof startPreview>>} */
-let server;
-
-before(async () => {
-  browser = await launch([], { isFirstVisit: true });
-  server = await startPreview({});
-});
-after(async () => {
-  await browser.close();
-  await server.stop();
-});
-beforeEach(async () => {
-  context = await browser.newContext({ viewport: { width: 1100, height: 900 } });
-  page = await context.newPage();
-});
-afterEach(() => context.close());
-
-/** @param {string} selector */
-const textOf = async (selector) => (await page.textContent(selector)) ?? "";
-
-const written = () => page.waitForSelector('#status[data-state="done"]', PATIENCE);
+useBrowser({ isFirstVisit: true });
+useEmptyPages();
 
 /** Opens the page on which nothing writes itself, once it has decided so. */
 async function openQuietly() {
@@ -143,7 +130,7 @@ describe("the invitation to chat", () => {
     await page.fill("#max-tokens", "8");
     await page.fill("#first-question", "What is a fox?");
     await page.press("#first-question", "Enter");
-    await page.waitForSelector("article .note:not(:empty)", PATIENCE);
+    await answered();
     assert.deepEqual(await page.locator("article .speaker").allTextContents(), [
       "You",
       "Ternary Bonsai 1.7B",
@@ -231,12 +218,7 @@ describe("the glossary", () => {
 
   it("explains by touch on a narrow screen, with targets of 44 pixels", async () => {
     await context.close();
-    context = await browser.newContext({
-      viewport: { width: 360, height: 740 },
-      hasTouch: true,
-      isMobile: true,
-    });
-    page = await context.newPage();
+    await openEmptyPage(PHONE);
     await openQuietly();
     await page.click("#engine summary");
     for (const term of await page.locator(".term:visible").all()) {

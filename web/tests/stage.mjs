@@ -20,6 +20,10 @@ export let server;
  * @typedef {{ view?: string, ready?: string, controls?: Record<string, string> }} Beginning
  */
 
+/** Screens of a visitor. */
+export const DESK = { viewport: { width: 1100, height: 900 } };
+export const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
+
 /** The build that every browser runs, on one thread. */
 const BUILD = { backend: "simd128", threads: "1" };
 
@@ -36,7 +40,7 @@ export function useStage(beginning = {}) {
  * A context and a page for each test.
  * @param {Beginning & { options?: import("playwright-core").BrowserContextOptions }} beginning
  */
-export function usePages({ options = { viewport: { width: 1100, height: 900 } }, ...beginning }) {
+export function usePages({ options = DESK, ...beginning }) {
   beforeEach(async () => {
     context = await browser.newContext(options);
     page = await openPage(beginning);
@@ -44,10 +48,22 @@ export function usePages({ options = { viewport: { width: 1100, height: 900 } },
   afterEach(() => context.close());
 }
 
+/** A context and an empty page for each test, which opens it. */
+export function useEmptyPages(options = DESK) {
+  beforeEach(() => openEmptyPage(options));
+  afterEach(() => context.close());
+}
+
+/** Gives a test an empty page of a new context. @param {import("playwright-core").BrowserContextOptions} options */
+export async function openEmptyPage(options) {
+  context = await browser.newContext(options);
+  page = await context.newPage();
+}
+
 /** Prepares the browser and the server alone. */
-export function useBrowser() {
+export function useBrowser({ isFirstVisit = false } = {}) {
   before(async () => {
-    browser = await launch();
+    browser = await launch([], { isFirstVisit });
     server = await startPreview({});
   });
   after(async () => {
@@ -81,6 +97,15 @@ export const ENDLESS = { backend: "scalar", "max-tokens": "", temperature: "50",
 
 /** @param {string} selector */
 export const textOf = async (selector) => (await page.textContent(selector)) ?? "";
+
+/** Waits until the story is written. */
+export const written = () => page.waitForSelector('#status[data-state="done"]', PATIENCE);
+
+/** Waits until the chat has a whole answer, and returns who wrote it. */
+export async function answered() {
+  await page.waitForSelector("article .note:not(:empty)", PATIENCE);
+  return page.locator("article .speaker").last().textContent();
+}
 
 /** Pixels by which the page is wider than the window. */
 export const excessWidth = () =>

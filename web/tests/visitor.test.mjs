@@ -1,35 +1,28 @@
 /** A new visitor on a phone and on a desk, in the steps that the documents name. */
 
 import assert from "node:assert/strict";
-import { after, afterEach, before, beforeEach, describe, it } from "node:test";
-import { launch } from "../browser.mjs";
-import { PATIENCE, startPreview } from "./preview.mjs";
+import { beforeEach, describe, it } from "node:test";
 import { playHub } from "./recommended.mjs";
+import {
+  answered,
+  context,
+  DESK,
+  PATIENCE,
+  PHONE,
+  page,
+  server,
+  textOf,
+  useBrowser,
+  useEmptyPages,
+  written,
+} from "./stage.mjs";
 
-const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
-const DESK = { viewport: { width: 1100, height: 900 } };
-
-/** @type {import("playwright-core").Browser} */
-let browser;
-/** @type {Awaited<ReturnType<typeof startPreview>>} */
-let server;
-/** @type {import("playwright-core").BrowserContext} */
-let context;
-/** @type {import("playwright-core").Page} */
-let page;
 /** How the visitor presses. @type {"tap" | "click"} */
 let act;
 /** What the visitor did. @type {string[]} */
 let steps;
 
-before(async () => {
-  browser = await launch([], { isFirstVisit: true });
-  server = await startPreview({});
-});
-after(async () => {
-  await browser.close();
-  await server.stop();
-});
+useBrowser({ isFirstVisit: true });
 
 /** Presses something that is there, scrolling to it where it is out of sight. @param {string} selector */
 async function press(selector) {
@@ -56,24 +49,33 @@ async function come(selector) {
   await target.scrollIntoViewIfNeeded();
 }
 
-const textOf = async (/** @type {string} */ selector) => (await page.textContent(selector)) ?? "";
+/** Forks a story at a token, by the second of its choices. @param {number} token */
+async function fork(token) {
+  await press(`#text .token >> nth=${token}`);
+  await press('#token-choices button:not([aria-current="true"])');
+  await page.waitForSelector("#second:visible", PATIENCE);
+  await page.waitForSelector("#run:enabled", PATIENCE);
+}
 
-const written = () => page.waitForSelector('#status[data-state="done"]', PATIENCE);
+/** Asks in a field and sends; the answer is that of the recommended model. @param {string} field @param {string} button */
+async function ask(field, button) {
+  await page.fill("#max-tokens", "8");
+  await write(field, "What is a fox?");
+  await press(button);
+  assert.equal(await answered(), "Ternary Bonsai 1.7B");
+}
 
 for (const [device, options] of /** @type {const} */ ([
   ["a phone", PHONE],
   ["a desk", DESK],
 ])) {
   describe(`a new visitor with ${device}`, () => {
+    useEmptyPages(options);
     beforeEach(async () => {
-      context = await browser.newContext(options);
-      page = await context.newPage();
       act = options === PHONE ? "tap" : "click";
       steps = [];
       await page.goto(server.url);
     });
-    afterEach(() => context.close());
-
     /** @param {number} most */
     const tookAtMost = (most) => {
       const own = steps.filter((step) => step !== "scroll");
@@ -82,9 +84,7 @@ for (const [device, options] of /** @type {const} */ ([
 
     it("reads a story and forks it in two steps, or writes one and forks it in four", async () => {
       await written();
-      await press("#text .token >> nth=8");
-      await press('#token-choices button:not([aria-current="true"])');
-      await page.waitForSelector('#status-2[data-state="done"]', PATIENCE);
+      await fork(8);
       assert.match(await textOf("#caption-2"), / instead of /);
       tookAtMost(2);
       steps = [];
@@ -92,10 +92,7 @@ for (const [device, options] of /** @type {const} */ ([
       await press("#run");
       await page.waitForSelector("#run:enabled", PATIENCE);
       assert.equal(await textOf("#echo"), "The old king had a secret");
-      await press("#text .token >> nth=3");
-      await press('#token-choices button:not([aria-current="true"])');
-      await page.waitForSelector("#second:visible", PATIENCE);
-      await page.waitForSelector("#run:enabled", PATIENCE);
+      await fork(3);
       assert.equal(await textOf("#echo-2"), "The old king had a secret");
       tookAtMost(4);
     });
@@ -103,11 +100,7 @@ for (const [device, options] of /** @type {const} */ ([
     it("chats with a model in two steps", async () => {
       const hub = await playHub(context);
       await written();
-      await page.fill("#max-tokens", "8");
-      await write("#first-question", "What is a fox?");
-      await press("#chat-with");
-      await page.waitForSelector("article .note:not(:empty)", PATIENCE);
-      assert.equal(await page.locator("article .speaker").last().textContent(), "Ternary Bonsai 1.7B");
+      await ask("#first-question", "#chat-with");
       tookAtMost(2);
       await hub.stop();
     });
@@ -117,11 +110,7 @@ for (const [device, options] of /** @type {const} */ ([
       await press('nav a[href="#chat"]');
       await press("#chat-here");
       await page.waitForSelector('#chat-status[data-state="done"]', PATIENCE);
-      await page.fill("#max-tokens", "8");
-      await write("#message", "What is a fox?");
-      await press("#send");
-      await page.waitForSelector("article .note:not(:empty)", PATIENCE);
-      assert.equal(await page.locator("article .speaker").last().textContent(), "Ternary Bonsai 1.7B");
+      await ask("#message", "#send");
       tookAtMost(4);
       await hub.stop();
     });

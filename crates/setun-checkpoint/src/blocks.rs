@@ -11,6 +11,7 @@
 pub(crate) mod encode;
 mod i2_s;
 mod ik;
+mod one_bit;
 mod rows;
 mod table;
 mod tq1_0;
@@ -30,7 +31,7 @@ pub use table::TABLES;
 pub(crate) use table::floats;
 
 /// The types that [`unpack`] reads.
-pub const TYPES: [Dtype; 15] = [
+pub const TYPES: [Dtype; 16] = [
     Dtype::F32,
     Dtype::F16,
     Dtype::Bf16,
@@ -42,6 +43,7 @@ pub const TYPES: [Dtype; 15] = [
     Dtype::Q2_0Wide,
     Dtype::Pq2_0,
     Dtype::Ptq1_0,
+    Dtype::Q1_0,
     Dtype::Iq1Bn,
     Dtype::Iq2Bn,
     Dtype::Base3,
@@ -130,6 +132,7 @@ fn form(dtype: Dtype) -> Option<&'static RowFormat> {
         Dtype::Q2_0 => Some(&two_bits::Q2_0),
         Dtype::Q2_0Wide | Dtype::Pq2_0 => Some(&two_bits::Q2_0_WIDE),
         Dtype::Ptq1_0 => Some(&tq1_0::HALF),
+        Dtype::Q1_0 => Some(&one_bit::Q1_0),
         Dtype::Iq1Bn => Some(&ik::IQ1_BN),
         Dtype::Iq2Bn => Some(&ik::IQ2_BN),
         _ => None,

@@ -1,7 +1,7 @@
 //! The one model configuration that all formats are read into.
 
 mod family;
-pub(crate) mod hadamard;
+mod hadamard;
 pub(crate) mod known_fields;
 mod layers;
 mod parse;
@@ -16,6 +16,7 @@ pub use hadamard::Hadamard;
 pub use layers::{MAX_KERNEL, Mixer};
 
 pub(crate) use family::QWEN35_TEXT;
+pub(crate) use hadamard::{HEAD, KEY as HADAMARD, TABLE, columns};
 pub(crate) use layers::{FULL, LINEAR, ORDER, OUTPUT_ORDER, name_of_order};
 pub(crate) use rope::part_of;
 

@@ -45,6 +45,8 @@ pub enum Dtype {
     Pq2_0,
     /// 128 weights in base 3 and a scale (GGUF 143).
     Ptq1_0,
+    /// 128 signs and a scale (GGUF 41): binary weights, which are ternary without a zero.
+    Q1_0,
     /// Rows of two-bit codes with a scale (GGUF 135).
     Iq2Bn,
     /// Rows of codes in base 3 with a scale (GGUF 134).
@@ -107,7 +109,7 @@ const PLAIN: [(Dtype, &str, u64); 20] = [
 
 /// The types that pack a row's elements in blocks, with their names and sizes, and whether a
 /// weight is a ternary code.
-const BLOCKS: [(Dtype, &str, Count, bool); 15] = [
+const BLOCKS: [(Dtype, &str, Count, bool); 16] = [
     (Dtype::I2S, "I2_S", Count::I2S { elements: 128 }, true),
     (Dtype::I2SNarrow, "I2_S (64)", Count::I2S { elements: 64 }, true),
     (Dtype::Tq1_0, "TQ1_0", rows(256, 54), true),
@@ -116,6 +118,7 @@ const BLOCKS: [(Dtype, &str, Count, bool); 15] = [
     (Dtype::Q2_0Wide, "Q2_0 (128)", rows(128, 34), true),
     (Dtype::Pq2_0, "PQ2_0", rows(128, 34), true),
     (Dtype::Ptq1_0, "PTQ1_0", rows(128, 28), true),
+    (Dtype::Q1_0, "Q1_0", rows(128, 18), true),
     (Dtype::Iq2Bn, "IQ2_BN", Count::Rows { elements: 64, bytes: 16, before: 4 }, true),
     (Dtype::Iq1Bn, "IQ1_BN", Count::Rows { elements: 64, bytes: 13, before: 2 }, true),
     (Dtype::Q8_0, "Q8_0", rows(32, 34), false),
@@ -136,7 +139,7 @@ impl Dtype {
     /// Whether it is a type of GGUF for models with a scale for each 128 columns of a row or fewer, which
     /// were trained with float activations.
     pub(crate) fn is_by_groups(self) -> bool {
-        matches!(self, Self::Q2_0 | Self::Q2_0Wide | Self::Pq2_0 | Self::Ptq1_0)
+        matches!(self, Self::Q2_0 | Self::Q2_0Wide | Self::Pq2_0 | Self::Ptq1_0 | Self::Q1_0)
     }
 
     /// The type of a name in a safetensors file.
@@ -224,6 +227,7 @@ mod tests {
         assert_eq!(bytes(Dtype::Tq2_0, &[3, 128]), None);
         assert_eq!(bytes(Dtype::Pq2_0, &[3, 256]), Some(3 * 2 * 34));
         assert_eq!(bytes(Dtype::Pq2_0, &[3, 64]), None);
+        assert_eq!(bytes(Dtype::Q1_0, &[3, 256]), Some(3 * 2 * 18));
         assert_eq!(bytes(Dtype::Ptq1_0, &[3, 384]), Some(3 * 3 * 28));
         assert_eq!(bytes(Dtype::Iq2Bn, &[3, 128]), Some(3 * (4 + 32)));
         assert_eq!(bytes(Dtype::Iq1Bn, &[3, 64]), Some(3 * 15));

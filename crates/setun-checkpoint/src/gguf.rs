@@ -6,10 +6,12 @@
 
 mod config;
 mod cursor;
+pub(crate) mod hadamard;
 mod header;
 pub(crate) mod header_reader;
+mod hybrid;
 mod known_keys;
-mod metadata;
+pub(crate) mod metadata;
 mod names;
 mod places;
 mod rope;

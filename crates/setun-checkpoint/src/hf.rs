@@ -12,6 +12,7 @@ use crate::{
     header::{self, Header},
     hybrid,
     index::Index,
+    prism::{self, Pack, SignsReader},
     readers::{DataReader, HeaderContents, HeaderReader},
     source::ReadRequest,
     tensor::TensorInfo,
@@ -25,6 +26,7 @@ pub(crate) struct HfHeaderReader {
     folder: String, // prefix of names beside a lone file, with its slash
     ahead: VecDeque<PendingRead>,
     index: Option<Index>,
+    pack: Option<Pack>,
 }
 
 /// Something to read before the tensors' data.
@@ -33,6 +35,10 @@ enum PendingRead {
     Beside {
         name: &'static str,
         required: bool,
+    },
+    /// The keys of the rotation of a pack of MLX.
+    Rotation {
+        file: String,
     },
     HeaderLength {
         file: String,
@@ -68,7 +74,7 @@ impl HfHeaderReader {
         let mut ahead: VecDeque<_> = beside().collect();
         let file = files::WEIGHTS.to_owned();
         ahead.push_back(PendingRead::HeaderLength { file, role: WeightFileRole::Only });
-        Self { is_folder: true, folder: String::new(), ahead, index: None }
+        Self { is_folder: true, folder: String::new(), ahead, index: None, pack: None }
     }
 
     /// Of one file, of which the first bytes are wanted.
@@ -76,7 +82,7 @@ impl HfHeaderReader {
         let folder = file.rfind('/').map_or("", |slash| &file[..=slash]).to_owned();
         let ahead =
             VecDeque::from([PendingRead::HeaderLength { file, role: WeightFileRole::Lone }]);
-        Self { is_folder: false, folder, ahead, index: None }
+        Self { is_folder: false, folder, ahead, index: None, pack: None }
     }
 
     fn accept_step(
@@ -95,7 +101,14 @@ impl HfHeaderReader {
                 }
                 if name == files::GENERATION_CONFIG {
                     found.parse_config()?; // early, so that no tokenizer is fetched in vain
+                    let config = found.files.get(files::CONFIG).unwrap_or_default();
+                    let file = prism::file_of_keys(config)?;
+                    self.ahead.extend(file.map(|file| PendingRead::Rotation { file }));
                 }
+            }
+            (PendingRead::Rotation { file }, bytes) => {
+                let config = found.files.get(files::CONFIG).unwrap_or_default();
+                self.pack = Some(Pack::parse(config, &file, bytes.unwrap_or_default())?);
             }
             (PendingRead::HeaderLength { .. }, None) => self.ahead.push_front(PendingRead::Index),
             (PendingRead::HeaderLength { file, role }, Some(bytes)) => {
@@ -159,6 +172,7 @@ impl HeaderReader for HfHeaderReader {
                 let required = *required && !self.is_folder; // it may hold a container instead
                 (format!("{}{name}", self.folder), None, required)
             }
+            PendingRead::Rotation { file } => (format!("{}{file}", self.folder), None, true),
             PendingRead::HeaderLength { file, role } => {
                 (file.clone(), Some(0..header::LENGTH_BYTES), *role != WeightFileRole::Only)
             }
@@ -194,6 +208,11 @@ impl HeaderReader for HfHeaderReader {
             index.check(&found.tensors)?;
         }
         hybrid::keep_text_model(found)?;
+        if let Some(pack) = self.pack.take() {
+            let hadamard = pack.apply(found)?;
+            let tensors = std::mem::take(&mut found.tensors);
+            return Ok(Box::new(SignsReader::new(tensors, hadamard)));
+        }
         Ok(Box::new(TensorAssembler::new(std::mem::take::<Vec<TensorInfo>>(&mut found.tensors))))
     }
 }
@@ -211,6 +230,11 @@ fn take_embedded(
         if let Some(text) = embedded(name) {
             found.files.insert(name, text.into_bytes());
         }
+    }
+    if prism::file_of_keys(config.as_bytes())?.is_some() {
+        return Err(CheckpointError::MissingFile {
+            file: "the file of `hadamard_config`".to_owned(),
+        });
     }
     found.files.insert(files::CONFIG, config.into_bytes());
     found.parse_config()?;

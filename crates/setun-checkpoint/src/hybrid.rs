@@ -12,6 +12,7 @@ pub(crate) fn keep_text_model(found: &mut HeaderContents) -> Result<(), Checkpoi
     else {
         return Ok(());
     };
+    let is_of = |info: &TensorInfo, part| other_part(&info.name) == Some(part);
     let is_used = |info: &TensorInfo| other_part(&info.name).is_none();
     let (mut tensors, others): (Vec<_>, Vec<_>) =
         std::mem::take(&mut found.tensors).into_iter().partition(is_used);
@@ -20,13 +21,16 @@ pub(crate) fn keep_text_model(found: &mut HeaderContents) -> Result<(), Checkpoi
     }
     header::check_unique(&tensors)?;
     let is_turned = flatten_convolutions(&mut tensors);
-    let has_mtp = others.iter().any(|info| other_part(&info.name) == Some(Part::Mtp));
+    let has_mtp = others.iter().any(|info| is_of(info, Part::Mtp));
     // Loaders of MLX add the 1 by this rule, too.
     if config.unit_norms && is_turned && !has_mtp {
         config.unit_norms = false;
         found.files.insert(files::CONFIG, config_json(config)?.into_bytes());
     }
-    found.warnings.extend(passed_over(&others));
+    if let Some(first) = others.first() {
+        let vision = others.iter().filter(|info| is_of(info, Part::Vision)).count();
+        found.warnings.extend(passed_over(&first.file, vision, others.len() - vision));
+    }
     found.tensors = tensors;
     Ok(())
 }
@@ -52,15 +56,20 @@ fn other_part(name: &str) -> Option<Part> {
     }
 }
 
-/// The note on tensors that are there and not used.
-pub(crate) fn passed_over(others: &[TensorInfo]) -> Option<Warning> {
-    let file = others.first()?.file.to_string();
-    let of = |part| others.iter().filter(|info| other_part(&info.name) == Some(part)).count();
-    let parts = [(Part::Vision, "the vision tower"), (Part::Mtp, "the MTP head")];
-    let parts = parts.iter().map(|&(part, name)| (of(part), name)).filter(|(count, _)| *count > 0);
+/// The note on tensors that are there and not used; none where there are none.
+pub(crate) fn passed_over(file: &str, vision: usize, mtp: usize) -> Option<Warning> {
+    let parts = [(vision, "the vision tower"), (mtp, "the MTP head")];
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
     let parts: Vec<_> = parts.map(|(count, name)| format!("{name} ({count} tensors)")).collect();
-    let verb = if parts.len() == 1 { "is" } else { "are" };
-    Some(Warning { file, what: format!("{} {verb} not used", parts.join(" and ")) })
+    let verb = match parts.len() {
+        0 => return None,
+        1 => "is",
+        _ => "are",
+    };
+    Some(Warning {
+        file: file.to_owned(),
+        what: format!("{} {verb} not used", parts.join(" and ")),
+    })
 }
 
 /// `model.language_model.x` of transformers and `language_model.model.x` of MLX are `model.x`.

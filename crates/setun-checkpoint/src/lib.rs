@@ -44,6 +44,7 @@ mod json;
 mod onnx;
 mod paired_rows;
 mod pretokenizer;
+mod prism;
 mod readers;
 mod scaled_codes;
 mod side_by_side;

@@ -1,10 +1,10 @@
-//! Offer to pull a model that is not on this machine.
+//! Offer to pull a model that is not on this machine, or is damaged.
 
 use std::io::{self, BufRead, IsTerminal};
 
 use setun::{
     Error, FoundModel, find_model,
-    hub::{CatalogEntry, ModelStore, PullOptions, StoreSettings, catalog},
+    hub::{CatalogEntry, Error as HubError, ModelStore, PullOptions, StoreSettings, catalog},
 };
 
 use crate::{
@@ -14,20 +14,25 @@ use crate::{
 };
 
 /// The model that a name means. Somebody at a terminal is asked whether to pull one that is not
-/// here; otherwise the error says how to pull it.
+/// here or is damaged; otherwise the error says how to pull it.
 pub(crate) fn find_or_pull(name: &str) -> Result<FoundModel, CliError> {
-    let missing = match find_model(name) {
-        Err(missing @ Error::UnknownModel { can_pull: true, .. }) => missing,
+    let (problem, is_damaged) = match find_model(name) {
+        Err(missing @ Error::UnknownModel { can_pull: true, .. }) => (missing, false),
+        Err(damaged @ Error::Hub(HubError::Damaged { .. })) => (damaged, true),
         found => return Ok(found?),
     };
     let store = ModelStore::open(StoreSettings::from_env());
     let is_asked = io::stdin().is_terminal() && io::stderr().is_terminal();
     if !is_asked || store.settings().offline.is_some() {
-        return Err(missing.into());
+        return Err(problem.into());
     }
-    report(&question(name, &store.settings().endpoint));
+    if is_damaged {
+        report(&format!("{problem}\nPull what is wrong with it again? [y/N] "));
+    } else {
+        report(&question(name, &store.settings().endpoint));
+    }
     if !is_yes(&mut io::stdin().lock())? {
-        return Err(missing.into());
+        return Err(problem.into());
     }
     let progress = PullProgress::new();
     let pulled = store.pull(name, &PullOptions::default(), &|event| progress.show(event));

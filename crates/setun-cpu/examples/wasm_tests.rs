@@ -12,7 +12,7 @@ use setun_cpu::{
     testing::{KERNELS, check_kernel, reported_levels},
 };
 use setun_ops::comparison::block_on;
-use setun_parity::{NOISY_SUBJECT, SUBJECTS, case, check_digests};
+use setun_parity::{CPU_SUBJECTS, SUBJECTS, case, check_digests};
 
 static REPORT: Mutex<String> = Mutex::new(String::new());
 
@@ -54,7 +54,7 @@ fn check_all(seeds: u64, threads: usize) -> Result<String, String> {
         let backend = CpuBackend::new(options).map_err(|error| error.to_string())?;
         backends.push((level, backend));
     }
-    for subject in SUBJECTS.into_iter().chain([NOISY_SUBJECT]) {
+    for subject in SUBJECTS.into_iter().chain(CPU_SUBJECTS) {
         // One of these takes as long as all of another subject.
         let seeds = if subject == "long_attention" { seeds.div_ceil(5) } else { seeds };
         for seed in 0..seeds {

@@ -5,29 +5,29 @@ use setun_ops::{causal_conv, l2_norm::inverse_length};
 
 use crate::lanes::{LANES, exp, sum_squares};
 
-/// Channels of a row: `rows` are those that it sees, oldest first, and `taps` theirs; all begin with the
-/// first channel.
+/// Channels of a row: `rows` begin with the oldest that it sees, each this wide, and `taps` are `[kernel, channels]`.
 #[inline(always)]
-pub(crate) fn causal_conv<'a, S: Simd>(
+pub(crate) fn causal_conv<S: Simd>(
     simd: S,
-    rows: impl Iterator<Item = &'a [f32]> + Clone,
-    taps: impl Iterator<Item = &'a [f32]> + Clone,
+    (rows, width): (&[f32], usize),
+    taps: &[f32],
     out: &mut [f32],
 ) {
+    let channels = out.len();
+    let seen = || rows.chunks(width).zip(taps.chunks_exact(channels));
     let (chunks, rest) = out.as_chunks_mut::<LANES>();
     let whole = chunks.len() * LANES;
     for (index, out) in chunks.iter_mut().enumerate() {
+        let columns = index * LANES..(index + 1) * LANES;
         let mut sum = f32x16::splat(simd, 0.0);
-        for (row, taps) in rows.clone().zip(taps.clone()) {
-            let columns = index * LANES..(index + 1) * LANES;
+        for (row, taps) in seen() {
             let x = f32x16::from_slice(simd, &row[columns.clone()]);
-            sum += x * f32x16::from_slice(simd, &taps[columns]);
+            sum += x * f32x16::from_slice(simd, &taps[columns.clone()]);
         }
         silu(simd, sum).store_slice(out);
     }
     for (column, out) in (whole..).zip(rest) {
-        let (x, taps) =
-            (rows.clone().map(|row| row[column]), taps.clone().map(|taps| taps[column]));
+        let (x, taps) = (seen().map(|(row, _)| row[column]), seen().map(|(_, taps)| taps[column]));
         *out = causal_conv::causal_conv(x, taps);
     }
 }
@@ -46,5 +46,7 @@ pub(crate) fn l2_norm<S: Simd>(simd: S, x: &mut [f32], scale: f32) {
     for x in chunks {
         (f32x16::from_slice(simd, x) * inverse * scale).store_slice(x);
     }
-    rest.iter_mut().for_each(|x| *x = *x * inverse * scale);
+    for x in rest {
+        *x = *x * inverse * scale;
+    }
 }

@@ -69,10 +69,10 @@ impl<D: TernaryDot> Walk<'_, D> {
                 );
                 let mut first = 0;
                 for run in self.inputs.slots.chunk_by(|a, b| a == b) {
-                    let rows = first..first + run.len();
+                    let in_step = first..first + run.len();
                     let position = self.inputs.positions[first] as usize;
                     let states = &self.inputs.states[run[0] as usize];
-                    head.run(&input::Rows { x, rows, position }, states, &mut out);
+                    head.run(&input::Rows { x, in_step, position }, states, &mut out);
                     first += run.len();
                 }
             });

@@ -9,7 +9,7 @@ use setun_ops::{
     Op,
     comparison::{Case, block_on},
 };
-use setun_parity::{NOISY_SUBJECT, SUBJECTS, case, check_digests, check_inputs};
+use setun_parity::{CPU_SUBJECTS, NOISY_SUBJECT, SUBJECTS, case, check_digests, check_inputs};
 
 /// A level, a number of threads and the backend of both.
 type Tested = (Level, usize, CpuBackend);
@@ -87,6 +87,10 @@ subjects! {
     top_logits: 300,
     argmax: 120,
     model: 40,
+    sigmoid_gate: 80,
+    dense_matmul: 80,
+    hadamard: 60,
+    delta_net: 120,
 }
 
 /// Contexts that are long enough for members to share them span by span.
@@ -129,7 +133,8 @@ fn inputs_are_those_that_the_host_writes() {
 
 #[test]
 fn every_subject_has_a_test() {
-    for subject in SUBJECTS {
+    let own = CPU_SUBJECTS.into_iter().filter(|subject| *subject != NOISY_SUBJECT);
+    for subject in SUBJECTS.into_iter().chain(own) {
         assert!(LISTED.contains(&subject) || subject == "long_attention", "{subject} has no test");
     }
 }

@@ -100,6 +100,12 @@ pub enum Error {
         found: String,
     },
 
+    /// A session has messages that its chat template takes only with one of the user.
+    #[error(
+        "the messages of this session wait for one of the user, as the chat template wants: push it first"
+    )]
+    WaitingMessages,
+
     /// A batch does not have the shape that a call needs.
     #[error("{what}: expected {expected}, found {found}")]
     BatchShape {
@@ -316,6 +322,7 @@ impl Error {
             | Self::Constraint { .. }
             | Self::BatchShape { .. }
             | Self::UnknownToken { .. }
+            | Self::WaitingMessages
             | Self::OtherCache => ErrorCode::BadOption,
             Self::Thread(_) => ErrorCode::OutOfMemory,
             Self::Step(error) => error.code(),

@@ -1,15 +1,19 @@
 //! A saved session as bytes; all numbers are little-endian.
 //!
 //! ```text
-//! "setun session 1\n"                16 bytes
+//! "setun session 2\n"                16 bytes
 //! fingerprint of the model           32 bytes
 //! positions of a block               u32
 //! bytes of a block                   u64
 //! number of tokens, number of blocks u32, u32
+//! bytes of a recurrent state         u64; 0 where there is none
 //! tokens                             u32 each
 //! blocks, as the backend gives them
+//! the state after these blocks, as the backend gives it
 //! SHA-256 of all before              32 bytes
 //! ```
+//!
+//! Version 1 has no state, nor its size. It is read as well.
 
 use std::{
     ops::Range,
@@ -22,7 +26,11 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 
-const MAGIC: &[u8; 16] = b"setun session 1\n";
+/// Of the version that is written.
+const MAGIC: &[u8; 16] = b"setun session 2\n";
+
+/// Of a version that is read.
+const MAGIC_1: &[u8; 16] = b"setun session 1\n";
 
 const HASH_BYTES: usize = 32;
 
@@ -32,8 +40,9 @@ const SHARED_BYTES: usize = 4 << 20;
 
 type Hash = [u8; HASH_BYTES];
 
-/// Bytes before the tokens.
-const HEADER_BYTES: usize = 16 + HASH_BYTES + 4 + 8 + 4 + 4;
+/// Bytes before the tokens, and those of version 1.
+const HEADER_BYTES: usize = HEADER_1_BYTES + 8;
+const HEADER_1_BYTES: usize = 16 + HASH_BYTES + 4 + 8 + 4 + 4;
 
 /// A session outside of an engine.
 #[derive(Debug)]
@@ -45,6 +54,8 @@ pub(crate) struct Saved {
     pub(crate) block_bytes: usize,
     /// Keys and values of the first tokens, in whole blocks.
     pub(crate) blocks: Vec<u8>,
+    /// The recurrent state after them; empty where there is none.
+    pub(crate) state: Vec<u8>,
 }
 
 impl Saved {
@@ -57,7 +68,7 @@ impl Saved {
     ///
     /// If there is no memory for them.
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, Error> {
-        let contents = 4 * self.tokens.len() + self.blocks.len();
+        let contents = 4 * self.tokens.len() + self.blocks.len() + self.state.len();
         let mut bytes = with_capacity(HEADER_BYTES + contents + HASH_BYTES)?;
         bytes.extend(MAGIC);
         bytes.extend(self.fingerprint);
@@ -65,8 +76,10 @@ impl Saved {
         bytes.extend((self.block_bytes as u64).to_le_bytes());
         bytes.extend(narrow(self.tokens.len()).to_le_bytes());
         bytes.extend(narrow(self.count()).to_le_bytes());
+        bytes.extend((self.state.len() as u64).to_le_bytes());
         self.tokens.iter().for_each(|token| bytes.extend(token.to_le_bytes()));
         bytes.extend_from_slice(&self.blocks);
+        bytes.extend_from_slice(&self.state);
         bytes.extend(digest(&bytes));
         Ok(bytes)
     }
@@ -81,6 +94,7 @@ pub(crate) struct SavedBytes {
     pub(crate) block_positions: usize,
     pub(crate) block_bytes: usize,
     blocks: Range<usize>,
+    state: Range<usize>,
     is_whole: OnceLock<bool>,
 }
 
@@ -91,11 +105,16 @@ impl SavedBytes {
     ///
     /// If the bytes are of another kind, or of another length than they say.
     pub(crate) fn parse(bytes: Vec<u8>) -> Result<Self, Error> {
-        if !bytes.starts_with(MAGIC) {
+        let header_bytes = if bytes.starts_with(MAGIC) {
+            HEADER_BYTES
+        } else if bytes.starts_with(MAGIC_1) {
+            HEADER_1_BYTES
+        } else {
             let begin = String::from_utf8_lossy(&bytes[..bytes.len().min(MAGIC.len())]);
-            return Err(wrong("its beginning", "`setun session 1`", format!("`{begin}`")));
-        }
-        let least = HEADER_BYTES + HASH_BYTES;
+            let expected = "`setun session 1` or `setun session 2`";
+            return Err(wrong("its beginning", expected, format!("`{begin}`")));
+        };
+        let least = header_bytes + HASH_BYTES;
         let Some(length) = bytes.len().checked_sub(least) else {
             return Err(wrong(
                 "its length",
@@ -103,27 +122,34 @@ impl SavedBytes {
                 format!("{} bytes", bytes.len()),
             ));
         };
-        let mut header = Fields(&bytes[MAGIC.len()..HEADER_BYTES]);
+        let mut header = Fields(&bytes[MAGIC.len()..header_bytes]);
         let fingerprint = header.take();
         let block_positions = u32::from_le_bytes(header.take()) as usize;
         let block_bytes = u64::from_le_bytes(header.take());
         let tokens = u32::from_le_bytes(header.take()) as usize;
         let blocks = u32::from_le_bytes(header.take());
-        let said = u128::from(block_bytes) * u128::from(blocks) + 4 * tokens as u128;
+        let has_state = header_bytes == HEADER_BYTES;
+        let state = if has_state { u64::from_le_bytes(header.take()) } else { 0 };
+        let of_blocks = u128::from(block_bytes) * u128::from(blocks);
+        let said = of_blocks + 4 * tokens as u128 + u128::from(state);
         let is_within = blocks as usize * block_positions <= tokens;
         if said != length as u128 || !is_within || (blocks > 0 && block_positions == 0) {
             let found = format!("{length} bytes");
             let expected = "as many bytes as its tokens and blocks have";
             return Err(wrong("its length", expected, found));
         }
-        let blocks = HEADER_BYTES + 4 * tokens..bytes.len() - HASH_BYTES;
+        // All are within the bytes, whose number has been compared.
+        let state = usize::try_from(state).unwrap_or(0);
+        let end = bytes.len() - HASH_BYTES;
+        let blocks = header_bytes + 4 * tokens..end - state;
         let token = |bytes: &[u8]| u32::from_le_bytes(Fields(bytes).take());
         Ok(Self {
             fingerprint,
-            tokens: bytes[HEADER_BYTES..blocks.start].chunks_exact(4).map(token).collect(),
+            tokens: bytes[header_bytes..blocks.start].chunks_exact(4).map(token).collect(),
             block_positions,
             block_bytes: usize::try_from(block_bytes).unwrap_or(usize::MAX),
             blocks,
+            state: end - state..end,
             is_whole: OnceLock::new(),
             bytes,
         })
@@ -158,6 +184,11 @@ impl SavedBytes {
     /// Keys and values of the first tokens, in whole blocks.
     pub(crate) fn blocks(&self) -> &[u8] {
         &self.bytes[self.blocks.clone()]
+    }
+
+    /// The recurrent state after them; empty where there is none.
+    pub(crate) fn state(&self) -> &[u8] {
+        &self.bytes[self.state.clone()]
     }
 
     /// Number of blocks.
@@ -214,6 +245,7 @@ mod tests {
             block_positions: 4,
             block_bytes: 5,
             blocks: (0..10).collect(),
+            state: vec![3, 1, 4],
         }
     }
 
@@ -225,13 +257,27 @@ mod tests {
 
     #[test]
     fn bytes_give_the_session_again() {
-        let empty = Saved { tokens: vec![], blocks: vec![], ..saved() };
+        let empty = Saved { tokens: vec![], blocks: vec![], state: vec![], ..saved() };
         for saved in [saved(), empty] {
             let read = read(&saved.to_bytes().expect("memory")).expect("whole");
             assert_eq!((read.fingerprint, &read.tokens), (saved.fingerprint, &saved.tokens));
             assert_eq!((read.block_positions, read.block_bytes), (4, 5));
             assert_eq!((read.blocks(), read.count()), (&*saved.blocks, saved.count()));
+            assert_eq!(read.state(), saved.state);
         }
+    }
+
+    #[test]
+    fn the_version_without_states_is_read() {
+        let saved = Saved { state: vec![], ..saved() };
+        let mut bytes = saved.to_bytes().expect("memory");
+        bytes[14] = b'1';
+        bytes.drain(HEADER_1_BYTES..HEADER_BYTES);
+        bytes.truncate(bytes.len() - HASH_BYTES);
+        bytes.extend(digest(&bytes));
+        let read = read(&bytes).expect("whole");
+        assert_eq!((&read.tokens, read.blocks()), (&saved.tokens, &*saved.blocks));
+        assert!(read.state().is_empty());
     }
 
     #[test]
@@ -249,7 +295,7 @@ mod tests {
         longer.push(0);
         let error = read(&longer).expect_err("a byte too many").to_string();
         assert!(error.contains("its length"), "{error}");
-        let error = read(b"setun session 2\n").expect_err("another version").to_string();
+        let error = read(b"setun session 3\n").expect_err("another version").to_string();
         assert!(error.contains("setun session 1"), "{error}");
     }
 

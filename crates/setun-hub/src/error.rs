@@ -28,6 +28,22 @@ pub enum Error {
         can_pull: bool,
     },
 
+    /// The model is in the store, and a file of it is missing or has another size.
+    #[error(
+        "`{name}` is damaged in the store at `{}`: {reason}; `setun models pull {name}` repairs it{other}",
+        folder.display()
+    )]
+    Damaged {
+        /// The name that was requested.
+        name: String,
+        /// The folder of the revision.
+        folder: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+        /// What else is here: another revision, with its folder.
+        other: String,
+    },
+
     /// The repository has several models, and none was chosen.
     #[error("`{name}` has several models: {}; name one as `{name}:FILE`", files.join(", "))]
     AmbiguousFile {
@@ -225,7 +241,9 @@ impl Error {
             | Self::RateLimited { .. }
             | Self::SourceChanged { .. }
             | Self::DeadlineExceeded => ErrorKind::Network,
-            Self::ChecksumMismatch { .. } | Self::InvalidManifest { .. } => ErrorKind::Corrupt,
+            Self::ChecksumMismatch { .. } | Self::InvalidManifest { .. } | Self::Damaged { .. } => {
+                ErrorKind::Corrupt
+            }
             Self::SizeMismatch { .. } => ErrorKind::Truncated,
             Self::DiskFull { .. } => ErrorKind::StorageFull,
             Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {

@@ -14,7 +14,7 @@ pub(crate) const INDEX: &str = "model.safetensors.index.json";
 pub(crate) const WEIGHTS: &str = "model.safetensors";
 
 /// Small files that belong to a model whatever its weights are in.
-pub(crate) const BESIDE: [&str; 18] = [
+pub(crate) const BESIDE: [&str; 19] = [
     "config.json",
     "generation_config.json",
     "tokenizer.json",
@@ -25,6 +25,7 @@ pub(crate) const BESIDE: [&str; 18] = [
     "merges.txt",
     "chat_template.jinja",
     "chat_template.json",
+    "hadamard.json",
     "quantize_config.json",
     "quantization_config.json",
     "LICENSE",

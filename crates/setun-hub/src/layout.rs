@@ -14,7 +14,7 @@ use crate::{
     manifest::{MANIFEST, Manifest},
     model_name::{ModelId, folder_name},
     small_files::{FORMAT, SmallFile, parse_format, read_small, write_small},
-    stored_model::{DiskUsage, StoredModel},
+    stored_model::{DiskUsage, StoredModel, StoredRevision},
 };
 
 /// Folders of a store.
@@ -92,21 +92,21 @@ impl Layout {
         Ok(models)
     }
 
-    /// A revision of a model, if it is there whole.
-    pub(crate) fn whole(&self, id: &ModelId, revision: &str) -> Result<Option<StoredModel>, Error> {
-        let folder = self.revision(id, revision);
-        let manifest = Manifest::read(&folder)?;
-        let model = manifest.map(|manifest| StoredModel { id: id.clone(), folder, manifest });
-        Ok(model.filter(StoredModel::is_complete))
+    /// What there is of a revision of a model.
+    pub(crate) fn look(&self, id: &ModelId, revision: &str) -> Result<StoredRevision, Error> {
+        StoredModel::look(id, self.revision(id, revision))
     }
 
-    /// The revisions of a model that are there whole, the one pulled last at the end.
-    pub(crate) fn revisions(&self, id: &ModelId) -> Result<Vec<StoredModel>, Error> {
+    /// The revisions of a model, whole or damaged, the one pulled last at the end.
+    pub(crate) fn revisions(&self, id: &ModelId) -> Result<Vec<StoredRevision>, Error> {
         let mut found = vec![];
         for revision in folders(&self.model(id))? {
-            found.extend(self.whole(id, &revision)?);
+            match self.look(id, &revision)? {
+                StoredRevision::Absent => {}
+                revision => found.push(revision),
+            }
         }
-        found.sort_by(|a, b| a.manifest.pulled.cmp(&b.manifest.pulled));
+        found.sort_by(|a, b| a.pulled().cmp(&b.pulled()));
         Ok(found)
     }
 
@@ -168,7 +168,7 @@ impl Layout {
                 let path = self.model(&id).join(&folder);
                 // One that cannot be read takes its room all the same.
                 let manifest = Manifest::read(&path).unwrap_or_default();
-                let complete = self.whole(&id, &folder).is_ok_and(|found| found.is_some());
+                let complete = self.look(&id, &folder).is_ok_and(|found| found.whole().is_some());
                 let revision = manifest.map_or(folder, |manifest| manifest.revision);
                 let (model, bytes) = (id.to_string(), folder_bytes(&path));
                 uses.push(DiskUsage { model, revision, complete, bytes });

@@ -7,7 +7,7 @@ use crate::{
     model_name::{ModelId, ModelName, Source, folder_name},
     model_store::ModelStore,
     small_files::SmallFile,
-    stored_model::StoredModel,
+    stored_model::{DamagedRevision, StoredModel, StoredRevision},
 };
 
 /// The longest chain of aliases.
@@ -64,33 +64,49 @@ impl ModelStore {
         }
     }
 
-    /// The model that a name means, if it is here whole.
-    pub(crate) fn find(&self, name: &ModelName) -> Result<Option<StoredModel>, Error> {
+    /// What is here of the model that a name means.
+    pub(crate) fn find(&self, name: &ModelName) -> Result<StoredRevision, Error> {
         let (ids, revision) = self.ids(name)?;
         for id in ids {
             let found = match &revision {
-                Some(revision) => {
-                    let folder = self.folder_of(&id, revision)?;
-                    self.layout.whole(&id, &folder)?
-                }
+                Some(revision) => self.layout.look(&id, &self.folder_of(&id, revision)?)?,
                 None => self.current(&id)?,
             };
-            if found.is_some() {
+            if !matches!(found, StoredRevision::Absent) {
                 return Ok(found);
             }
         }
-        Ok(None)
+        Ok(StoredRevision::Absent)
     }
 
     /// The revision that is meant where none is named: what the hub meant at the last pull, or
-    /// the one pulled last.
-    fn current(&self, id: &ModelId) -> Result<Option<StoredModel>, Error> {
-        if let Some(commit) = self.layout.reference(id, DEFAULT_REVISION)?
-            && let Some(model) = self.layout.whole(id, &commit)?
-        {
-            return Ok(Some(model));
+    /// the one pulled last. An older one never takes the place of a damaged one.
+    fn current(&self, id: &ModelId) -> Result<StoredRevision, Error> {
+        if let Some(commit) = self.layout.reference(id, DEFAULT_REVISION)? {
+            match self.layout.look(id, &commit)? {
+                StoredRevision::Absent => {} // it was removed
+                found => return Ok(found),
+            }
         }
-        Ok(self.layout.revisions(id)?.pop())
+        Ok(self.layout.revisions(id)?.pop().unwrap_or(StoredRevision::Absent))
+    }
+
+    /// The error for a model that is here and damaged. It names another revision that is whole,
+    /// for a machine without a connection.
+    pub(crate) fn damaged_error(&self, name: &str, damaged: DamagedRevision) -> Error {
+        let DamagedRevision { folder, reason, .. } = damaged;
+        let other = self.other_revision(name).map_or_else(String::new, |model| {
+            let revision = &model.manifest.revision;
+            format!("; the revision {revision} is whole: `{}`", model.folder.display())
+        });
+        Error::Damaged { name: name.into(), folder, reason, other }
+    }
+
+    /// The revision pulled last of those that are whole.
+    fn other_revision(&self, name: &str) -> Option<StoredModel> {
+        let (ids, _) = self.ids(&self.parse(name).ok()?).ok()?;
+        let revisions = self.layout.revisions(ids.first()?).ok()?;
+        revisions.into_iter().rev().find_map(StoredRevision::whole)
     }
 
     /// The folder's name of a revision, which may be named by a branch.

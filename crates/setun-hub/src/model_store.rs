@@ -11,7 +11,7 @@ use crate::{
     model_name::{ModelName, Source},
     options::{ProgressListener, PullOptions},
     settings::StoreSettings,
-    stored_model::{DiskUsage, StoredModel},
+    stored_model::{DiskUsage, StoredModel, StoredRevision},
 };
 
 /// The models of this machine. Nothing is kept open: processes may share it.
@@ -50,12 +50,14 @@ impl ModelStore {
     ///
     /// # Errors
     ///
-    /// If there is no such model here, or several files could be meant.
+    /// If there is no such model here, it is damaged, or several files could be meant.
     pub fn resolve(&self, name: &str) -> Result<PathBuf, Error> {
         let parsed = self.parse(name)?;
         let file = parsed.file.as_deref();
-        if let Some(model) = self.find(&parsed)? {
-            return model.path(file);
+        match self.find(&parsed)? {
+            StoredRevision::Whole(model) => return model.path(file),
+            StoredRevision::Damaged(damaged) => return Err(self.damaged_error(name, damaged)),
+            StoredRevision::Absent => {}
         }
         if let (Some(cache), Source::Hub { host: None, owner, name, revision }) =
             (&self.settings.hub_cache, &parsed.source)
@@ -72,7 +74,11 @@ impl ModelStore {
     ///
     /// If it is not.
     pub fn get(&self, name: &str) -> Result<StoredModel, Error> {
-        self.find(&self.parse(name)?)?.ok_or_else(|| self.not_here(name))
+        match self.find(&self.parse(name)?)? {
+            StoredRevision::Whole(model) => Ok(model),
+            StoredRevision::Damaged(damaged) => Err(self.damaged_error(name, damaged)),
+            StoredRevision::Absent => Err(self.not_here(name)),
+        }
     }
 
     /// Removes a model with all its revisions, or the one that is named, with what an unfinished

@@ -22,7 +22,7 @@ use crate::{
     retry::Fault,
     small_files::SmallFile,
     stored_files::Stored,
-    stored_model::StoredModel,
+    stored_model::{StoredModel, StoredRevision},
     url_source::UrlSource,
 };
 
@@ -48,8 +48,11 @@ impl ModelStore {
     ) -> Result<StoredModel, Error> {
         let parsed = self.parse(name)?;
         if let Some(because) = self.settings.offline {
-            let offline = || Error::Offline { name: name.into(), because };
-            return self.find(&parsed)?.ok_or_else(offline);
+            return match self.find(&parsed)? {
+                StoredRevision::Whole(model) => Ok(model),
+                StoredRevision::Damaged(damaged) => Err(self.damaged_error(name, damaged)),
+                StoredRevision::Absent => Err(Error::Offline { name: name.into(), because }),
+            };
         }
         if let Some(model) = self.pinned(&parsed, options, listener)? {
             there(listener, &model);
@@ -86,7 +89,7 @@ impl ModelStore {
     ) -> Result<Option<StoredModel>, Error> {
         match &name.source {
             Source::Hub { revision: Some(revision), .. } if is_commit(revision) => {
-                let found = self.find(name)?;
+                let found = self.find(name)?.whole();
                 let found = found.filter(|model| model.path(name.file.as_deref()).is_ok());
                 let Some(model) = found else { return Ok(None) };
                 if !options.verify_stored {

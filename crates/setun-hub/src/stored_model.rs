@@ -11,6 +11,7 @@ use crate::{
     manifest::{FileEntry, Manifest},
     model_name::ModelId,
     options::PullOptions,
+    small_files::SmallFile,
 };
 
 /// A model that is here whole.
@@ -38,11 +39,6 @@ impl StoredModel {
         Ok(choice.entry().map_or_else(|| self.folder.clone(), |file| self.folder.join(file)))
     }
 
-    /// Whether all files are there with their sizes.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.manifest.complete && self.missing().is_none()
-    }
-
     /// Reads all files and compares them with the hashes of the pull. `read` hears how many
     /// bytes of each file it is about to read.
     ///
@@ -62,8 +58,29 @@ impl StoredModel {
         Ok(checks)
     }
 
+    /// What there is in the folder of a revision.
+    pub(crate) fn look(id: &ModelId, folder: PathBuf) -> Result<StoredRevision, Error> {
+        let damaged = |folder, reason, pulled| {
+            StoredRevision::Damaged(DamagedRevision { folder, reason, pulled })
+        };
+        Ok(match Manifest::look(&folder)? {
+            SmallFile::Found(manifest) if manifest.complete => {
+                let model = Self { id: id.clone(), folder, manifest };
+                match model.missing() {
+                    None => StoredRevision::Whole(model),
+                    Some(reason) => damaged(model.folder, reason, Some(model.manifest.pulled)),
+                }
+            }
+            // Something of a pull that goes on, or was broken off.
+            SmallFile::Found(_) | SmallFile::Absent => StoredRevision::Absent,
+            SmallFile::Damaged(reason) => {
+                damaged(folder, format!("its manifest is damaged: {reason}"), None)
+            }
+        })
+    }
+
     /// Why it is not whole, by the sizes of its files; none where it is.
-    pub(crate) fn missing(&self) -> Option<String> {
+    fn missing(&self) -> Option<String> {
         self.manifest.files.iter().find_map(|file| {
             let FileEntry { name, bytes, .. } = file;
             match fs::metadata(self.folder.join(name)) {
@@ -73,6 +90,46 @@ impl StoredModel {
                 Err(error) => Some(format!("`{name}` cannot be read: {error}")),
             }
         })
+    }
+}
+
+/// What the store has of a revision, by its manifest and the sizes of its files.
+#[derive(Debug)]
+pub(crate) enum StoredRevision {
+    /// All of it.
+    Whole(StoredModel),
+    /// It was whole, and is not any more.
+    Damaged(DamagedRevision),
+    /// Nothing, or part of a pull.
+    Absent,
+}
+
+/// A revision that was whole.
+#[derive(Debug)]
+pub(crate) struct DamagedRevision {
+    pub(crate) folder: PathBuf,
+    /// What is wrong with it.
+    pub(crate) reason: String,
+    /// The time of its pull; none where its manifest cannot be read.
+    pub(crate) pulled: Option<String>,
+}
+
+impl StoredRevision {
+    /// The model, if it is whole.
+    pub(crate) fn whole(self) -> Option<StoredModel> {
+        match self {
+            Self::Whole(model) => Some(model),
+            Self::Damaged(_) | Self::Absent => None,
+        }
+    }
+
+    /// The order of pulls. A damaged revision without a time may be the latest.
+    pub(crate) fn pulled(&self) -> (bool, Option<&str>) {
+        match self {
+            Self::Absent => (false, None),
+            Self::Whole(model) => (false, Some(&model.manifest.pulled)),
+            Self::Damaged(damaged) => (damaged.pulled.is_none(), damaged.pulled.as_deref()),
+        }
     }
 }
 

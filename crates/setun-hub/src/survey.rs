@@ -7,11 +7,10 @@ use serde::Serialize;
 use crate::{
     error::Error,
     layout::{Layout, Unreadable},
-    manifest::Manifest,
     model_name::ModelId,
     model_store::ModelStore,
     small_files::SmallFile,
-    stored_model::StoredModel,
+    stored_model::{StoredModel, StoredRevision},
 };
 
 /// What there is in a store.
@@ -103,19 +102,10 @@ impl Survey {
                 path: folder.clone(),
                 reason,
             };
-            match Manifest::look(&folder) {
-                Ok(SmallFile::Found(manifest)) if manifest.complete => {
-                    let model = StoredModel { id: id.clone(), folder: folder.clone(), manifest };
-                    match model.missing() {
-                        Some(reason) => self.damaged.push(damaged(reason)),
-                        None => self.models.push(model),
-                    }
-                }
-                // Something of a pull that goes on, or was broken off.
-                Ok(SmallFile::Found(_) | SmallFile::Absent) => {}
-                Ok(SmallFile::Damaged(reason)) => {
-                    self.damaged.push(damaged(format!("its manifest is damaged: {reason}")));
-                }
+            match StoredModel::look(id, folder.clone()) {
+                Ok(StoredRevision::Whole(model)) => self.models.push(model),
+                Ok(StoredRevision::Damaged(found)) => self.damaged.push(damaged(found.reason)),
+                Ok(StoredRevision::Absent) => {}
                 Err(error) => self.damaged.push(damaged(error.to_string())),
             }
         }

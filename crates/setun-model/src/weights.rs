@@ -1,13 +1,16 @@
 //! From named tensors to numbered weights, each checked once.
 
 mod affine;
+mod checks;
 mod contents;
 mod gates;
 mod infos;
 mod layout_builder;
 mod linear;
+mod settle;
 mod tables;
 mod targets;
+mod vectors;
 
 use setun_checkpoint::{ModelConfig, Tensor, TensorInfo, dense, tensor::missing};
 use setun_ops::{
@@ -20,7 +23,8 @@ use setun_ops::{
 pub use contents::Contents;
 use infos::TensorInfos;
 use layout_builder::LayoutBuilder;
-use targets::{Target, Targets, VectorForm};
+use targets::{Target, Targets};
+use vectors::VectorForm;
 
 use crate::{error::ModelError, families::family, layout::Layout, rope};
 

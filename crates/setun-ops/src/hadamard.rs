@@ -56,7 +56,9 @@ fn hadamard_block(x: &mut [f32]) {
         distance *= 2;
     }
     let scale = scale(x.len());
-    x.iter_mut().for_each(|x| *x *= scale);
+    for x in x {
+        *x *= scale;
+    }
 }
 
 /// `1 / sqrt(block)`

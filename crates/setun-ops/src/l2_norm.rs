@@ -12,7 +12,9 @@ pub const EPSILON: f32 = 1e-6;
 /// Norms `x` in place.
 pub fn l2_norm(x: &mut [f32], scale: f32) {
     let inverse = inverse_length(fold16(x.iter().map(|x| x * x)));
-    x.iter_mut().for_each(|x| *x = *x * inverse * scale);
+    for x in x {
+        *x = *x * inverse * scale;
+    }
 }
 
 /// `1 / sqrt(sum_of_squares + 1e-6)`

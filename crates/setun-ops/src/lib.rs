@@ -40,6 +40,7 @@ pub mod hadamard;
 pub mod head;
 pub mod head_norm;
 pub mod host_cache;
+mod host_cache_methods;
 #[cfg(not(target_family = "wasm"))]
 pub mod image;
 pub mod l2_norm;

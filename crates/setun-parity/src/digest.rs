@@ -6,17 +6,17 @@ use setun_ops::{
     plan::BufferKind, top_logits::Ranked,
 };
 
-use crate::{NOISY_SUBJECT, SUBJECTS, case};
+use crate::{CPU_SUBJECTS, SUBJECTS, case};
 
 /// Seeds of a subject's [`digest`].
 fn seeds(subject: &str) -> u64 {
     if subject == "long_attention" { 2 } else { 12 }
 }
 
-/// The digest of each of [`SUBJECTS`] and of [`NOISY_SUBJECT`], as computed on x86-64. They judge no definition: they
+/// The digest of each of [`SUBJECTS`] and of [`CPU_SUBJECTS`], as computed on x86-64. They judge no definition: they
 /// say whether one gives other bits on another architecture or with another compiler. Whoever
 /// changes a definition or the random cases on purpose takes the new ones from the failure.
-pub const DIGESTS: [u64; SUBJECTS.len() + 1] = [
+pub const DIGESTS: [u64; SUBJECTS.len() + CPU_SUBJECTS.len()] = [
     0x4862_e8a8_43f3_075a, // embed
     0xda1b_9e06_9c6a_f2f6, // rms_norm
     0x1200_7d82_bc30_661e, // quantize
@@ -30,6 +30,10 @@ pub const DIGESTS: [u64; SUBJECTS.len() + 1] = [
     0xc179_1352_cd52_f532, // argmax
     0x3ff8_6aec_c0c8_b99b, // model
     0x2264_e7b8_935f_4b87, // noisy_top_logits
+    0xd2ca_aed9_d450_2086, // sigmoid_gate
+    0x3b5c_8cff_d020_58ca, // dense_matmul
+    0xf17b_8d3b_6759_d067, // hadamard
+    0x3459_2790_7b45_df51, // delta_net
 ];
 
 /// Checks that the definitions compute here what they compute elsewhere.
@@ -52,7 +56,7 @@ pub fn check_digests() -> Result<(), String> {
 }
 
 fn subjects() -> impl Iterator<Item = &'static str> {
-    SUBJECTS.into_iter().chain([NOISY_SUBJECT])
+    SUBJECTS.into_iter().chain(CPU_SUBJECTS)
 }
 
 /// A digest of every buffer after every step of some cases, by the definitions. Any NaN counts as
@@ -64,6 +68,7 @@ fn digest(subject: &str) -> Result<u64, OpsError> {
         let weights = case.upload(&mut scalar)?;
         let mut step = scalar.prepare(&case.plan, &weights)?;
         let mut cache = scalar.create_cache(case.plan.cache(), case.blocks)?;
+        scalar.grow_states(&mut cache, case.states())?;
         for inputs in &case.steps {
             scalar.run(&mut step, &mut cache, inputs)?;
             for (index, spec) in case.plan.buffers().iter().enumerate() {

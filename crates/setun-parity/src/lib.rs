@@ -9,6 +9,7 @@ mod argmax;
 mod attention;
 mod digest;
 mod host_inputs;
+mod hybrid;
 mod linear;
 mod model;
 mod rows;
@@ -37,7 +38,11 @@ pub const SUBJECTS: [&str; 12] = [
     "model",
 ];
 
-/// A subject of the CPU's alone: GPUs give all logits where noise decides.
+/// Subjects of the CPU's alone: GPUs give all logits where noise decides, and have no recurrent layers.
+pub const CPU_SUBJECTS: [&str; 5] =
+    [NOISY_SUBJECT, "sigmoid_gate", "dense_matmul", "hadamard", "delta_net"];
+
+/// The one of them whose scores have noise.
 pub const NOISY_SUBJECT: &str = "noisy_top_logits";
 
 /// The case of a subject and a seed; none if there is no such subject.
@@ -59,6 +64,10 @@ pub fn case(subject: &str, seed: u64) -> Option<Case> {
         "attention" => attention::attention(random),
         "long_attention" => attention::long_attention(random),
         "model" => model::model(random),
+        "sigmoid_gate" => hybrid::sigmoid_gate(random),
+        "dense_matmul" => hybrid::dense_matmul(random),
+        "hadamard" => hybrid::hadamard(random),
+        "delta_net" => hybrid::delta_net(random),
         _ => return None,
     })
 }

@@ -1,5 +1,6 @@
 //! Text to token ids and back, and Hugging Face's `tokenizer.json`.
 
+mod byte_level;
 mod charsmap;
 mod check;
 mod encode;

@@ -20,7 +20,7 @@ impl Model {
     pub fn push(&self, tokens: Vec<u32>, more: JsValue) -> Result<Vec<u32>, JsValue> {
         let more = read_prompt(more)?;
         let pushed = session(&self.0, tokens).and_then(|mut session| {
-            session.push(more)?;
+            session.push_complete(more)?; // JavaScript keeps the messages that wait
             Ok(session.tokens().to_vec())
         });
         pushed.map_err(to_js)
@@ -51,7 +51,7 @@ impl Model {
 fn session(engine: &Engine, tokens: Vec<u32>) -> Result<Session, EngineError> {
     let mut session = engine.session();
     if !tokens.is_empty() {
-        session.push(Prompt::Tokens(tokens))?;
+        session.push_complete(Prompt::Tokens(tokens))?;
     }
     Ok(session)
 }

@@ -166,8 +166,8 @@ impl Loader {
         let mut tensors = self.reader.tensors().unwrap_or_default().iter();
         let in_data = tensors.find(|info| info.scale_is_in_data(quantization.mode));
         let is_grouped = |dtype| {
-            use Dtype::{Bf16, F16, F32, Pq2_0, Ptq1_0, Q2_0, Q2_0Wide};
-            matches!(dtype, F32 | F16 | Bf16 | Q2_0 | Q2_0Wide | Pq2_0 | Ptq1_0)
+            use Dtype::{Bf16, F16, F32, Pq2_0, Ptq1_0, Q1_0, Q2_0, Q2_0Wide};
+            matches!(dtype, F32 | F16 | Bf16 | Q1_0 | Q2_0 | Q2_0Wide | Pq2_0 | Ptq1_0)
         };
         in_data.is_some_and(|info| is_grouped(info.dtype)) && quantization.shards == 1
     }

@@ -119,7 +119,8 @@ export async function openHubFiles(
   const url = hubFolder(endpoint, model, plan.revision);
   const headers = http.authorization(url);
   const has = async (name: string) => (await plan.more(name)) !== undefined;
+  const measure = async (name: string) => plan.files.find((file) => file.name === name)?.bytes;
   const folder = { kind: "url", layout: "folder", name: plan.entry.name, url } as const;
-  const open = () => new FilteredFiles(new UrlFiles(folder, http.signal, { headers }), has);
+  const open = () => new FilteredFiles(new UrlFiles(folder, http.signal, { headers }, measure), has);
   return { entry: plan.entry, open };
 }

@@ -7,10 +7,10 @@ import { MANIFEST, parseManifest } from "../store/manifest.js";
 import { isSafeFile, urlModelId } from "../store/names.js";
 import { sha256 } from "../store/sha256.js";
 import { pageAdvice } from "./answers.js";
-import { NotStorableError, networkError, noFileError } from "./errors.js";
+import { NotStorableError, noFileError } from "./errors.js";
 import type { HttpClient } from "./http.js";
 import { probeFile } from "./http.js";
-import { escapePath, inFolder, MAX_PARTS, type Plan, type PlannedFile, partsOf, revisionOf } from "./plan.js";
+import { escapePath, inFolder, type Plan, type PlannedFile, partsOf, revisionOf, shardsOf } from "./plan.js";
 import {
   EXPECTED,
   entryOfSelection,
@@ -192,18 +192,4 @@ function readManifest(text: string, address: string) {
 
 function isMetadataFile(name: string): boolean {
   return COMPANION_FILES.includes(name) || name === SHARD_INDEX;
-}
-
-function shardsOf(address: string, text: string): string[] {
-  let map: unknown;
-  try {
-    map = JSON.parse(text)?.weight_map;
-  } catch (cause) {
-    throw new SetunError("bad-checkpoint", `${address}: the index cannot be read`, { cause });
-  }
-  const names = [...new Set(Object.values(map ?? {}))].map(String).sort();
-  const bad = names.find((name) => !isSafeFile(name));
-  if (bad !== undefined) throw networkError(address, `the index names the file "${bad}"`);
-  if (names.length > MAX_PARTS) throw networkError(address, `the index names ${names.length} files`);
-  return names;
 }

@@ -1,8 +1,10 @@
 /** Download plans: the files of a model with their URLs, sizes and hashes. */
 
+import { SetunError } from "../errors.js";
 import type { ModelEntry } from "../model-layout.js";
-import type { ModelId } from "../store/names.js";
+import { isSafeFile, type ModelId } from "../store/names.js";
 import { sha256 } from "../store/sha256.js";
+import { networkError } from "./errors.js";
 
 /** The files of a model to download. */
 export interface Plan {
@@ -77,3 +79,18 @@ export function partsOf(name: string): string[] {
 
 /** Maximum number of parts of a model. */
 export const MAX_PARTS = 4096;
+
+/** The files that a shard index names. @throws {SetunError} if it cannot be read. */
+export function shardsOf(address: string, text: string): string[] {
+  let map: unknown;
+  try {
+    map = JSON.parse(text)?.weight_map;
+  } catch (cause) {
+    throw new SetunError("bad-checkpoint", `${address}: the index cannot be read`, { cause });
+  }
+  const names = [...new Set(Object.values(map ?? {}))].map(String).sort();
+  const bad = names.find((name) => !isSafeFile(name));
+  if (bad !== undefined) throw networkError(address, `the index names the file "${bad}"`);
+  if (names.length > MAX_PARTS) throw networkError(address, `the index names ${names.length} files`);
+  return names;
+}

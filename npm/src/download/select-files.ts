@@ -22,6 +22,7 @@ const COMPANION_FILES = [
   "added_tokens.json",
   "chat_template.jinja",
   "chat_template.json",
+  "hadamard.json",
   "quantize_config.json",
   "quantization_config.json",
   "LICENSE",

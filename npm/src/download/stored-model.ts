@@ -25,6 +25,8 @@ export class DownloadingFiles implements ModelFiles {
     return this.#download.read(name, range);
   }
 
+  async expect(): Promise<void> {}
+
   totalBytes(): number {
     return this.#download.totalBytes;
   }
@@ -64,6 +66,8 @@ export class StoredFiles implements ModelFiles {
     }
     return readFile(await file, name, start, end);
   }
+
+  async expect(): Promise<void> {}
 
   totalBytes(): number {
     return this.#model.manifest.files.reduce((sum, { bytes }) => sum + bytes, 0);

@@ -3,6 +3,7 @@
 import { commitOf, lookupModel, type ModelQuery } from "./lookup.js";
 import { type ModelId, modelIdText, modelPath, safeFolderName } from "./names.js";
 import {
+  type CompleteRevision,
   completeRevision,
   currentRevision,
   folders,
@@ -43,7 +44,10 @@ export interface StoredModel {
 export interface Models {
   /** All stored models by name, including unfinished downloads. Empty in Node. */
   list(): Promise<StoredModel[]>;
-  /** Whether a source of `load` is stored completely, so that loading needs no network. */
+  /**
+   * Whether a source of `load` is stored completely, so that loading needs no network. Of weights in Cross-Origin Storage
+   * the browser is asked, and may ask its user.
+   */
   has(source: string | URL | StoredModel): Promise<boolean>;
   /**
    * Deletes a model with all revisions, or the named or listed revision. Returns `false` if it was not stored.
@@ -58,6 +62,8 @@ export interface StorePlatform {
   readonly withLock: WithLock;
   /** Base of relative URLs. */
   baseUrl(): string;
+  /** All files that sites share with these SHA-256; `undefined` if one cannot be had. */
+  findShared?(digests: readonly string[]): Promise<readonly Blob[] | undefined>;
 }
 
 /** The `models` of an entry point. */
@@ -71,7 +77,8 @@ export function modelsOn(platform: StorePlatform): Models {
       const storage = await platform.openStorage();
       if (storage === undefined) return false;
       const query = await lookupModel(storage, source, platform.baseUrl());
-      return query !== undefined && hasModel(storage, query);
+      const found = query && (await findModel(storage, query));
+      return found !== undefined && hasShared(found, platform);
     },
     async delete(source, { signal = new AbortController().signal } = {}) {
       const storage = await platform.openStorage();
@@ -113,13 +120,23 @@ async function describe(storage: Storage, id: ModelId, folder: string): Promise<
   };
 }
 
-async function hasModel(storage: Storage, { id, revision, file }: ModelQuery): Promise<boolean> {
+async function findModel(
+  storage: Storage,
+  { id, revision, file }: ModelQuery,
+): Promise<CompleteRevision | undefined> {
   const found =
     revision === undefined
       ? await currentRevision(storage, id)
       : await completeRevision(storage, id, await commitOf(storage, id, revision));
-  const files = found?.manifest.files;
-  return files !== undefined && (file === undefined || files.some(({ name }) => name === file));
+  return file === undefined || found?.manifest.files.some(({ name }) => name === file) ? found : undefined;
+}
+
+/** Whether files of a model that are not in its folder can be had. */
+async function hasShared({ manifest }: CompleteRevision, platform: StorePlatform): Promise<boolean> {
+  const shared = manifest.files.filter(({ crossOrigin }) => crossOrigin);
+  if (shared.length === 0) return true;
+  const found = await platform.findShared?.(shared.map(({ sha256 = "" }) => sha256));
+  return found?.length === shared.length && shared.every(({ bytes }, at) => found[at]?.size === bytes);
 }
 
 async function deleteModel(storage: Storage, { id, revision }: ModelQuery): Promise<boolean> {

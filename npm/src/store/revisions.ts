@@ -70,8 +70,11 @@ export async function downloadedRevision(
 ): Promise<CompleteRevision | undefined> {
   const name = revision ?? DEFAULT_REVISION;
   const commit = (await referencedCommit(storage, id, name)) ?? revision;
-  const referred = commit && (await downloadedIn(storage, id, await revisionPath(id, commit)));
-  if (referred || revision !== undefined) return referred || undefined;
+  const folder = commit && (await revisionPath(id, commit));
+  const referred = folder && (await downloadedIn(storage, id, folder));
+  // A manifest that cannot be read is that of a damaged revision; without one the revision was deleted.
+  const isDamaged = folder && !referred && (await storage.readText(`${folder}/${MANIFEST}`)) !== undefined;
+  if (referred || isDamaged || revision !== undefined) return referred || undefined;
   let last: CompleteRevision | undefined;
   for (const folder of await folders(storage, modelPath(id))) {
     const found = await downloadedIn(storage, id, `${modelPath(id)}/${folder}`);

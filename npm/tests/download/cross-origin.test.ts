@@ -62,7 +62,12 @@ async function load(store: StoreFixture): Promise<void> {
 const requested = () => server.takeRequests().filter(({ path }) => path.endsWith(WEIGHTS)).length;
 const isHere = (store: StoreFixture) => store.files().includes(WEIGHTS);
 const models = ({ storage, withLock }: StoreFixture) =>
-  modelsOn({ openStorage: async () => storage, withLock, baseUrl: () => server.url });
+  modelsOn({
+    openStorage: async () => storage,
+    withLock,
+    baseUrl: () => server.url,
+    findShared: (digests) => all.find(digests),
+  });
 
 it("are downloaded by the first site, which leaves them to all", async () => {
   const first = site();

@@ -8,6 +8,7 @@ mod contexts;
 mod drafts;
 mod embeddings;
 mod filters;
+mod hybrid;
 mod pressure;
 mod resumed;
 mod salts;

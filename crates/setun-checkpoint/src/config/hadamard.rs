@@ -36,7 +36,7 @@ const SIGNS: &str = "signs";
 const LAYERS: &str = "layers";
 const EMBEDDING: &str = "embedding";
 
-/// Reads what [`text`] writes.
+/// Reads what [`Hadamard::to_json`] writes.
 pub(super) fn parse(fields: &Fields<'_>) -> Result<Option<Hadamard>, CheckpointError> {
     if fields.is_text(KEY) {
         // The name of a file in packs of MLX, which the reader of folders reads.
@@ -88,19 +88,6 @@ fn parse_signs(
     Ok((width, signs.ok_or_else(|| fields.error(key, &expected, text))?))
 }
 
-/// The rotation as an object of `config.json`.
-pub(crate) fn text(hadamard: &Hadamard) -> Value {
-    let letter = |sign: &f32| if *sign < 0.0 { '-' } else { '+' };
-    let letters = |signs: &Vec<f32>| json!(signs.iter().map(letter).collect::<String>());
-    let signs = hadamard.signs.iter().map(|(width, signs)| (width.to_string(), letters(signs)));
-    json!({
-        BLOCK: hadamard.block,
-        SIGNS: signs.collect::<Map<_, _>>(),
-        LAYERS: hadamard.layers,
-        EMBEDDING: hadamard.embedding,
-    })
-}
-
 impl ModelConfig {
     /// Every rotated layer is there, and its inputs are whole blocks and have signs.
     pub(crate) fn check_rotation(&self, tensors: &[TensorInfo]) -> Result<(), CheckpointError> {
@@ -129,12 +116,30 @@ pub(crate) const HEAD: &str = "lm_head";
 pub(crate) const TABLE: &str = "model.embed_tokens";
 
 /// Inputs of a matrix, whatever its form.
-fn columns(info: &TensorInfo) -> Result<usize, CheckpointError> {
+pub(crate) fn columns(info: &TensorInfo) -> Result<usize, CheckpointError> {
     let (_, columns) = info.expect_matrix()?;
     Ok(if info.dtype == Dtype::U32 { columns.saturating_mul(16) } else { columns })
 }
 
 impl Hadamard {
+    /// The rotation as a field of `config.json`.
+    pub(crate) fn to_json(&self) -> Value {
+        let letter = |sign: &f32| if *sign < 0.0 { '-' } else { '+' };
+        let letters = |signs: &Vec<f32>| json!(signs.iter().map(letter).collect::<String>());
+        let signs = self.signs.iter().map(|(width, signs)| (width.to_string(), letters(signs)));
+        json!({
+            BLOCK: self.block,
+            SIGNS: signs.collect::<Map<_, _>>(),
+            LAYERS: self.layers,
+            EMBEDDING: self.embedding,
+        })
+    }
+
+    /// Whether a layer has rotated inputs, or the table rotated rows.
+    pub(crate) fn is_rotated(&self, name: &str) -> bool {
+        self.layers.contains(name) || self.embedding && name == TABLE
+    }
+
     fn check_width(&self, name: &str, width: usize) -> Result<(), CheckpointError> {
         let is_signed = self.signs.is_empty() || self.signs.contains_key(&width);
         let expected = if !width.is_multiple_of(self.block) {

@@ -27,14 +27,26 @@ pub(super) struct Architecture {
     pub(super) is_paired: bool,
     /// Whether queries and keys have norms.
     is_qwen: bool,
+    /// Whether some layers are delta nets.
+    pub(super) is_hybrid: bool,
 }
 
-const ARCHITECTURES: [Architecture; 5] = [
-    Architecture { name: "bitnet", activation: "silu", is_paired: false, is_qwen: false },
-    Architecture { name: "bitnet-25", activation: "relu2", is_paired: false, is_qwen: false },
-    Architecture { name: "bitnet-b1.58", activation: "relu2", is_paired: false, is_qwen: false },
-    Architecture { name: "llama", activation: "silu", is_paired: true, is_qwen: false },
-    Architecture { name: "qwen3", activation: "silu", is_paired: false, is_qwen: true },
+/// Name of the architecture with delta nets.
+pub(super) const HYBRID: &str = "qwen35";
+
+impl Architecture {
+    const fn new(name: &'static str, activation: &'static str) -> Self {
+        Self { name, activation, is_paired: false, is_qwen: false, is_hybrid: false }
+    }
+}
+
+const ARCHITECTURES: [Architecture; 6] = [
+    Architecture::new("bitnet", "silu"),
+    Architecture::new("bitnet-25", "relu2"),
+    Architecture::new("bitnet-b1.58", "relu2"),
+    Architecture { is_paired: true, ..Architecture::new("llama", "silu") },
+    Architecture { is_qwen: true, ..Architecture::new("qwen3", "silu") },
+    Architecture { is_qwen: true, is_hybrid: true, ..Architecture::new(HYBRID, "silu") },
 ];
 
 /// Keys that would change what is computed, with the values that change nothing.
@@ -69,7 +81,7 @@ pub(super) fn architecture(metadata: &Metadata) -> Result<&'static Architecture,
                 "llama, as Falcon3 models say; how rows of queries and keys lie, \
                           this name does not tell"
             }
-            _ => "bitnet, bitnet-25, bitnet-b1.58, llama, qwen3",
+            _ => "bitnet, bitnet-25, bitnet-b1.58, llama, qwen3, qwen35",
         };
         unsupported(metadata, "architecture", found, supported)
     })
@@ -102,11 +114,23 @@ impl<'a> Keys<'a> {
         format!("{}.{key}", self.architecture.name)
     }
 
-    fn size(&self, key: &str, limit: usize) -> Result<Option<usize>, CheckpointError> {
+    pub(super) fn file(&self) -> &str {
+        &self.metadata.file
+    }
+
+    pub(super) fn error(&self, key: &str, expected: &str, found: &str) -> CheckpointError {
+        self.metadata.error(&self.key(key), expected, found)
+    }
+
+    pub(super) fn flags(&self, key: &str) -> Result<Option<&[bool]>, CheckpointError> {
+        self.metadata.flags(&self.key(key))
+    }
+
+    pub(super) fn size(&self, key: &str, limit: usize) -> Result<Option<usize>, CheckpointError> {
         self.metadata.size(&self.key(key), limit)
     }
 
-    fn needed(&self, key: &str, limit: usize) -> Result<usize, CheckpointError> {
+    pub(super) fn needed(&self, key: &str, limit: usize) -> Result<usize, CheckpointError> {
         let absent = || self.metadata.absent(&self.key(key), "a whole number");
         self.size(key, limit)?.filter(|size| *size > 0).ok_or_else(absent)
     }
@@ -141,9 +165,14 @@ impl<'a> Keys<'a> {
         Ok(self.metadata.number(&self.key("rope.freq_base"))?.unwrap_or(DEFAULT))
     }
 
-    /// Heads are rotated whole, and are as wide for values as for keys.
-    fn head_dim(&self, hidden_size: usize, heads: usize) -> Result<usize, CheckpointError> {
+    /// Heads are as wide for values as for keys, and are rotated whole unless the model is a hybrid.
+    pub(super) fn head_dim(
+        &self,
+        hidden_size: usize,
+        heads: usize,
+    ) -> Result<usize, CheckpointError> {
         let rotated = self.size("rope.dimension_count", MAX_CONTEXT)?;
+        let rotated = rotated.filter(|_| !self.architecture.is_hybrid);
         let keys = self.size("attention.key_length", MAX_CONTEXT)?;
         let head_dim = keys.or(rotated).unwrap_or(hidden_size / heads);
         let values = self.size("attention.value_length", MAX_CONTEXT)?;
@@ -157,11 +186,13 @@ impl<'a> Keys<'a> {
         Ok(head_dim)
     }
 
-    /// The text of `config.json`. `rope_divisors` are the values of [`rope::TENSOR`].
+    /// The text of `config.json`. `rope_divisors` are the values of [`rope::TENSOR`]; `more` are fields that
+    /// stand in place of those found here.
     pub(super) fn config_json(
         &self,
         rope_divisors: Option<&[f32]>,
         tokens: &Tokens,
+        more: Map<String, Value>,
     ) -> Result<Vec<u8>, CheckpointError> {
         self.refuse_variants()?;
         let hidden_size = self.needed("embedding_length", MAX_CONTEXT)?;
@@ -176,7 +207,7 @@ impl<'a> Keys<'a> {
         // Scales multiply in either; only the second adds biases after them, as GGUF means it.
         let has_biases = self.tensors.iter().any(|tensor| tensor.name.ends_with("_proj.bias"));
         let class = if has_biases { "bitlinear" } else { "autobitlinear" };
-        let config = json!({
+        let mut config = json!({
             "architectures": [architecture],
             "model_type": model_type,
             "vocab_size": self.vocab_size()?,
@@ -203,6 +234,9 @@ impl<'a> Keys<'a> {
                 "modules_to_not_convert": ["lm_head"],
             },
         });
+        for (key, value) in more {
+            config[key] = value;
+        }
         texts::write(files::CONFIG, &config)
     }
 

@@ -2,18 +2,21 @@
 
 use std::collections::VecDeque;
 
+use serde_json::{Map, Value};
+
 use super::{
     config::{self, Keys},
     cursor::Stop,
+    hadamard::{self, Rotation},
     header::{self, Header},
-    known_keys,
+    hybrid, known_keys,
     metadata::Metadata,
     names, places, rope,
     split::{self, Parts},
     vocabulary,
 };
 use crate::{
-    config::QuantizationMode,
+    config::{HADAMARD, QuantizationMode},
     dtype::FLOATS,
     error::CheckpointError,
     files,
@@ -94,8 +97,9 @@ impl GgufHeaderReader {
             return Ok(());
         }
         split::check_tensors(&self.headers)?;
+        let is_hybrid = hybrid::is_hybrid(&self.headers[0].metadata);
         for header in &mut self.headers {
-            self.tensors.extend(places::tensors(header, self.options.i2s)?);
+            self.tensors.extend(places::tensors(header, self.options.i2s, is_hybrid)?);
         }
         match self.tensors.iter().position(|tensor| tensor.name == rope::TENSOR) {
             Some(place) => self.divisors = Some(checked_divisors(self.tensors.remove(place))?),
@@ -110,20 +114,27 @@ impl GgufHeaderReader {
         divisors: Option<&[f32]>,
         found: &mut HeaderContents,
     ) -> Result<(), CheckpointError> {
-        self.headers.iter().try_for_each(|header| refuse_rotated(&header.metadata))?;
+        self.headers[1..].iter().try_for_each(|header| refuse_rotated(&header.metadata))?;
         let metadata = &mut self.headers[0].metadata;
         let mut vocabulary = vocabulary::take(metadata)?;
         if let Some(name) = self.options.pretokenizer {
             vocabulary.pre = Some(name.to_string());
         }
         let architecture = config::architecture(metadata)?;
-        let unknown = known_keys::warning(metadata, architecture.name, config::checked_keys());
-        found.warnings.extend(unknown);
+        let hybrids = if architecture.is_hybrid { &hybrid::KEYS[..] } else { &[] };
+        let checked = config::checked_keys().chain(hybrids.iter().copied());
+        found.warnings.extend(known_keys::warning(metadata, architecture.name, checked));
+        if architecture.is_hybrid {
+            let layers = hybrid::layers(&Keys::new(metadata, &[], architecture))?;
+            found.warnings.extend(hybrid::drop_mtp(&mut self.tensors, layers));
+        }
         let keys = Keys::new(metadata, &self.tensors, architecture);
+        let rotation = hadamard::read(metadata, &self.tensors)?;
+        let more = more_fields(&keys, architecture.is_hybrid, rotation.as_ref())?;
         refuse_exact_with_biases(metadata, &self.tensors)?;
         let (heads, kv_heads) = (keys.heads()?, keys.kv_heads()?);
         let tokens = vocabulary::write(&vocabulary, metadata, keys.vocab_size()?, found)?;
-        found.files.insert(files::CONFIG, keys.config_json(divisors, &tokens)?);
+        found.files.insert(files::CONFIG, keys.config_json(divisors, &tokens, more)?);
         found.parse_config()?;
         if let Some(config) = &mut found.config
             && self.tensors.iter().any(is_float_linear)
@@ -175,6 +186,19 @@ impl HeaderReader for GgufHeaderReader {
     }
 }
 
+/// Fields of `config.json` that hybrid models or rotated weights need.
+fn more_fields(
+    keys: &Keys<'_>,
+    is_hybrid: bool,
+    rotation: Option<&Rotation>,
+) -> Result<Map<String, Value>, CheckpointError> {
+    let mut more = if is_hybrid { hybrid::fields(keys, rotation)? } else { Map::new() };
+    if let Some(rotation) = rotation {
+        more.insert(HADAMARD.to_owned(), rotation.hadamard.to_json());
+    }
+    Ok(more)
+}
+
 /// A ternary matrix that is stored as floats holds −s, 0 and +s: converters quantize masters.
 fn is_float_linear(tensor: &TensorInfo) -> bool {
     tensor.name.contains("_proj.weight")
@@ -199,20 +223,11 @@ fn refuse_exact_with_biases(
     Ok(())
 }
 
-/// Keys that begin so say that weights are stored rotated: without the rotation of their inputs
-/// the results mean nothing.
-const ROTATION: &str = "prism.hadamard.";
-
+/// The first of several files says whether weights are rotated.
 fn refuse_rotated(metadata: &Metadata) -> Result<(), CheckpointError> {
-    let keys = metadata.values.keys().filter(|key| key.starts_with(ROTATION));
-    match keys.max_by_key(|key| key.ends_with("version")) {
+    match metadata.values.keys().find(|key| key.starts_with(hadamard::PREFIX)) {
         None => Ok(()),
-        Some(key) => Err(CheckpointError::UnsupportedModel {
-            file: metadata.file.clone(),
-            what: "the key",
-            found: key.clone(),
-            supported: "weights that are not rotated; rotated ones are not read yet",
-        }),
+        Some(key) => Err(metadata.error(key, "this key in the first file only", "in another")),
     }
 }
 

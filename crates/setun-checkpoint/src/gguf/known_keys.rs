@@ -1,6 +1,6 @@
 //! Keys of a GGUF file that are read, or known to change no result.
 
-use super::metadata::Metadata;
+use super::{hadamard, metadata::Metadata};
 use crate::warning::{Warning, unknown};
 
 /// Beginnings of keys that describe a file, or how it was made.
@@ -13,6 +13,7 @@ const DESCRIPTIONS: &[&str] = &[
     "mradermacher.",
     "setun.",
     "tokenizer.ggml.fim_",
+    hadamard::PREFIX, // each is read
 ];
 
 /// Ends of keys that begin with the name of the architecture.

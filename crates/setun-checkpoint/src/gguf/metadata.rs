@@ -7,7 +7,7 @@ use crate::error::CheckpointError;
 
 /// A value. Integers and floats are widened; what types they had is not kept.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Integer(i128),
     Float(f64),
     Flag(bool),
@@ -15,7 +15,8 @@ pub(super) enum Value {
     Integers(Vec<i64>),
     Floats(Vec<f32>),
     Texts(Vec<String>),
-    /// Of a kind that nothing here needs: flags, `f64`.
+    Flags(Vec<bool>),
+    /// Of a kind that nothing here needs: `f64`.
     Other,
 }
 
@@ -59,7 +60,11 @@ fn read_array(cursor: &mut Cursor<'_>) -> Result<Value, Stop> {
     let values = bytes.chunks_exact(size);
     Ok(match kind {
         6 => Value::Floats(bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect()),
-        7 | 12 => Value::Other,
+        7 => match bytes.iter().find(|flag| **flag > 1) {
+            Some(flag) => return Err(cursor.bad(format!("a flag is {flag}"))),
+            None => Value::Flags(bytes.iter().map(|flag| *flag == 1).collect()),
+        },
+        12 => Value::Other,
         _ => {
             let narrow = |value: i128| i64::try_from(value).unwrap_or(i64::MAX);
             Value::Integers(values.map(|bytes| narrow(integer(kind, bytes))).collect())
@@ -102,9 +107,9 @@ fn float(bytes: &[u8]) -> f64 {
 
 /// All of a file's metadata.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Metadata {
-    pub(super) file: String,
-    pub(super) values: BTreeMap<String, Value>,
+pub(crate) struct Metadata {
+    pub(crate) file: String,
+    pub(crate) values: BTreeMap<String, Value>,
 }
 
 impl Metadata {
@@ -179,6 +184,14 @@ impl Metadata {
         Ok(found?.unwrap_or_default())
     }
 
+    /// A list of flags.
+    pub(super) fn flags(&self, key: &str) -> Result<Option<&[bool]>, CheckpointError> {
+        self.read(key, "a list of flags", |value| match value {
+            Value::Flags(flags) => Some(flags.as_slice()),
+            _ => None,
+        })
+    }
+
     /// Takes a list of `f32` out, none where there is no such key.
     pub(super) fn take_floats(&mut self, key: &str) -> Result<Vec<f32>, CheckpointError> {
         match self.values.remove(key) {
@@ -222,6 +235,7 @@ fn describe(value: &Value) -> String {
         Value::Integers(list) => format!("a list of {} whole numbers", list.len()),
         Value::Floats(list) => format!("a list of {} numbers", list.len()),
         Value::Texts(list) => format!("a list of {} texts", list.len()),
+        Value::Flags(list) => format!("a list of {} flags", list.len()),
         Value::Other => "of another type".to_owned(),
     }
 }

@@ -17,6 +17,23 @@ const LAYER: [(&str, &str); 13] = [
     ("ffn_down", "mlp.down_proj"),
 ];
 
+/// Parts of a layer of the architecture `qwen35`, besides these: GGUF's name, ours. `ssm_a` is −exp of what
+/// transformers has as `A_log`, so it has another name.
+const HYBRID: [(&str, &str); 8] = [
+    ("post_attention_norm", "post_attention_layernorm"),
+    ("attn_qkv", "linear_attn.in_proj_qkv"),
+    ("attn_gate", "linear_attn.in_proj_z"),
+    ("ssm_alpha", "linear_attn.in_proj_a"),
+    ("ssm_beta", "linear_attn.in_proj_b"),
+    ("ssm_conv1d", "linear_attn.conv1d"),
+    ("ssm_norm", "linear_attn.norm"),
+    ("ssm_out", "linear_attn.out_proj"),
+];
+
+/// The same, with their ends.
+const HYBRID_WHOLE: [(&str, &str); 2] =
+    [("ssm_a", "linear_attn.decay"), ("ssm_dt.bias", "linear_attn.dt_bias")];
+
 /// Tensors of the whole model.
 const MODEL: [(&str, &str); 3] = [
     ("token_embd.weight", "model.embed_tokens.weight"),
@@ -33,20 +50,25 @@ const ENDS: [(&str, &str); 4] = [
 ];
 
 /// Our name of a tensor, or its own where it has no use here.
-pub(super) fn ours(name: &str) -> String {
-    model(name).or_else(|| layer(name)).unwrap_or_else(|| name.to_owned())
+pub(super) fn ours(name: &str, is_hybrid: bool) -> String {
+    model(name).or_else(|| layer(name, is_hybrid)).unwrap_or_else(|| name.to_owned())
 }
 
 fn model(name: &str) -> Option<String> {
     MODEL.iter().find(|(found, _)| *found == name).map(|(_, ours)| (*ours).to_owned())
 }
 
-fn layer(name: &str) -> Option<String> {
+fn layer(name: &str, is_hybrid: bool) -> Option<String> {
     let (layer, part) = name.strip_prefix("blk.")?.split_once('.')?;
     is_number(layer).then_some(())?;
+    let (more, whole) =
+        if is_hybrid { (&HYBRID[..], &HYBRID_WHOLE[..]) } else { (&[][..], &[][..]) };
+    if let Some((_, name)) = whole.iter().find(|(found, _)| *found == part) {
+        return Some(format!("model.layers.{layer}.{name}"));
+    }
     let of_end = |(end, ours): &(&str, &str)| {
         let part = part.strip_suffix(end)?;
-        let (_, name) = LAYER.iter().find(|(found, _)| *found == part)?;
+        let (_, name) = more.iter().chain(&LAYER).find(|(found, _)| *found == part)?;
         Some(format!("model.layers.{layer}.{name}{ours}"))
     };
     ENDS.iter().find_map(of_end)
@@ -98,14 +120,32 @@ mod tests {
             ("blk.3.attn_k.bias", "model.layers.3.self_attn.k_proj.bias"),
             ("blk.3.ffn_down.scale", "model.layers.3.mlp.down_proj.weight_scale"),
         ] {
-            assert_eq!(ours(name), expected);
+            assert_eq!(ours(name, false), expected);
             assert_eq!(theirs(expected).as_deref(), Some(name));
         }
-        assert_eq!(ours("blk.3.ffn_down_scale"), "model.layers.3.mlp.down_proj.weight_scale");
+        assert_eq!(
+            ours("blk.3.ffn_down_scale", false),
+            "model.layers.3.mlp.down_proj.weight_scale"
+        );
         for unknown in ["blk.x.attn_q.weight", "blk.1.attn_qkv.weight", "rope_freqs.weight"] {
-            assert_eq!(ours(unknown), unknown);
+            assert_eq!(ours(unknown, false), unknown);
         }
         assert_eq!(theirs("model.layers.0.mlp.gate_proj.rms_norm.weight"), None);
+    }
+
+    #[test]
+    fn a_hybrid_has_more_names() {
+        for (name, expected) in [
+            ("blk.1.attn_qkv.weight", "model.layers.1.linear_attn.in_proj_qkv.weight"),
+            ("blk.1.ssm_out.scale", "model.layers.1.linear_attn.out_proj.weight_scale"),
+            ("blk.0.ssm_a", "model.layers.0.linear_attn.decay"),
+            ("blk.0.ssm_dt.bias", "model.layers.0.linear_attn.dt_bias"),
+            ("blk.7.post_attention_norm.weight", "model.layers.7.post_attention_layernorm.weight"),
+            ("blk.7.attn_norm.weight", "model.layers.7.input_layernorm.weight"),
+        ] {
+            assert_eq!(ours(name, true), expected);
+        }
+        assert_eq!(ours("blk.2.nextn.enorm.weight", true), "blk.2.nextn.enorm.weight");
     }
 
     #[test]

@@ -20,6 +20,7 @@ struct Placed {
 pub(super) fn tensors(
     header: &mut Header,
     i2s: I2sBlocks,
+    is_hybrid: bool,
 ) -> Result<Vec<TensorInfo>, CheckpointError> {
     let file: Arc<str> = Arc::from(header.metadata.file.as_str());
     let mut raw = std::mem::take(&mut header.tensors);
@@ -34,7 +35,8 @@ pub(super) fn tensors(
     let mut expected = 0;
     let mut infos = Vec::with_capacity(placed.len());
     for tensor in placed {
-        let info = tensor.check(&file, header, expected)?;
+        let mut info = tensor.check(&file, header, expected)?;
+        info.name = names::ours(&info.name, is_hybrid);
         expected = aligned(info.range.end - header.data_start, header.alignment).unwrap_or(0);
         infos.push(info);
     }
@@ -60,10 +62,10 @@ impl Placed {
         }
     }
 
-    /// Whether the next tensor starts where this one ends, were it of a type.
-    fn fits(&self, dtype: Dtype, alignment: u64) -> bool {
-        let bytes = dtype.bytes(&self.shape);
-        let end = bytes.and_then(|bytes| self.raw.offset.checked_add(bytes));
+    /// Whether the next tensor starts where this one ends, were it of a meaning of its type.
+    fn fits(&self, meaning: Meaning, alignment: u64) -> bool {
+        let end = meaning.bytes(&self.shape);
+        let end = end.and_then(|bytes| self.raw.offset.checked_add(bytes));
         let end = end.and_then(|end| aligned(end, alignment));
         end.is_some() && self.next.is_none_or(|next| Some(next) == end)
     }
@@ -86,7 +88,7 @@ impl Placed {
             (Some(start), Some(end))
                 if after.is_some() && next.is_none_or(|next| Some(next) == after) =>
             {
-                let (name, file) = (names::ours(&raw.name), Arc::clone(file));
+                let (name, file) = (raw.name, Arc::clone(file));
                 Ok(TensorInfo { name, dtype, shape, file, range: start..end, paired_heads: None })
             }
             _ => Err(size_error(file, &raw, dtype, next)),
@@ -94,30 +96,94 @@ impl Placed {
     }
 }
 
-/// `Q2_0` has groups of 64 or of 128: of a file's tensors all have one, and some show which.
-fn settle_groups(file: &str, placed: &mut [Placed], alignment: u64) -> Result<(), CheckpointError> {
-    let both = [Dtype::Q2_0, Dtype::Q2_0Wide];
-    let of_type = || placed.iter().filter(|tensor| tensor.dtype == Dtype::Q2_0);
-    let possible = both.map(|dtype| of_type().all(|tensor| tensor.fits(dtype, alignment)));
-    let dtype = match (of_type().next(), possible) {
-        (None, _) | (_, [true, false]) => return Ok(()),
-        (_, [false, true]) => Dtype::Q2_0Wide,
-        (Some(tensor), [false, false]) => {
-            return Err(size_error(file, &tensor.raw, tensor.dtype, tensor.next));
+/// What writers mean by type 42.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    Groups64,
+    Groups128,
+    /// Codes of four weights with one zero each, of Tencent.
+    Stq1_0,
+}
+
+const MEANINGS: [Meaning; 3] = [Meaning::Groups64, Meaning::Groups128, Meaning::Stq1_0];
+
+impl Meaning {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Groups64 => "Q2_0 in groups of 64",
+            Self::Groups128 => "Q2_0 in groups of 128",
+            Self::Stq1_0 => "STQ1_0",
         }
-        (Some(tensor), [true, true]) => {
-            return Err(CheckpointError::GgufType {
-                file: file.to_owned(),
-                tensor: tensor.raw.name.clone(),
-                found: "Q2_0 (42) in groups of 64 or of 128".to_owned(),
-                way_out: "nothing in the file says which: convert the original model again",
-            });
+    }
+
+    fn bytes(self, shape: &[usize]) -> Option<u64> {
+        const STQ1_0_COLUMNS: usize = 256;
+        const STQ1_0_BYTES: u64 = 42;
+        match self {
+            Self::Groups64 => Dtype::Q2_0.bytes(shape),
+            Self::Groups128 => Dtype::Q2_0Wide.bytes(shape),
+            Self::Stq1_0 => {
+                let columns = shape.last()?;
+                let elements = shape
+                    .iter()
+                    .try_fold(1_u64, |all, &size| all.checked_mul(u64::try_from(size).ok()?))?;
+                let blocks = elements / STQ1_0_COLUMNS as u64;
+                columns.is_multiple_of(STQ1_0_COLUMNS).then_some(blocks)?.checked_mul(STQ1_0_BYTES)
+            }
+        }
+    }
+}
+
+/// Type 42 has three meanings: all of a file's tensors have one, and some show which. A small one may fit
+/// several, as its end is padded.
+fn settle_groups(file: &str, placed: &mut [Placed], alignment: u64) -> Result<(), CheckpointError> {
+    let of_type = || placed.iter().filter(|tensor| tensor.dtype == Dtype::Q2_0);
+    let Some(first) = of_type().next() else {
+        return Ok(());
+    };
+    let fits_all = |meaning: &Meaning| of_type().all(|tensor| tensor.fits(*meaning, alignment));
+    let possible: Vec<_> = MEANINGS.into_iter().filter(fits_all).collect();
+    let dtype = match possible[..] {
+        [Meaning::Groups64] => return Ok(()),
+        [Meaning::Groups128] => Dtype::Q2_0Wide,
+        [Meaning::Stq1_0] => {
+            let way_out = "convert the original model to TQ1_0, TQ2_0 or Q2_0";
+            return Err(type_error(file, first, "STQ1_0 (42)".to_owned(), way_out));
+        }
+        [] => return Err(contradiction(file, placed, first, alignment)),
+        _ => {
+            let names: Vec<_> = possible.into_iter().map(Meaning::name).collect();
+            let way_out = "nothing in the file says which: convert the original model again";
+            return Err(type_error(file, first, format!("42, {}", names.join(" or ")), way_out));
         }
     };
     for tensor in placed.iter_mut().filter(|tensor| tensor.dtype == Dtype::Q2_0) {
         tensor.dtype = dtype;
     }
     Ok(())
+}
+
+/// The error where no meaning fits all: for the first tensor that is not as most are.
+fn contradiction(file: &str, placed: &[Placed], first: &Placed, alignment: u64) -> CheckpointError {
+    let of_type = || placed.iter().filter(|tensor| tensor.dtype == Dtype::Q2_0);
+    let count = |meaning| of_type().filter(|tensor| tensor.fits(meaning, alignment)).count();
+    let most = MEANINGS.into_iter().max_by_key(|meaning| count(*meaning));
+    let Some(most) = most.filter(|meaning| count(*meaning) > of_type().count() / 2) else {
+        return size_error(file, &first.raw, first.dtype, first.next);
+    };
+    let other = of_type().find(|tensor| !tensor.fits(most, alignment)).unwrap_or(first);
+    let found = format!("42 in another size than most, which are {}", most.name());
+    type_error(file, other, found, "all tensors of this type must agree: convert the model again")
+}
+
+fn type_error(
+    file: &str,
+    tensor: &Placed,
+    found: String,
+    way_out: &'static str,
+) -> CheckpointError {
+    let (file, tensor) = (file.to_owned(), tensor.raw.name.clone());
+    CheckpointError::GgufType { file, tensor, found, way_out }
 }
 
 /// The next place at which a tensor may start.

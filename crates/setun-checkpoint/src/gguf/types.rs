@@ -1,12 +1,12 @@
 //! The numbers of element types.
 //!
 //! Forks gave some numbers twice: 39 is `TL2` or `MXFP4`, and 42 is `Q2_0` in groups of 64 or of
-//! 128. Sizes are not stored, so what a number means is seen from the distance to the next tensor.
+//! 128, or `STQ1_0`. Sizes are not stored, so what a number means is seen from the distance to the next tensor.
 
 use crate::{dtype::Dtype, source::I2sBlocks};
 
 /// The types that are read, with their numbers.
-const TYPES: [(u32, Dtype); 16] = [
+const TYPES: [(u32, Dtype); 17] = [
     (0, Dtype::F32),
     (1, Dtype::F16),
     (2, Dtype::Q4_0),
@@ -18,6 +18,7 @@ const TYPES: [(u32, Dtype); 16] = [
     (34, Dtype::Tq1_0),
     (35, Dtype::Tq2_0),
     (36, Dtype::I2S),
+    (41, Dtype::Q1_0),
     (42, Dtype::Q2_0),
     (134, Dtype::Iq1Bn),
     (135, Dtype::Iq2Bn),
@@ -26,7 +27,7 @@ const TYPES: [(u32, Dtype); 16] = [
 ];
 
 /// Names of types that are not read.
-const OTHERS: [(u32, &str); 32] = [
+const OTHERS: [(u32, &str); 31] = [
     (3, "Q4_1"),
     (6, "Q5_0"),
     (7, "Q5_1"),
@@ -55,7 +56,6 @@ const OTHERS: [(u32, &str); 32] = [
     (38, "TL1"),
     (39, "TL2 or MXFP4"),
     (40, "NVFP4"),
-    (41, "Q1_0"),
     (133, "Q6_0"),
     (136, "Q8_K64"),
     (137, "IQ2_K"),
@@ -86,8 +86,8 @@ pub(super) fn refusal(id: u32) -> (String, &'static str) {
              `setun convert --to gguf-i2_s`"
         }
         _ => {
-            "read are F32, F16, BF16, I2_S, TQ1_0, TQ2_0, Q2_0, PQ2_0, PTQ1_0, IQ1_BN, IQ2_BN, \
-             Q8_0, Q4_0, Q4_K and Q6_K: convert the original model to one of these"
+            "read are F32, F16, BF16, I2_S, TQ1_0, TQ2_0, Q1_0, Q2_0, PQ2_0, PTQ1_0, IQ1_BN, \
+             IQ2_BN, Q8_0, Q4_0, Q4_K and Q6_K: convert the original model to one of these"
         }
     };
     (format!("{name} ({id})"), way_out)
@@ -111,7 +111,7 @@ mod tests {
     fn refusals_say_what_to_do() {
         assert!(refusal(39).0.contains("TL2 or MXFP4 (39)"));
         assert!(refusal(38).1.contains("I2_S"));
-        assert_eq!(refusal(41).0, "Q1_0 (41)");
+        assert_eq!(refusal(40).0, "NVFP4 (40)");
         assert_eq!(refusal(77).0, "unknown (77)");
     }
 }

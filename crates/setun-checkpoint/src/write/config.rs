@@ -8,8 +8,8 @@ use setun_ops::{delta_net::HeadOrder, op::Activation};
 
 use crate::{
     config::{
-        ACTIVATION_GROUP, FULL, LINEAR, Mixer, ModelConfig, NORMS_INCLUDE_ONE, ORDER, OUTPUT_ORDER,
-        QuantizationMode, RopeScaling, hadamard, name_of_order, part_of,
+        ACTIVATION_GROUP, FULL, HADAMARD, LINEAR, Mixer, ModelConfig, NORMS_INCLUDE_ONE, ORDER,
+        OUTPUT_ORDER, QuantizationMode, RopeScaling, name_of_order, part_of,
     },
     error::CheckpointError,
     files,
@@ -55,7 +55,7 @@ pub fn config_json(config: &ModelConfig) -> Result<String, CheckpointError> {
         add_hybrid(config, &mut text);
     }
     if let Some(hadamard) = &config.hadamard {
-        text[hadamard::KEY] = hadamard::text(hadamard);
+        text[HADAMARD] = hadamard.to_json();
     }
     if config.quantization.shards > 1 {
         text["pretraining_model_parallel"] = json!(config.quantization.shards);

@@ -13,7 +13,7 @@ use setun_ops::{
 
 use crate::{
     gguf::fixtures::{bytes, check_linears, folder, model, open, open_with},
-    support::{Folder, tensors_of},
+    support::{Folder, fixture, tensors_of},
 };
 
 #[test]
@@ -241,4 +241,28 @@ fn the_tokenizer_comes_along() {
     let warnings = model.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     assert!(warnings.contains("i2_s.gguf: the file has no tokenizer.ggml.pre"), "{warnings}");
     assert!(warnings.contains("<|eot_id|>"), "{warnings}");
+}
+
+/// Bits of `Q1_0`, read one by one: 1 is the scale of its 128 columns, 0 minus that.
+#[test]
+fn binary_weights_are_ternary_without_a_zero() {
+    let file = fixture("families/qwen3-binary").remove("q1_0.gguf").unwrap();
+    let folder = Folder::from([("m.gguf".to_owned(), file.clone())]);
+    let model = open("m.gguf", &folder).unwrap();
+    assert_eq!(model.config.quantization.activation_group, Some(128));
+    let binary = |tensor: &&Tensor| tensor.info.dtype == Dtype::Q1_0;
+    assert_eq!(model.tensors.iter().filter(binary).count(), 15);
+    for tensor in model.tensors.iter().filter(binary) {
+        let at = |place: u64| usize::try_from(place).unwrap();
+        let stored = &file[at(tensor.info.range.start)..at(tensor.info.range.end)];
+        let values = stored.chunks(18).flat_map(|block| {
+            let scale = half::f16::from_le_bytes([block[0], block[1]]).to_f32();
+            let is_set = |place: usize| block[2 + place / 8] & (1 << (place % 8)) != 0;
+            (0..128).map(move |place| if is_set(place) { scale } else { -scale })
+        });
+        assert!(ternary(tensor) == values.collect::<Vec<_>>(), "{}", tensor.info.name);
+    }
+    // A table keeps a scale for each group, and a head that is one is ternary.
+    let table = dense::table(model.tensor("model.embed_tokens.weight").clone()).unwrap();
+    assert!(matches!(table.values(), DenseValues::Ternary(_)));
 }

@@ -95,24 +95,30 @@ fn types_that_are_not_read_say_what_to_do() {
     let error = |kind| refused(header((0, vec![]), (1, tensor("a", &[32], kind, 0)))).to_string();
     assert!(error(39).contains("TL2 or MXFP4 (39)"));
     assert!(error(13).contains("`a` has the type Q5_K (13)"));
-    assert!(error(41).contains("Q1_0 (41)") && error(41).contains("PQ2_0, PTQ1_0"));
+    assert!(error(40).contains("NVFP4 (40)") && error(40).contains("PQ2_0, PTQ1_0"));
     assert!(error(999).contains("unknown (999)"));
 }
 
+/// Whatever the type of the tensors, these keys alone say that weights are rotated.
 #[test]
-fn rotated_weights_are_refused_by_the_key_that_says_so() {
-    let of = |keys: &[&str]| {
-        let values = keys.iter().flat_map(|key| value(key, 4, &[1, 0, 0, 0])).collect();
-        refused(header((keys.len() as u64, values), (0, vec![])))
+fn rotations_that_are_not_known_are_refused_by_key() {
+    let of = |architecture: &str, keys: &[(&str, u32)]| {
+        let name = value("general.architecture", 8, &text(architecture));
+        let numbers = keys.iter().flat_map(|(key, number)| value(key, 4, &number.to_le_bytes()));
+        let values = [name, numbers.collect()].concat();
+        refused(header((1 + keys.len() as u64, values), (0, vec![])))
     };
-    let keys = ["prism.hadamard.block_size", "prism.hadamard.version", "prism.hadamard.weights"];
-    let error = of(&keys);
+    let error = of("llama", &[("prism.hadamard.version", 3)]);
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert!(error.to_string().contains("`prism.hadamard.version`"), "{error}");
-    assert!(error.to_string().contains("rotated ones are not read yet"), "{error}");
-    let error = of(&keys[..1]).to_string();
-    assert!(error.contains("`prism.hadamard.block_size`"), "{error}");
-    assert!(!of(&["prism.other"]).to_string().contains("prism"), "another key is no rotation");
+    assert!(error.to_string().contains("prism.hadamard.version `3`"), "{error}");
+    let error = of("llama", &[("prism.hadamard.block_size", 64)]).to_string();
+    assert!(error.contains("`prism.hadamard.version` is absent"), "{error}");
+    let unknown = [("prism.hadamard.version", 1), ("prism.hadamard.weights", 1)];
+    let error = of("llama", &unknown).to_string();
+    assert!(error.contains("`prism.hadamard.weights`"), "{error}");
+    let error = of("bitnet-25", &unknown).to_string();
+    assert!(error.contains("rotated weights of architecture `bitnet-25`"), "{error}");
+    assert!(!of("llama", &[("prism.other", 1)]).to_string().contains("prism"), "no rotation");
 }
 
 #[test]
@@ -177,7 +183,10 @@ fn places_must_follow_from_the_types() {
     }
     // 1024 weights of Q2_0 are 288 bytes in groups of 64, or 272 that are padded to as many.
     let unclear = two(tensor("a", &[1024], 42, 0), tensor("b", &[32], 0, 288));
-    assert!(unclear.to_string().contains("groups of 64 or of 128"), "{unclear}");
+    assert!(unclear.to_string().contains("64 or Q2_0 in groups of 128"), "{unclear}");
+    // 12 rows of 256 weights are 864 and 816 bytes, and 504 as STQ1_0.
+    let tencent = two(tensor("a", &[256, 12], 42, 0), tensor("b", &[32], 0, 512));
+    assert!(tencent.to_string().contains("STQ1_0 (42)"), "{tencent}");
 }
 
 #[test]

@@ -13,8 +13,8 @@ use crate::{split::Tile, step::Floats};
 pub(super) struct Rows<'a> {
     /// Input `[rows, input_width]`.
     pub(super) x: &'a Floats,
-    /// In the step.
-    pub(super) rows: Range<usize>,
+    /// Their places in the step.
+    pub(super) in_step: Range<usize>,
     /// Of the first.
     pub(super) position: usize,
 }
@@ -22,13 +22,13 @@ pub(super) struct Rows<'a> {
 impl Rows<'_> {
     /// The position after the last.
     pub(super) fn end(&self) -> usize {
-        self.position + self.rows.len()
+        self.position + self.in_step.len()
     }
 
     /// The row of a position, if the step has it.
     pub(super) fn row(&self, position: usize) -> Option<&[f32]> {
-        let row = self.rows.start + position.checked_sub(self.position)?;
-        self.rows.contains(&row).then(|| self.x.row(row))
+        let row = self.in_step.start + position.checked_sub(self.position)?;
+        self.in_step.contains(&row).then(|| self.x.row(row))
     }
 }
 

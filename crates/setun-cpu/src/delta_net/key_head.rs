@@ -155,7 +155,7 @@ impl<'a, S: Simd> KeyHead<'a, S> {
                             head,
                             index,
                             input,
-                            rows.rows.start + position - rows.position,
+                            rows.in_step.start + position - rows.position,
                             out,
                         );
                     }
@@ -178,12 +178,13 @@ impl<'a, S: Simd> KeyHead<'a, S> {
         }
         let simd = self.simd;
         for index in 0..chunk.len() {
-            let seen = raw[index * unit..].chunks_exact(unit).take(kernel);
+            let seen = &raw[index * unit..];
+            let taps = &taps[..kernel * width];
             let mixed = &mut mixed[index * width..][..width];
             simd.vectorize(
                 #[inline(always)]
                 || {
-                    causal_conv(simd, seen, taps.chunks_exact(width).take(kernel), mixed);
+                    causal_conv(simd, (seen, unit), taps, mixed);
                     l2_norm(simd, &mut mixed[..key_dim], query_scale(key_dim));
                     l2_norm(simd, &mut mixed[key_dim..2 * key_dim], 1.0);
                 },

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use setun_text::Message;
+
 use super::Engine;
 use crate::{
     command::{Command, MaintenanceTask},
-    error::Error,
+    error::{Error, ErrorCode},
     options::{GenerateOptions, Prompt},
     saved_session::SavedBytes,
     stream::GenerationStream,
@@ -22,6 +24,8 @@ use crate::{
 pub struct Session {
     engine: Engine,
     tokens: Vec<u32>,
+    /// Messages that the chat template takes only with one of the user, which is still to come.
+    waiting: Vec<Message>,
 }
 
 impl Session {
@@ -34,10 +38,35 @@ impl Session {
     /// Appends text, tokens or a conversation, which is read by the engine's default options. Special
     /// tokens are added to text where the session begins with it.
     ///
+    /// Some templates refuse messages without one of the user, such as a lone system prompt. Those
+    /// wait, and become tokens together with the next messages.
+    ///
     /// # Errors
     ///
     /// If the model lacks what it needs for them, or a token is not in its vocabulary.
+    /// [`Error::WaitingMessages`] for text and tokens while messages wait.
     pub fn push(&mut self, more: impl Into<Prompt>) -> Result<(), Error> {
+        let messages = match more.into() {
+            Prompt::Chat(messages) => [&self.waiting[..], &messages].concat(),
+            more => {
+                self.check_complete()?;
+                return self.push_complete(more);
+            }
+        };
+        match self.push_complete(messages.clone()) {
+            Ok(()) => self.waiting.clear(),
+            Err(refusal) if self.may_wait(&messages, &refusal) => self.waiting = messages,
+            Err(refusal) => return Err(refusal),
+        }
+        Ok(())
+    }
+
+    /// The same, where messages never wait: those that the template refuses are an error.
+    ///
+    /// # Errors
+    ///
+    /// As [`push`](Self::push), and if the template refuses messages.
+    pub fn push_complete(&mut self, more: impl Into<Prompt>) -> Result<(), Error> {
         let more = match more.into() {
             Prompt::Text(text) if !self.tokens.is_empty() => {
                 self.engine.encode(&text, false, None)?
@@ -48,10 +77,13 @@ impl Session {
         Ok(())
     }
 
-    /// Drops the tokens from `len` on, to go on from there otherwise. A longer `len` changes
-    /// nothing.
+    /// Drops the tokens from `len` on, and messages that wait, to go on from there otherwise. A
+    /// `len` of all tokens or more changes nothing.
     pub fn truncate(&mut self, len: usize) {
-        self.tokens.truncate(len);
+        if len < self.tokens.len() {
+            self.tokens.truncate(len);
+            self.waiting.clear();
+        }
     }
 
     /// Goes on from its tokens, which may end inside the model's reasoning. What comes of it is the session's once it is
@@ -59,8 +91,9 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As [`Engine::generate`].
+    /// As [`Engine::generate`]; [`Error::WaitingMessages`].
     pub fn generate(&self, options: GenerateOptions) -> Result<GenerationStream, Error> {
+        self.check_complete()?;
         self.engine.continue_session(self.tokens.clone(), options)
     }
 
@@ -69,12 +102,26 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// If the engine has ended, or a device cannot give what it holds.
+    /// If the engine has ended, or a device cannot give what it holds; [`Error::WaitingMessages`].
     pub async fn save(&self) -> Result<Vec<u8>, Error> {
+        self.check_complete()?;
         let tokens = self.tokens.clone();
         let salt = self.engine.salt.clone();
         let save = |reply| Command::Maintenance(MaintenanceTask::Save { salt, tokens, reply });
         self.engine.least_loaded()?.ask(save).await??.to_bytes()
+    }
+
+    /// Whether a message of the user would mend what the template refuses.
+    fn may_wait(&self, messages: &[Message], refusal: &Error) -> bool {
+        if refusal.code() != ErrorCode::BadOption || messages.iter().any(|m| m.role == "user") {
+            return false;
+        }
+        let next = [messages, &[Message::user("")]].concat();
+        self.engine.tokens(next.into(), false).is_ok()
+    }
+
+    fn check_complete(&self) -> Result<(), Error> {
+        if self.waiting.is_empty() { Ok(()) } else { Err(Error::WaitingMessages) }
     }
 }
 
@@ -82,7 +129,7 @@ impl Engine {
     /// A session without tokens.
     #[must_use]
     pub fn session(&self) -> Session {
-        Session { engine: self.clone(), tokens: vec![] }
+        Session { engine: self.clone(), tokens: vec![], waiting: vec![] }
     }
 
     /// The session that [`Session::save`] wrote; a `Vec` is not copied. Its keys and values go to the
@@ -109,6 +156,6 @@ impl Engine {
             scheduler.ask(restore).await??;
         }
         saved.check()?;
-        Ok(Session { engine: self.clone(), tokens })
+        Ok(Session { engine: self.clone(), tokens, waiting: vec![] })
     }
 }

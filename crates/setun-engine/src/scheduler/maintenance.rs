@@ -1,6 +1,6 @@
 //! Maintenance between steps: metrics, sessions, memory.
 
-use setun_model::{Batch, CacheSalt, ModelError, RequestedOutput};
+use setun_model::{Batch, CacheSalt, ModelError, RequestedOutput, SequenceId};
 use setun_ops::BlockId;
 
 use super::{
@@ -49,9 +49,10 @@ impl Scheduler {
         let held = self.kv.pool.blocks(kv_slot)?.to_vec();
         let block_bytes = self.model.target.block_bytes();
         let blocks = self.read_blocks(&held, block_bytes).await;
+        let state = self.read_state(kv_slot).await;
         self.kv.pool.remove(kv_slot);
-        let block_positions = self.kv.pool.block_positions();
-        Ok(Saved { fingerprint, tokens, block_positions, block_bytes, blocks: blocks? })
+        let (block_positions, blocks, state) = (self.kv.pool.block_positions(), blocks?, state?);
+        Ok(Saved { fingerprint, tokens, block_positions, block_bytes, blocks, state })
     }
 
     /// Keys and values of blocks; nothing where the device cannot give them.
@@ -69,19 +70,31 @@ impl Scheduler {
         Ok(values)
     }
 
+    /// The recurrent state of a sequence; nothing where it has none.
+    async fn read_state(&mut self, kv_slot: SequenceId) -> Result<Vec<u8>, Error> {
+        let Some((state, _)) = self.kv.pool.state(kv_slot)? else { return Ok(vec![]) };
+        let bytes = self.model.target.state_bytes();
+        let mut values = with_capacity(bytes)?;
+        values.resize(bytes, 0);
+        self.model.target.read_states(&[state], &mut values).await?;
+        Ok(values)
+    }
+
     /// What is there already, finds no room, or turns out to be damaged is left out.
     async fn restore(&mut self, salt: Option<&CacheSalt>, saved: &SavedBytes) -> Result<(), Error> {
         let positions = saved.count() * saved.block_positions;
         let tokens = &saved.tokens[..positions];
         let (block_positions, block_bytes) =
             (self.kv.pool.block_positions(), self.model.target.block_bytes());
-        let is_alike = (saved.block_positions, saved.block_bytes) == (block_positions, block_bytes);
+        let state_bytes = if positions == 0 { 0 } else { self.model.target.state_bytes() };
+        let is_alike = (saved.block_positions, saved.block_bytes) == (block_positions, block_bytes)
+            && saved.state().len() == state_bytes;
         let is_known = self.kv.pool.found(salt, &saved.tokens).0 >= saved.count();
         if !is_alike || is_known || saved.fingerprint != self.fingerprint().await? {
             return Ok(());
         }
         let kv_slot = self.kv.pool.create_from(salt, &[]);
-        let restored = self.fill(kv_slot, positions, saved.blocks());
+        let restored = self.fill(kv_slot, positions, saved);
         // The hash is computed beside the filling; until it is known, no other sequence sees the blocks.
         if matches!(restored, Ok(true)) && saved.is_whole() {
             self.kv.pool.record_prefix(kv_slot, tokens)?;
@@ -95,13 +108,19 @@ impl Scheduler {
 
     fn fill(
         &mut self,
-        kv_slot: setun_model::SequenceId,
+        kv_slot: SequenceId,
         positions: usize,
-        data: &[u8],
+        saved: &SavedBytes,
     ) -> Result<bool, Error> {
         self.kv.pool.extend(kv_slot, positions)?;
         let blocks = self.kv.pool.blocks(kv_slot)?.to_vec();
-        Ok(self.model.target.write_blocks(self.kv.pool.high_water_blocks(), &blocks, data)?)
+        let high_water = self.kv.pool.high_water_blocks();
+        let is_taken = self.model.target.write_blocks(high_water, &blocks, saved.blocks())?;
+        if let Some(state) = self.kv.pool.restore_state(kv_slot)? {
+            let high_water = self.kv.pool.high_water_states();
+            self.model.target.write_states(high_water, &[state], saved.state())?;
+        }
+        Ok(is_taken)
     }
 
     /// A number for what the model computes: whoever gives the same logits for some tokens, bit

@@ -1,12 +1,15 @@
 //! A damaged store: what is bad is named, what is good is used, and a pull repairs it.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use setun_hub::{Error, PullEvent};
 
 use crate::{
     server::{Act, Server},
-    support::{CHUNK, COMMIT, PIECE, TestStore, bytes, hub_path, put_hub},
+    support::{CHUNK, COMMIT, PIECE, TestStore, bytes, hub_path, list_path, put_hub},
 };
 
 /// Two models, of which the first is to be damaged, and its weights.
@@ -19,6 +22,22 @@ fn two_models() -> (Server, TestStore, Vec<u8>) {
         env.pull(name).unwrap();
     }
     (server, env, content)
+}
+
+/// A model whose older revision is whole, and the folders of both.
+fn two_revisions() -> (Server, TestStore, [PathBuf; 2]) {
+    const LATER: &str = "fedcba9876543210fedcba9876543210fedcba98";
+    let server = Server::start();
+    put_hub(&server, "o/n", &[("m.gguf", &bytes(PIECE, 1))]);
+    let env = TestStore::new(&server);
+    let older = env.pull("o/n").unwrap().folder;
+    let list =
+        format!("{{\"sha\":\"{LATER}\",\"siblings\":[{{\"rfilename\":\"m.gguf\",\"size\":9}}]}}");
+    server.put(&list_path("o/n", "main"), list, "\"later\"");
+    server.put(&hub_path("o/n", "m.gguf").replace(COMMIT, LATER), bytes(9, 2), "\"later\"");
+    let current = env.pull("o/n").unwrap().folder;
+    assert_ne!(older, current);
+    (server, env, [older, current])
 }
 
 /// What is at the place of a file of the damaged model.
@@ -47,7 +66,7 @@ const DAMAGES: [&str; 7] =
 const DAMAGES: [&str; 6] = ["", "{", "{\"format\":1}", "\u{0}\u{0}", "a folder", "a terabyte"];
 
 #[test]
-fn a_damaged_manifest_is_named_and_counts_as_absent() {
+fn a_damaged_manifest_is_named_and_its_model_is_not_listed() {
     for damage in DAMAGES {
         let (_server, env, _) = two_models();
         let folder = env.store.get("o/bad").unwrap().folder;
@@ -60,10 +79,47 @@ fn a_damaged_manifest_is_named_and_counts_as_absent() {
         assert_eq!(damaged.path, folder);
         assert!(env.store.damaged("o/bad").unwrap() == survey.damaged);
         assert_eq!(names(&env), ["good"]);
-        assert!(matches!(env.store.resolve("o/bad"), Err(Error::NotFound { .. })), "{damage}");
+        let error = env.store.resolve("o/bad").unwrap_err();
+        assert!(matches!(error, Error::Damaged { .. }), "{damage}: {error}");
         env.store.resolve("o/good").unwrap();
         assert_eq!(env.store.disk_usage().unwrap().len(), 2);
     }
+}
+
+#[test]
+fn an_older_revision_never_takes_the_place_of_a_damaged_one() {
+    for (file, damage) in [("m.gguf", "short"), ("m.gguf", "nothing"), ("manifest.json", "{")] {
+        for has_references in [true, false] {
+            let (_server, env, [older, current]) = two_revisions();
+            put(&current.join(file), damage);
+            if !has_references {
+                fs::remove_file(current.parent().unwrap().join("refs.json")).unwrap();
+            }
+            let mut settings = env.store.settings().clone();
+            settings.offline = Some("a test");
+            let offline = setun_hub::ModelStore::open(settings);
+            let pulled = offline.pull("o/n", &env.options, &|_| ()).map(|model| model.folder);
+            for found in [env.store.resolve("o/n"), env.store.resolve("o/n@main"), pulled] {
+                if !has_references && matches!(found, Err(Error::NotFound { .. })) {
+                    continue; // nothing tells what `main` was
+                }
+                let Err(Error::Damaged { folder, other, .. }) = &found else { panic!("{found:?}") };
+                assert_eq!(*folder, current, "{file} {damage}");
+                assert!(other.contains(&older.display().to_string()), "{other}");
+            }
+            assert_eq!(env.store.get(&format!("o/n@{COMMIT}")).unwrap().folder, older);
+            assert_eq!(env.pull("o/n").unwrap().folder, current);
+            assert_eq!(env.store.get("o/n").unwrap().folder, current);
+        }
+    }
+}
+
+#[test]
+fn an_older_revision_is_used_where_the_current_one_was_removed() {
+    let (_server, env, [older, current]) = two_revisions();
+    let name = current.file_name().unwrap().to_str().unwrap();
+    env.remove(&format!("o/n@{name}")).unwrap();
+    assert_eq!(env.store.get("o/n").unwrap().folder, older);
 }
 
 #[test]

@@ -178,6 +178,29 @@ impl PagedCache {
         Ok(self.get(sequence)?.state.state)
     }
 
+    /// Says that all positions which a sequence has reserved, whole blocks, are computed: its state is written to the
+    /// state that is returned, which is a snapshot from then on. None where sequences have no states.
+    ///
+    /// # Errors
+    ///
+    /// If the sequence is not here.
+    pub fn restore_state(&mut self, sequence: SequenceId) -> Result<Option<StateId>, ModelError> {
+        let Sequence { blocks, len, .. } = self.get(sequence)?;
+        let (Some(&last), len) = (blocks.last(), *len) else { return Ok(None) };
+        let Some(state) = self.get_mut(sequence)?.state.target.take() else { return Ok(None) };
+        let owner = &mut self.get_mut(sequence)?.state;
+        let before = owner.state.replace((state, len));
+        owner.rows = len;
+        before.into_iter().for_each(|(before, _)| self.states.let_go(before));
+        self.states.hold(state);
+        self.states.clock += 1;
+        let used = self.states.clock;
+        if let Some(old) = self.states.snapshots.insert(last, Snapshot { state, used }) {
+            self.states.let_go(old.state);
+        }
+        Ok(Some(state))
+    }
+
     /// The last `positions` of those that a sequence has reserved may be dropped again after the next step, as drafts
     /// are: its state takes in those before alone.
     ///
@@ -242,12 +265,15 @@ impl PagedCache {
         SequenceState { state: Some((state, rows)), rows, ..SequenceState::default() }
     }
 
-    /// Another sequence has the same state, until one of them goes on.
-    pub(super) fn fork_state(&mut self, state: &SequenceState) -> SequenceState {
-        if let Some((id, _)) = state.state {
-            self.states.hold(id);
-        }
-        SequenceState { target: None, ..state.clone() }
+    /// The state of a sequence for another, until one of them goes on: neither may write to it.
+    pub(super) fn fork_state(&mut self, sequence: SequenceId) -> Result<SequenceState, ModelError> {
+        let state = &mut self.get_mut(sequence)?.state;
+        let own = state.state.map(|(own, _)| own);
+        let given_up = state.target.take_if(|target| Some(*target) == own);
+        let fork = SequenceState { target: None, ..state.clone() };
+        given_up.into_iter().for_each(|own| self.states.let_go(own));
+        own.into_iter().for_each(|own| self.states.hold(own));
+        Ok(fork)
     }
 
     pub(super) fn release_state(&mut self, state: SequenceState) {

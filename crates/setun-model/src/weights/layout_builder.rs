@@ -16,7 +16,8 @@ use setun_ops::{
 
 use super::{
     infos::{StorageFormat, TensorInfos},
-    targets::{Targets, VectorForm},
+    targets::Targets,
+    vectors::VectorForm,
 };
 use crate::{
     error::ModelError,

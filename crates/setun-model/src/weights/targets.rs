@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use setun_checkpoint::{
-    CheckpointError, Dtype, TensorInfo, affine, blocks,
+    Dtype, TensorInfo, affine, blocks,
     config::{LinearClass, Quantization, QuantizationMode},
-    dense,
+    dtype::FLOATS,
 };
 use setun_ops::{
     WeightId,
@@ -15,10 +15,12 @@ use setun_ops::{
 use super::{
     Role,
     affine::{BIASES, CODES, PendingAffine, SCALES},
+    checks::{check_scale, check_vector, check_weight},
     gates::PendingGates,
     infos::{StorageFormat, TensorInfos},
     linear::{PendingLinear, PendingPart},
     tables::{PendingInt8Table, PendingTable},
+    vectors::VectorForm,
 };
 use crate::{error::ModelError, families::Family};
 
@@ -68,39 +70,6 @@ pub(super) enum Target {
     },
 }
 
-/// How a vector is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum VectorForm {
-    /// As it is used.
-    Plain,
-    /// Without the 1 that is added.
-    UnitGain,
-    /// Logarithms of the negated elements.
-    NegatedLogarithm,
-    /// A matrix `[len / taps, taps]`, used by columns.
-    Taps(usize),
-}
-
-impl VectorForm {
-    /// The vector as it is used, of elements as they are stored.
-    pub(super) fn read(self, stored: Vec<f32>) -> Vec<f32> {
-        match self {
-            Self::Plain => stored,
-            Self::UnitGain => stored.into_iter().map(|gain| 1.0 + gain).collect(),
-            Self::NegatedLogarithm => stored.into_iter().map(|log| -exponential(log)).collect(),
-            Self::Taps(taps) => {
-                (0..taps).flat_map(|tap| stored.iter().skip(tap).step_by(taps).copied()).collect()
-            }
-        }
-    }
-}
-
-/// `e^x` in `f64`, rounded.
-#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32")]
-fn exponential(x: f32) -> f32 {
-    libm::exp(f64::from(x)) as f32
-}
-
 impl Target {
     /// Whether it goes with a matrix as its scales or what else describes its codes.
     pub(super) fn is_scale(&self) -> bool {
@@ -122,9 +91,6 @@ impl Target {
         }
     }
 }
-
-/// The types that a scale may have.
-const FLOATS: [Dtype; 3] = [Dtype::F32, Dtype::F16, Dtype::Bf16];
 
 /// The types that a table may have.
 const TABLES: [Dtype; 4] = [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::I8];
@@ -352,29 +318,6 @@ impl Targets {
         Ok(kind)
     }
 
-    /// The first linear layer in the place of another: those show how all in their places are scaled.
-    pub(super) fn representative(&self, linear: usize) -> usize {
-        let place = self.linears[linear].place;
-        self.linears.iter().position(|first| first.place == place).unwrap_or(linear)
-    }
-
-    /// Lets the matrices of all layers be scaled as those of the first of their kind are, once those are
-    /// there; true where that has become known by it.
-    pub(super) fn settle(&mut self) -> bool {
-        let firsts: Vec<_> = (0..self.linears.len()).map(|at| self.representative(at)).collect();
-        let is_there = |&first: &usize| self.linears[first].is_complete();
-        if !self.unsettled || !firsts.iter().all(is_there) {
-            return false;
-        }
-        let kinds: Vec<_> =
-            firsts.iter().map(|&first| self.linears[first].needed_scales()).collect();
-        for (linear, kind) in self.linears.iter_mut().zip(kinds) {
-            linear.scales = kind;
-        }
-        self.unsettled = false;
-        true
-    }
-
     /// How each weight will be stored.
     pub(super) fn kinds(&self, weights: usize, infos: &[TensorInfo]) -> Vec<WeightKind> {
         let mut kinds = vec![WeightKind::Floats; weights];
@@ -445,46 +388,6 @@ impl Targets {
         let names = self.by_name.iter().filter(|(_, target)| is_it(target)).map(|(name, _)| name);
         names.min().map_or_else(|| format!("weight {}", id.0), Clone::clone)
     }
-}
-
-/// A gain or a bias: floats, or blocks of integers.
-fn check_vector(info: &TensorInfo, len: usize) -> Result<(), CheckpointError> {
-    info.expect_shape(&[len])?;
-    if blocks::TABLES.contains(&info.dtype) { Ok(()) } else { info.expect_dtype(&FLOATS) }
-}
-
-fn check_weight(
-    info: &TensorInfo,
-    form: StorageFormat,
-    rows: usize,
-    columns: usize,
-) -> Result<(), CheckpointError> {
-    const FIELDS: usize = 4; // rows that share a byte
-    if form == StorageFormat::Blocks || info.dtype == Dtype::Base3 {
-        return info.expect_shape(&[rows, columns]);
-    }
-    if form != StorageFormat::Packed {
-        info.expect_shape(&[rows, columns])?;
-        return info.expect_dtype(&FLOATS);
-    }
-    if !rows.is_multiple_of(FIELDS) {
-        return Err(CheckpointError::PackedRows { tensor: info.name.clone(), rows });
-    }
-    info.expect_shape(&[rows / FIELDS, columns])
-}
-
-/// What the scales beside a matrix are for: all of it, rows, or groups of columns.
-fn check_scale(
-    info: &TensorInfo,
-    rows: usize,
-    columns: usize,
-) -> Result<ScaleKind, CheckpointError> {
-    info.expect_dtype(&FLOATS)?;
-    let kind = dense::scale_kind(info, columns)?;
-    if kind != ScaleKind::Tensor && info.shape[0] != rows {
-        info.expect_shape(&[rows, info.shape[1]])?;
-    }
-    Ok(kind)
 }
 
 /// The kind that can hold both.

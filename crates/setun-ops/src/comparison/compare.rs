@@ -14,6 +14,7 @@ use crate::{
     Backend, BatchInputs, BlockId, CacheElement, CacheSpec, OpsError, ScalarBackend,
     op::BufferId,
     plan::{BufferKind, BufferSpec, RowSet},
+    recurrent::all_states,
     top_logits::Ranked,
 };
 
@@ -56,6 +57,19 @@ pub enum Disagreement {
         /// Byte within the block.
         byte: usize,
     },
+
+    /// The recurrent states differ.
+    #[error("step {step}: float {float} of the states is {found}, expected {expected}")]
+    State {
+        /// Index of the step.
+        step: usize,
+        /// Index among all floats of all states.
+        float: usize,
+        /// By the definition.
+        expected: String,
+        /// By the backend.
+        found: String,
+    },
 }
 
 /// What a case computes by the definitions: with it several backends are compared.
@@ -65,6 +79,7 @@ pub struct Expected(Vec<Memory>);
 struct Memory {
     buffers: Vec<Vec<u8>>,
     cache: Vec<u8>,
+    states: Vec<u8>,
 }
 
 impl Case {
@@ -92,7 +107,8 @@ impl Case {
             for (id, ..) in self.plan.each_buffer() {
                 buffers.push(running.buffer(self, id).await?);
             }
-            steps.push(Memory { buffers, cache: running.cache(self).await? });
+            let (cache, states) = (running.cache(self).await?, running.states(self).await?);
+            steps.push(Memory { buffers, cache, states });
         }
         Ok(Expected(steps))
     }
@@ -115,6 +131,7 @@ impl Case {
             }
             let cache = found.cache(self).await?;
             compare_cache(step, self.plan.cache(), &expected.cache, &cache)?;
+            compare_states(step, &expected.states, &found.states(self).await?)?;
         }
         Ok(())
     }
@@ -227,7 +244,8 @@ impl<'a, B: Backend> Running<'a, B> {
     pub(super) fn start(case: &Case, backend: &'a mut B) -> Result<Self, OpsError> {
         let weights = case.upload(backend)?;
         let step = backend.prepare(&case.plan, &weights)?;
-        let cache = backend.create_cache(case.plan.cache(), case.blocks)?;
+        let mut cache = backend.create_cache(case.plan.cache(), case.blocks)?;
+        backend.grow_states(&mut cache, case.states())?;
         Ok(Self { backend, step, cache })
     }
 
@@ -247,6 +265,15 @@ impl<'a, B: Backend> Running<'a, B> {
             (0..case.blocks).map(|block| BlockId(crate::numeric::to_u32(block))).collect();
         let mut bytes = vec![0; blocks.len() * case.plan.cache().block_bytes()];
         self.backend.read_blocks(&self.cache, &blocks, &mut bytes).await?;
+        Ok(bytes)
+    }
+
+    pub(super) async fn states(&mut self, case: &Case) -> Result<Vec<u8>, OpsError> {
+        let states = all_states(case.states());
+        let mut bytes = vec![0; states.len() * case.plan.cache().state_bytes()];
+        if !states.is_empty() {
+            self.backend.read_states(&self.cache, &states, &mut bytes).await?;
+        }
         Ok(bytes)
     }
 }
@@ -275,6 +302,18 @@ pub(super) fn compare_cache(
         }
     }
     Ok(())
+}
+
+/// Recurrent states as [`Backend::read_states`] gives them.
+fn compare_states(step: usize, expected: &[u8], found: &[u8]) -> Result<(), Disagreement> {
+    let mut pairs = floats(expected).zip(floats(found)).enumerate();
+    match pairs.find(|(_, (expected, found))| !same(expected, found)) {
+        Some((float, (expected, found))) => {
+            let (expected, found) = (format!("{expected:?}"), format!("{found:?}"));
+            Err(Disagreement::State { step, float, expected, found })
+        }
+        None => Ok(()),
+    }
 }
 
 /// Whether 2 or 4 bytes are a NaN.

@@ -32,6 +32,14 @@ pub struct Case {
 }
 
 impl Case {
+    /// Recurrent states of the cache: those that the steps name.
+    #[must_use]
+    pub fn states(&self) -> usize {
+        let rows = self.steps.iter().flat_map(|step| &step.states);
+        let ids = rows.flat_map(|rows| rows.loaded.iter().chain(&rows.stored));
+        ids.map(|(id, _)| id.0 as usize + 1).max().unwrap_or(0)
+    }
+
     /// Moves copies of the weights into a backend.
     ///
     /// # Errors

@@ -1,10 +1,10 @@
 //! Checks of one operation against the weights and buffers that it names.
 
+mod hybrid;
+
 use super::{BufferKind, BufferSpec, Plan, RowSet};
 use crate::{
-    delta_net::DeltaNetShape,
-    hadamard::is_block,
-    op::{Bias, BufferId, DeltaNetWeights, HeadShape, Linear, Norm, Op, WeightId},
+    op::{Bias, BufferId, HeadShape, Linear, Norm, Op, WeightId},
     quantize::is_group,
     weight::WeightSpec,
 };
@@ -77,35 +77,10 @@ pub(super) fn check(plan: &Plan, op: &Op) -> Check {
             at_least(plan, *qkv, shape.qkv_width())?;
             float(plan, *out, shape.query_width(), RowSet::Batch)
         }
-        Op::SigmoidGate { x, gate, column } => {
-            differ(*x, *gate)?;
-            let width = spec(plan, *x)?.width;
-            float(plan, *x, width, RowSet::Batch)?;
-            at_least(plan, *gate, column.saturating_add(width))
-        }
-        Op::DeltaNet { x, shape, weights, layer, out } => {
-            check_delta_net(plan, *shape, weights, *layer)?;
-            differ(*x, *out)?;
-            float(plan, *x, shape.input_width(), RowSet::Batch)?;
-            float(plan, *out, shape.value_width(), RowSet::Batch)
-        }
-        Op::DenseMatmul { x, weight, out, out_column } => {
-            let (outputs, columns) = dense(plan, *weight)?;
-            differ(*x, *out)?;
-            float(plan, *x, columns, RowSet::Batch)?;
-            at_least(plan, *out, out_column.saturating_add(outputs))
-        }
-        Op::Hadamard { x, signs, block, .. } => {
-            let BufferSpec { width, rows, .. } = spec(plan, *x)?;
-            float(plan, *x, width, rows)?;
-            if !is_block(*block) || !width.is_multiple_of(*block) {
-                return Err(format!("blocks of {block} for rows of {width}"));
-            }
-            match signs.map(|signs| vector(plan, signs)).transpose()? {
-                Some(found) if found != width => Err(format!("{found} signs for rows of {width}")),
-                _ => Ok(()),
-            }
-        }
+        Op::SigmoidGate { .. }
+        | Op::DeltaNet { .. }
+        | Op::DenseMatmul { .. }
+        | Op::Hadamard { .. } => hybrid::check(plan, op),
         Op::Gate { gate, up, out, .. } => {
             let gated = check_linear(plan, gate)?;
             let upped = check_linear(plan, up)?;
@@ -131,15 +106,19 @@ pub(super) fn check(plan: &Plan, op: &Op) -> Check {
             let (_, hidden) = dense(plan, *table)?;
             float(plan, *x, hidden, RowSet::Wanted)?;
             buffer(plan, *out, BufferKind::Tokens, 1, RowSet::Wanted)?;
-            // What it leaves for the next step would be read by this one.
-            let chooses = |op: &&Op| matches!(op, Op::Argmax { .. });
-            let is_last = plan.ops.last().as_ref().is_some_and(chooses);
-            if is_last && plan.ops.iter().filter(chooses).count() == 1 {
-                Ok(())
-            } else {
-                Err("is not the last operation".into())
-            }
+            is_last_choice(plan)
         }
+    }
+}
+
+/// What a choice leaves for the next step would be read by this one.
+fn is_last_choice(plan: &Plan) -> Check {
+    let chooses = |op: &&Op| matches!(op, Op::Argmax { .. });
+    let is_last = plan.ops.last().as_ref().is_some_and(chooses);
+    if is_last && plan.ops.iter().filter(chooses).count() == 1 {
+        Ok(())
+    } else {
+        Err("is not the last operation".into())
     }
 }
 
@@ -195,29 +174,6 @@ fn check_heads(plan: &Plan, shape: HeadShape, layer: usize) -> Check {
         return Err(format!("layer {layer} with {shape:?} does not fit the cache {cache:?}"));
     }
     Ok(())
-}
-
-fn check_delta_net(
-    plan: &Plan,
-    shape: DeltaNetShape,
-    weights: &DeltaNetWeights,
-    layer: usize,
-) -> Check {
-    let found = plan.cache.recurrent;
-    if found.is_none_or(|found| found.shape != shape || layer >= found.layers) {
-        return Err(format!("layer {layer} with {shape:?} does not fit the states {found:?}"));
-    }
-    for (id, expected) in [
-        (weights.conv, shape.kernel * shape.channels()),
-        (weights.decay, shape.value_heads),
-        (weights.dt_bias, shape.value_heads),
-    ] {
-        let found = vector(plan, id)?;
-        if found != expected {
-            return Err(format!("weight {} has {found} elements, expected {expected}", id.0));
-        }
-    }
-    check_norm(plan, weights.norm, shape.value_dim)
 }
 
 fn check_norm(plan: &Plan, norm: Norm, width: usize) -> Check {

@@ -11,6 +11,7 @@ use tokenizers::{
     Token, normalizer::Range,
 };
 
+use super::byte_level::pre_tokenize_ascii;
 use super::growth::{Room, of_decoder, of_normalizer, of_pre_tokenizer};
 use crate::spellings::{Spellings, parts};
 
@@ -176,12 +177,15 @@ fn pre_tokenize(
     }
     let bytes = pieces(text).iter().map(|(piece, ..)| piece.len()).sum();
     room.check("pre-tokenizer", 0, bytes, of_pre_tokenizer(stage))?;
-    if let PreTokenizerWrapper::ByteLevel(_) = stage {
+    if let PreTokenizerWrapper::ByteLevel(byte_level) = stage {
         // An empty piece, which was a mark alone, has nothing to align.
         let check = |piece: &mut NormalizedString| {
             if piece.is_empty() { Ok(()) } else { check_alignment(piece).map_err(Into::into) }
         };
         text.normalize(check).map_err(|error| error.to_string())?;
+        if pieces(text).iter().all(|(piece, _, added)| added.is_some() || piece.is_ascii()) {
+            return pre_tokenize_ascii(*byte_level, text).map_err(|error| error.to_string());
+        }
     }
     stage.pre_tokenize(text).map_err(|error| error.to_string())
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 use setun::{
     Engine, EngineConfig,
     checkpoint::Options,
-    hub::{CatalogEntry, catalog},
+    hub::{CatalogEntry, DamagedModel, catalog},
     locate,
 };
 use setun_serve::{KeepAlive, LoadProgress, ModelSpec, OpenError, OpenModel};
@@ -17,6 +17,7 @@ use super::{
 use crate::{
     args::start,
     error::CliError,
+    output::report,
     source::{ModelFiles, store, verify_stored},
 };
 
@@ -137,21 +138,26 @@ fn in_folder(folder: &Path) -> Result<Vec<String>, CliError> {
     Ok(models)
 }
 
-/// The pulled models, by their names and those aliases that no other model has.
+/// The pulled models, by their names and those aliases that no other model has. Damaged ones are
+/// reported and left out.
 fn of_store(
     opener: &impl Fn(Option<&str>, Option<&str>) -> Opener,
     taken: &BTreeSet<String>,
 ) -> Result<Vec<ModelSpec>, CliError> {
     let store = store();
     let aliases = store.aliases()?;
+    let survey = store.survey()?;
+    for DamagedModel { path, reason, .. } in &survey.damaged {
+        report(&format!("warning: `{}` is damaged: {reason}\n", path.display()));
+    }
     let mut specs: Vec<ModelSpec> = vec![];
-    for stored in store.list()? {
+    for stored in survey.models {
         // As it is named where its hub is the usual one.
         let short = format!("{}/{}", stored.id.owner, stored.id.name);
         let is_usual = store.get(&short).is_ok_and(|found| found.id == stored.id);
         let name = if is_usual { short } else { stored.id.to_string() };
-        if specs.iter().any(|spec| spec.name() == name) {
-            continue; // another revision of it
+        if specs.iter().any(|spec| spec.name() == name) || store.get(&name).is_err() {
+            continue; // another revision of it, or an older one of a damaged model
         }
         let targets = [&name, &stored.id.to_string(), &stored.manifest.source];
         let is_own = |(alias, target): &(&String, &String)| {

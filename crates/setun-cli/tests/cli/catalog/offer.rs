@@ -1,4 +1,4 @@
-//! The offer to pull a model that is not in the store, to somebody at a terminal.
+//! The offer to pull a model that is not in the store, or is damaged, to somebody at a terminal.
 
 use std::{
     fs::{File, OpenOptions},
@@ -47,7 +47,6 @@ fn answered(
     let mut running = command.stderr(side).stdout(Stdio::piped()).spawn().expect("the command");
     drop(command); // it has the sides, and the terminal is open as long
     let question = shown_until(&mut person, "[y/N] ");
-    assert!(question.starts_with(&format!("{name} is not here: pull ")), "{question}");
     assert!(question.contains(offered), "{question}");
     person.write_all(answer.as_bytes()).expect("a terminal");
     let rest = shown_until(&mut person, "\0");
@@ -62,12 +61,14 @@ fn a_model_is_pulled_where_somebody_says_yes() {
     let entry = catalog().iter().find(|entry| entry.format != "gguf").expect("an entry");
     put(&server, &entry.repository, &repository(entry));
     let home = tempfile::tempdir().expect("a folder");
-    let offered = format!("from {} (licence {})", entry.repository, entry.licence);
+    let name = &entry.name;
+    let from = format!("from {} (licence {})", entry.repository, entry.licence);
     let pull = format!("setun models pull {}", entry.name);
-    let (status, text, rest) = answered(&home, &server, &entry.name, &offered, "n\n");
+    let [not_here, offered] = [format!("{name} is not here: pull "), from];
+    let (status, text, rest) = answered(&home, &server, name, &not_here, "n\n");
     assert_eq!((status, &*text), (Some(1), ""), "{rest}");
     assert!(rest.contains("[not-found]") && rest.contains(&pull), "{rest}");
-    let (status, text, rest) = answered(&home, &server, &entry.name, &offered, "yes\n");
+    let (status, text, rest) = answered(&home, &server, name, &offered, "yes\n");
     assert_eq!(status, Some(0), "{rest}");
     assert!(!text.is_empty());
     // It is there from now on, and nobody is asked.
@@ -84,6 +85,25 @@ fn a_repository_that_the_catalog_lacks_is_offered_too() {
     let home = tempfile::tempdir().expect("a folder");
     let offered = format!("pull it from {}", server.at("").trim_end_matches('/'));
     let (status, text, rest) = answered(&home, &server, "owner/name", &offered, "y\n");
+    assert_eq!(status, Some(0), "{rest}");
+    assert!(!text.is_empty());
+}
+
+#[test]
+fn a_damaged_model_is_pulled_again_where_somebody_says_yes() {
+    let server = Server::start();
+    let entry = catalog().iter().find(|entry| entry.format != "gguf").expect("an entry");
+    put(&server, "owner/name", &repository(entry));
+    let home = tempfile::tempdir().expect("a folder");
+    let mut pull = in_store(&home, &["models", "pull", "owner/name"]);
+    let pulled = pull.env("HF_ENDPOINT", server.at("")).output().expect("the command");
+    let folder = String::from_utf8(pulled.stdout).expect("UTF-8");
+    std::fs::write(format!("{}/config.json", folder.trim()), "short").expect("damage");
+    let damage = "`config.json` has 5 bytes, expected ";
+    let (status, text, rest) = answered(&home, &server, "owner/name", damage, "n\n");
+    assert_eq!((status, &*text), (Some(1), ""), "{rest}");
+    let offered = "Pull what is wrong with it again?";
+    let (status, text, rest) = answered(&home, &server, "owner/name", offered, "y\n");
     assert_eq!(status, Some(0), "{rest}");
     assert!(!text.is_empty());
 }

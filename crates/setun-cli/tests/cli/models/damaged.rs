@@ -71,6 +71,9 @@ fn one_bad_model_hides_no_other_and_the_status_tells() {
         assert!(error.contains("`setun models pull --verify NAME` repairs"), "{error}");
     }
     // Each by its name.
+    let refused = outcome(in_store(&home, &["run", "--model", &b, "Once"])).failure();
+    assert!(refused.contains("[bad-checkpoint]") && refused.contains("has 5 bytes"), "{refused}");
+    assert!(refused.contains(&format!("`setun models pull {b}` repairs it")), "{refused}");
     assert!(run(&["verify", &b]).failure().contains("has 5 bytes"));
     assert!(run(&["verify", &c]).text().contains("good"));
     run(&["pull", &a]).text();

@@ -228,3 +228,49 @@ fn the_option_reaches_generations_and_searches() {
     }
     assert!(VOCABULARY > END as usize, "the model has the token");
 }
+
+#[test]
+fn messages_of_a_session_wait_for_the_user_where_the_template_wants_one() {
+    // As Llama 3 with tools and Qwen 3.5 have it.
+    let engine = engine_with(
+        "{% for m in messages if m.role == 'user' %}{{ m.content }}{% else %}\
+         {{ raise_exception('no user') }}{% endfor %}{{ messages[0].content }}",
+    );
+    let mut session = engine.session();
+    session.push(vec![Message::system("he")]).expect("it waits");
+    assert_eq!(session.tokens(), [0_u32; 0]);
+    session.push(vec![Message::assistant("no")]).expect("it waits, too");
+    let waits = |result: Result<(), Error>| matches!(result, Err(Error::WaitingMessages));
+    assert!(waits(session.push("a")) && waits(session.push(vec![97])));
+    assert!(waits(session.generate(GenerateOptions::new()).map(drop)));
+    assert!(waits(pollster::block_on(session.save()).map(drop)));
+    let mut fork = session.clone();
+    fork.push(vec![Message::user("we")]).expect("tokens");
+    let sent = [Message::system("he"), Message::assistant("no"), Message::user("we")];
+    let expected = engine.tokenize_chat(&sent, &GenerateOptions::new()).expect("tokens");
+    assert_eq!(fork.tokens(), expected);
+    fork.push("a").expect("tokens");
+    assert_eq!(fork.tokens().len(), expected.len() + 1);
+    // Messages that would be refused with one of the user as well are refused at once.
+    let engine = engine_with("{{ raise_exception('never') }}");
+    let refused = engine.session().push(vec![Message::system("he")]).expect_err("refused");
+    assert!(refused.to_string().contains("never"), "{refused}");
+    let mut session = engine.session();
+    assert!(session.push_complete(vec![Message::system("he")]).is_err());
+}
+
+#[test]
+fn going_back_drops_messages_that_wait() {
+    let engine = engine_with(
+        "{% if messages | length == 1 and messages[0].role == 'system' %}\
+         {{ raise_exception('no user') }}{% endif %}{{ messages[0].content }}",
+    );
+    let mut session = engine.session();
+    session.push("ab").expect("tokens");
+    session.push(vec![Message::system("he")]).expect("it waits");
+    session.truncate(2);
+    assert!(session.push("a").is_err(), "nothing was dropped");
+    session.truncate(1);
+    session.push("d").expect("tokens");
+    assert_eq!(session.tokens(), ["a", "d"].map(|letter| u32::from(letter.as_bytes()[0])));
+}

@@ -1,0 +1,116 @@
+//! Texts of a model whose layers have recurrent states: each is the same however it came about.
+
+use futures::executor::block_on;
+use setun::{BeamOptions, Engine, EngineBuilder, GenerateOptions, Model};
+use setun_tests::fixture;
+
+use super::{greedy, sampled};
+
+/// Two delta nets' layers and one that attends, of random weights: tokens without sense.
+const HYBRID: &str = "families/qwen35-r1/hf";
+
+fn open() -> Model {
+    Model::open(fixture(HYBRID)).expect("a model")
+}
+
+fn builder() -> EngineBuilder {
+    Engine::builder(open())
+}
+
+fn prompts() -> [String; 3] {
+    ["ab cd".repeat(30), "the".to_owned(), "a story of a dog ".repeat(9)]
+}
+
+fn asked() -> Vec<(String, GenerateOptions)> {
+    // Random models soon choose an end token, which would leave little to compare.
+    let how = [
+        greedy(40).min_tokens(40),
+        sampled(3).max_tokens(50).min_tokens(50),
+        greedy(40).min_tokens(40).repetition_penalty(1.3),
+    ];
+    prompts().into_iter().flat_map(|prompt| how.clone().map(|how| (prompt.clone(), how))).collect()
+}
+
+/// The tokens of each text alone, without anything that was there before.
+fn alone() -> Vec<Vec<u32>> {
+    let engine = builder().prefix_positions(0).build().expect("an engine");
+    asked().into_iter().map(|(prompt, how)| tokens(&engine, &prompt, how)).collect()
+}
+
+fn tokens(engine: &Engine, prompt: &str, how: GenerateOptions) -> Vec<u32> {
+    engine.complete(prompt, how).expect("a text").tokens
+}
+
+#[test]
+fn texts_do_not_depend_on_what_runs_beside_them_or_ran_before() {
+    let expected = alone();
+    let mut preemptions = 0;
+    for (contexts, prefix) in [(1, 0), (1, 4096), (3, 0), (3, 4096), (9, 4096)] {
+        let builder = builder().context_length(256).contexts(contexts).prefix_positions(prefix);
+        let engine = builder.build().expect("an engine");
+        for round in 0..2 {
+            let streams = asked()
+                .into_iter()
+                .map(|(prompt, how)| engine.generate(prompt.as_str(), how).expect("a stream"));
+            let streams: Vec<_> = streams.collect();
+            let found: Vec<_> =
+                streams.into_iter().map(|stream| stream.wait().expect("a text").tokens).collect();
+            assert_eq!(found, expected, "{contexts} contexts, {prefix} kept, round {round}");
+        }
+        let metrics = block_on(engine.metrics()).expect("an engine");
+        let has_room = prefix > 0 && contexts > 3; // for snapshots
+        assert_eq!(metrics.prefix_hits > 0, has_room, "{metrics:?}");
+        preemptions += metrics.preemptions;
+        assert_eq!(metrics.used_blocks, 0, "{metrics:?}");
+    }
+    assert!(preemptions > 0, "sequences displace each other");
+}
+
+#[test]
+fn drafts_right_and_wrong_change_no_text() {
+    let expected = alone();
+    let by_text = builder().build().expect("an engine");
+    let by_model = builder().draft(open()).build().expect("an engine");
+    for engine in [by_text, by_model] {
+        for ((prompt, how), expected) in asked().into_iter().zip(&expected) {
+            assert_eq!(&tokens(&engine, &prompt, how.lookahead(7)), expected);
+        }
+        let metrics = block_on(engine.metrics()).expect("an engine");
+        assert!(metrics.accepted_tokens > 0, "{metrics:?}");
+    }
+}
+
+#[test]
+fn a_session_is_saved_with_its_state() {
+    let engine = builder().build().expect("an engine");
+    let (prompt, how) = asked().swap_remove(0);
+    let expected = tokens(&engine, &prompt, how.clone());
+    let mut session = engine.session();
+    session.push(prompt.as_str()).expect("tokens");
+    let bytes = block_on(session.save()).expect("a session");
+    {
+        let other = builder().build().expect("an engine");
+        let restored = block_on(other.restore(bytes.clone())).expect("a session");
+        let stream = restored.generate(how.clone()).expect("a stream");
+        assert_eq!(stream.wait().expect("a text").tokens, expected);
+        let metrics = block_on(other.metrics()).expect("an engine");
+        assert!(metrics.cached_prompt_tokens > 0, "{metrics:?}");
+    }
+}
+
+#[test]
+fn beams_fork_states() {
+    let (prompt, _) = asked().swap_remove(6);
+    let searched = |engine: &Engine| {
+        let beams = BeamOptions { num_return_sequences: 3, ..BeamOptions::new(3) };
+        let found = engine.beams(prompt.as_str(), beams, greedy(12)).expect("a search").wait();
+        let texts = found.expect("texts").texts;
+        texts.into_iter().map(|text| (text.tokens, text.score.to_bits())).collect::<Vec<_>>()
+    };
+    let roomy = searched(&builder().contexts(4).build().expect("an engine"));
+    let tight = builder().context_length(256).contexts(3).prefix_positions(0);
+    let tight = tight.build().expect("an engine");
+    for _ in 0..2 {
+        assert_eq!(searched(&tight), roomy);
+    }
+}
