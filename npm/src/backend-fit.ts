@@ -11,6 +11,8 @@ export interface EstimatedMemory {
   readonly weights: number;
   /** KV cache of one whole context. It grows with the texts. */
   readonly cache: number;
+  /** Recurrent state of one text, whatever its length; 0 for a model without. */
+  readonly state: number;
   /** Buffers of steps, at the size for long prompts. */
   readonly steps: number;
   /** Peak of all memory. */
@@ -32,7 +34,8 @@ export type HeadMemories = Readonly<Record<HeadType, DeviceMemory>>;
 /** Memory on each kind of device. */
 export interface DeviceMemories {
   readonly processor: HeadMemories;
-  readonly gpu: DeviceMemory;
+  /** `undefined` if only processors compute the model. */
+  readonly gpu: DeviceMemory | undefined;
 }
 
 /** Memory limits of a browser. */
@@ -168,8 +171,8 @@ function checkProcessor(
 }
 
 /** Bytes without a KV cache, which grows with the texts. */
-function leastBytes({ weights, steps }: EstimatedMemory): number {
-  return weights + steps + PROGRAM_BYTES;
+function leastBytes({ weights, state, steps }: EstimatedMemory): number {
+  return weights + state + steps + PROGRAM_BYTES;
 }
 
 /** Tokens of a text for which there is room. */
@@ -190,7 +193,12 @@ function whyNoProcessor(build: Build, features: Features, { inWorker }: Limits):
 }
 
 /** Browsers report limits of buffers, but not the memory of a GPU. */
-function checkGpu(memory: EstimatedMemory, features: Features, maxBufferBytes: number | undefined): Fit {
+function checkGpu(
+  memory: EstimatedMemory | undefined,
+  features: Features,
+  maxBufferBytes: number | undefined,
+): Fit {
+  if (memory === undefined) return { fits: false, reason: "GPUs do not compute recurrent layers yet" };
   const why = features.simd128 ? whyNoGpu(features) : noSimd(features.host);
   if (why !== "" || maxBufferBytes === undefined)
     return { fits: false, reason: why || "no GPU was looked for" };

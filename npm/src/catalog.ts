@@ -34,7 +34,7 @@ export interface CatalogEntry {
 }
 
 /** Formats of chat templates, by the names of llama.cpp and bitnet.cpp. */
-export type ChatTemplateFormat = "bitnet" | "chatml" | "falcon-e" | "falcon3" | "llama3";
+export type ChatTemplateFormat = "bitnet" | "chatml" | "falcon-e" | "falcon3" | "llama3" | "qwen3.5";
 
 /** Sampling options that the authors of a model recommend: options of a request. */
 export interface RecommendedSampling {

@@ -37,7 +37,8 @@ export function prepareEstimate(
     bytes.signal.throwIfAborted();
     const loader = await openLoader(platform, entry, bytes, { headersOnly: true });
     try {
-      return { ...size, processor: headMemories(loader), gpu: memoryOf(loader, true, headType) };
+      const gpu = loader.needsProcessor ? undefined : memoryOf(loader, true, headType);
+      return { ...size, processor: headMemories(loader), gpu };
     } finally {
       loader.free();
       await bytes.end();
@@ -58,7 +59,8 @@ function headMemories(loader: WasmLoader): HeadMemories {
 
 /** The engine's numbers with names. */
 function memoryOf(loader: WasmLoader, onGpu: boolean, head: HeadType | undefined): DeviceMemory {
-  const [context = 0, weights = 0, cache = 0, steps = 0, largestWeight = 0, largestBuffer = 0, total = 0] =
-    loader.estimate(onGpu, head);
-  return { context, weights, cache, steps, largestWeight, largestBuffer, total };
+  const numbers = loader.estimate(onGpu, head);
+  const [context = 0, weights = 0, cache = 0, steps = 0] = numbers;
+  const [largestWeight = 0, largestBuffer = 0, total = 0, state = 0] = numbers.slice(4);
+  return { context, weights, cache, state, steps, largestWeight, largestBuffer, total };
 }

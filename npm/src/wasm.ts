@@ -35,9 +35,12 @@ export interface WasmFiles {
 export interface WasmLoader {
   /** Bytes of all tensors. */
   readonly totalBytes: number;
+  /** Whether only processors compute the model. */
+  readonly needsProcessor: boolean;
   /**
    * Memory on a CPU or a GPU: tokens of a whole context, then bytes of the weights, the KV cache, the step buffers, the
-   * largest weight, the largest buffer, and the total. `headType` is how the head is kept.
+   * largest weight, the largest buffer, the total, and the recurrent state of one text. `headType` is how the head is
+   * kept.
    */
   estimate(onGpu: boolean, headType?: HeadType): Float64Array;
   /** The device that would run, and the reason. */

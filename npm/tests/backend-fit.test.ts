@@ -10,7 +10,7 @@ import { BUILDS, type Features } from "../src/pick-build.js";
 import type { HeadType } from "../src/wasm.js";
 
 const memory: DeviceMemory = {
-  ...{ context: 4096, weights: 1e9, cache: 2e8, steps: 1e8, total: 1.3e9 },
+  ...{ context: 4096, weights: 1e9, cache: 2e8, state: 0, steps: 1e8, total: 1.3e9 },
   ...{ largestWeight: 3e8, largestBuffer: 2e8 },
 };
 const features: Features = {
@@ -77,6 +77,20 @@ describe("checkBackends", () => {
     expect(fitsOf({ weights, total: weights + 3e8 }).simd128).toBe(
       "true: needs 4.19 GB of at most 4.29 GB, which leaves room for 2048 of 4096 tokens",
     );
+  });
+
+  it("counts a recurrent state with the text that has it, whatever its length", () => {
+    const weights = 2 ** 32 - 2 ** 26 - 2e8 - 1e8;
+    expect(fitsOf({ weights, state: 1e8, total: weights + 4e8 }).simd128).toBe(
+      "true: needs 4.19 GB of at most 4.29 GB, which leaves room for 2048 of 4096 tokens",
+    );
+  });
+
+  it("has no GPU for a model that only processors compute", () => {
+    const found = checkBackends({ processor: withHeads(memory), gpu: undefined }, features, limits);
+    const gpu = found.find(({ build }) => build === "webgpu");
+    expect(gpu).toMatchObject({ fits: false, reason: "GPUs do not compute recurrent layers yet" });
+    expect(found.filter(({ fits }) => fits).length).toBe(found.length - 1);
   });
 
   describe("of a model with the bytes of Llama3 8B", () => {

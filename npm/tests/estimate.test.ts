@@ -49,7 +49,7 @@ afterEach(() => {
 });
 
 const memory = {
-  ...{ weights: 1000, cache: 200, steps: 100, total: 1400 },
+  ...{ weights: 1000, cache: 200, state: 50, steps: 100, total: 1400 },
   ...{ largestWeight: 400, largestBuffer: 300 },
 };
 

@@ -141,9 +141,11 @@ export function fakeBuild(
     };
     return {
       totalBytes: 16,
+      needsProcessor: false,
       estimate: (onGpu, head = "auto") => {
         const bytes = byHead?.[head] ?? 1000;
-        return Float64Array.from([512, bytes, 200, 100, 400, 300, bytes + 400], (n) => (onGpu ? 2 * n : n));
+        const numbers = [512, bytes, 200, 100, 400, 300, bytes + 400, 50];
+        return Float64Array.from(numbers, (n) => (onGpu ? 2 * n : n));
       },
       probe: async () => {
         if (report === undefined) throw new Error("the driver is odd");

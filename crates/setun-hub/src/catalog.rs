@@ -53,8 +53,10 @@ pub struct CatalogEntry {
     pub sampling: Option<RecommendedSampling>,
 }
 
-/// Formats of chat templates, by the names that llama.cpp and bitnet.cpp have for them.
-pub const CHAT_TEMPLATES: [&str; 5] = ["bitnet", "chatml", "falcon-e", "falcon3", "llama3"];
+/// Formats of chat templates, by the names that llama.cpp and bitnet.cpp have for them. `qwen3.5` is `chatml` whose
+/// answers begin within thinking.
+pub const CHAT_TEMPLATES: [&str; 6] =
+    ["bitnet", "chatml", "falcon-e", "falcon3", "llama3", "qwen3.5"];
 
 /// Sampling options that a model's authors recommend; those of which they say nothing are absent.
 ///

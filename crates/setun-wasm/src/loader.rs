@@ -71,13 +71,20 @@ impl Loader {
         self.header.total_bytes() as f64
     }
 
+    /// Whether only processors compute it.
+    #[wasm_bindgen(getter, js_name = needsProcessor)]
+    #[must_use]
+    pub fn needs_processor(&self) -> bool {
+        self.header.needs_processor()
+    }
+
     /// Memory on a CPU or a GPU: tokens of a whole context, then bytes of the weights, the KV cache
     /// of one context, the step buffers, the largest weight, the largest buffer that is not split,
-    /// and the total. `head_type` is how the head is kept; without it `auto`.
+    /// the total, and the recurrent state of one sequence. `head_type` is how the head is kept; without it `auto`.
     ///
     /// # Errors
     ///
-    /// `bad-option` for another `head_type`.
+    /// `bad-option` for another `head_type`; `backend-unavailable` if no GPU computes the model.
     #[expect(
         clippy::cast_precision_loss,
         reason = "JavaScript numbers; memory is below 2^53 bytes"
@@ -92,8 +99,8 @@ impl Loader {
         let found = self.header.estimate(options).map_err(to_js)?;
         let [context, weights, cache, steps] =
             [found.context, found.weights, found.cache, found.steps];
-        let largest = [found.largest_weight, found.largest_buffer, found.total()];
-        let all = [context, weights, cache, steps].into_iter().chain(largest);
+        let others = [found.largest_weight, found.largest_buffer, found.total(), found.state];
+        let all = [context, weights, cache, steps].into_iter().chain(others);
         Ok(all.map(|number| number as f64).collect())
     }
 

@@ -171,7 +171,15 @@ pub fn devices() -> Vec<DeviceInfo> {
 
 fn unavailable(wanted: &str, reason: String) -> Error {
     // GPUs are named by what the build reaches: to look for them takes a driver.
-    let gpus = built_gpus().map(GpuApi::name);
+    unavailable_of(wanted, reason, built_gpus().map(GpuApi::name))
+}
+
+/// For a model that no GPU computes.
+fn unavailable_gpu(wanted: &str, reason: String) -> Error {
+    unavailable_of(wanted, reason, std::iter::empty())
+}
+
+fn unavailable_of(wanted: &str, reason: String, gpus: impl Iterator<Item = &'static str>) -> Error {
     let levels = Level::available().into_iter().map(Level::name).chain([SCALAR]);
     let available: Vec<_> = ["auto", "cpu"].into_iter().chain(levels).chain(gpus).collect();
     Error::BackendUnavailable { wanted: wanted.to_owned(), reason, available: available.join(", ") }

@@ -1,8 +1,8 @@
 //! Engines over several devices, all of them levels of the processor.
 
 use setun::{
-    CacheType, Device, DeviceKind, Engine, Error, ErrorCode, GenerateOptions, Model, ModelReader,
-    Verdict,
+    CacheType, Device, DeviceKind, DeviceOptions, Engine, Error, ErrorCode, GenerateOptions,
+    GpuApi, Model, ModelReader, Verdict,
 };
 use setun_tests::{fixture, run::devices};
 
@@ -73,6 +73,35 @@ fn layers_that_do_not_add_up_are_an_error() {
     assert!(
         "split:cpu=two".parse::<Device>().is_err() && "each:cpu,gpu".parse::<Device>().is_err()
     );
+}
+
+/// In builds with GPUs and without; `auto` looks for none.
+#[test]
+fn a_hybrid_model_runs_on_processors_only() {
+    const NO_GPU: &str = "GPUs do not compute recurrent layers yet";
+    let reader = || ModelReader::open(fixture("families/qwen35-r1/hf")).expect("a hybrid model");
+    let [vulkan, cuda] = [GpuApi::Vulkan, GpuApi::Cuda].map(Device::Gpu);
+    for device in [
+        vulkan.clone(),
+        cuda,
+        Device::Split(vec![(Device::Cpu, 1), (vulkan.clone(), 0)]),
+        Device::Each(vec![Device::Cpu, vulkan]),
+    ] {
+        let refused = Engine::builder(reader()).device(device.clone()).build();
+        let refused = refused.expect_err("no GPU computes it");
+        assert_eq!(refused.code(), ErrorCode::BackendUnavailable, "{device}: {refused}");
+        assert!(refused.to_string().contains(NO_GPU), "{device}: {refused}");
+        let options = DeviceOptions { device, ..DeviceOptions::default() };
+        let estimate = reader().header().estimate(options.clone());
+        let is_each = matches!(options.device, Device::Each(_));
+        assert!(is_each || estimate.is_err(), "{}", options.device);
+    }
+    let engine = Engine::builder(reader()).device(Device::Auto).build().expect("an engine");
+    assert_eq!(engine.backend(), DeviceKind::Cpu);
+    let report = &engine.device_report().devices;
+    let [chosen] = report.as_slice() else { panic!("{report:?}") };
+    assert_eq!((chosen.verdict, chosen.reason.as_str()), (Verdict::Chosen, NO_GPU));
+    assert_eq!(engine.complete(vec![1, 2, 3], sampled(1)).expect("a text").tokens.len(), 24);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod commands;
 mod files;
 mod gguf;
+mod hybrid;
 mod mirror;
 #[cfg(unix)]
 mod offer;

@@ -38,6 +38,32 @@ fn the_memory_of_a_shape_is_estimated_without_its_weights() {
     setun(&["inspect", "--shape", "7b"]).wrong_usage("--estimate");
 }
 
+/// Bonsai 27B: 16 of 64 layers attend with four heads of 256 columns, and the states of the others are of
+/// 48 heads of 128 by 128 floats, beside the last rows of the convolutions.
+#[test]
+fn state_and_cache_are_told_apart() {
+    let report = inspect(&["--estimate", "--shape", "bonsai-27b", "--kv", "f16"]);
+    let bytes = |name: &str| report[name].as_u64().expect("bytes");
+    assert_eq!(bytes("position_cache"), 16 * 2 * 4 * 256 * 2);
+    assert_eq!(bytes("cache"), bytes("context") * bytes("position_cache"));
+    let matrices = 48 * 48 * 128 * 128 * 4;
+    assert!((matrices..matrices * 6 / 5).contains(&bytes("state")), "{report}");
+    let used = bytes("weights") + bytes("cache") + bytes("state") + bytes("steps");
+    assert_eq!(bytes("total"), used);
+    let text = setun(&["inspect", "--estimate", "--shape", "bonsai-27b"]).text();
+    assert!(text.contains("state") && text.contains("a token"), "{text}");
+    let plain = inspect(&["--estimate", "--shape", "bonsai-4b"]);
+    assert_eq!((&plain["state"], &plain["context"]), (&0.into(), &32_768.into()));
+}
+
+#[test]
+fn devices_of_a_hybrid_model_are_processors() {
+    let hybrid = model("../families/qwen35-r1/hf");
+    let text = setun(&["devices", "--model", &hybrid]).text();
+    assert!(text.contains("GPUs do not compute recurrent layers yet"), "{text}");
+    assert_eq!(text.lines().count(), 2, "a title and the processor: {text}");
+}
+
 #[test]
 fn numbers_are_those_of_the_configuration() {
     let report = inspect(&[&model(TINY)]);

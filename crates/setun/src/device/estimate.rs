@@ -29,6 +29,10 @@ pub struct MemoryEstimate {
     pub weights: u64,
     /// The KV cache of one whole context.
     pub cache: u64,
+    /// The KV cache of one position.
+    pub position_cache: u64,
+    /// The recurrent state of one sequence, whatever its length; 0 of a model without.
+    pub state: u64,
     /// The buffers of steps, once the largest has run.
     pub steps: u64,
     /// The largest weight: beside what is kept, host memory has it once more while it is loaded.
@@ -41,7 +45,7 @@ impl MemoryEstimate {
     /// Most of it at once: while the last weight is loaded, or when a context is full.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.weights + self.largest_weight.max(self.cache + self.steps)
+        self.weights + self.largest_weight.max(self.cache + self.state + self.steps)
     }
 
     fn add_weights(&mut self, header: &ModelHeader, device: &Device) {
@@ -70,7 +74,9 @@ impl MemoryEstimate {
     /// Keys and values of a layer are apart.
     fn add_cache(&mut self, spec: CacheSpec) {
         let blocks = self.context.div_ceil(BLOCK_POSITIONS as u64);
-        self.cache = blocks * spec.block_bytes() as u64 + spec.state_bytes() as u64;
+        self.cache = blocks * spec.block_bytes() as u64;
+        self.position_cache = spec.block_bytes() as u64 / BLOCK_POSITIONS as u64;
+        self.state = spec.state_bytes() as u64;
         let buffer = self.cache / (2 * spec.layers.max(1) as u64);
         self.largest_buffer = self.largest_buffer.max(buffer);
     }
@@ -106,10 +112,12 @@ impl ModelHeader {
     ///
     /// # Errors
     ///
-    /// If the model has a shape that no plan can be made for, or does not take an option.
+    /// If the model has a shape that no plan can be made for, does not take an option, or has operations that
+    /// the device lacks.
     pub fn estimate(&self, options: DeviceOptions) -> Result<MemoryEstimate, Error> {
         let mut header = self.clone();
         header.apply(&options)?;
+        header.check_device(&options.device)?;
         let is_gpu = matches!(options.device, Device::Gpu(_));
         let placement = Placement::new(&header, options);
         let mut found = MemoryEstimate::default();

@@ -10,7 +10,7 @@ mod no_split;
 mod split;
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
-use setun_engine::{DeviceReport, Error as EngineError, ErrorCode};
+use setun_engine::{DeviceReport, DeviceVerdict, Error as EngineError, ErrorCode};
 
 #[cfg(feature = "gpu")]
 use super::gpu;
@@ -18,6 +18,7 @@ use super::gpu;
 use super::unavailable;
 use super::{
     Device, DeviceKind, DeviceOptions, GpuApi, cpu, opened::OpenedDevice, placement::Placement,
+    unavailable_gpu,
 };
 use crate::{error::Error, header::ModelHeader};
 #[cfg(not(feature = "gpu"))]
@@ -38,6 +39,8 @@ pub(crate) struct DeviceOpener {
 enum Plan {
     /// The device that the options name.
     Named,
+    /// The processor, as no GPU computes the model's operations.
+    NoGpu,
     /// The fastest device, and what else there is where that is a GPU which was opened.
     Auto(Option<Fallback>),
     /// Layers on several devices, and what else there is where a GPU could not hold them all.
@@ -64,7 +67,9 @@ impl DeviceOpener {
         let mut header = header.clone();
         header.apply(&options)?;
         let placement = Placement::new(&header, options);
+        header.check_device(&placement.options.device)?;
         let plan = match &placement.options.device {
+            Device::Auto if header.needs_processor() => Plan::NoGpu,
             Device::Auto => Plan::Auto(None),
             Device::Split(shares) => Plan::Split(Split::new(shares, &header)?, None),
             Device::Each(_) => {
@@ -93,6 +98,11 @@ impl DeviceOpener {
         let Self { header, placement, plan } = self;
         match plan {
             Plan::Named => open_named(header, placement).await,
+            Plan::NoGpu => {
+                let opened = cpu::open(header, placement)?;
+                let chosen = DeviceVerdict::chosen(opened.backend, &opened.level, NO_HYBRID);
+                Ok(OpenedDevice { report: DeviceReport { devices: vec![chosen] }, ..opened })
+            }
             Plan::Auto(fallback) => {
                 let opened = auto::open(header, placement).await?;
                 if let DeviceKind::Gpu(gpu) = opened.backend {
@@ -113,7 +123,7 @@ impl DeviceOpener {
     /// Whether there is something else to open should the device fail that was opened last.
     pub(crate) fn has_fallback(&self) -> bool {
         match &self.plan {
-            Plan::Named | Plan::Cpu(_) => false,
+            Plan::Named | Plan::NoGpu | Plan::Cpu(_) => false,
             Plan::Auto(fallback) => fallback.is_some(),
             Plan::Split(split, fallback) => fallback.is_some() || split.can_shrink(),
         }
@@ -145,6 +155,35 @@ impl DeviceOpener {
             _ => return Err(error),
         };
         Ok(())
+    }
+}
+
+/// Why a hybrid model runs on processors only.
+const NO_HYBRID: &str = "GPUs do not compute recurrent layers yet";
+
+/// The first GPU that is named.
+fn gpu_of(device: &Device) -> Option<GpuApi> {
+    match device {
+        Device::Gpu(api) => Some(*api),
+        Device::Split(shares) => shares.iter().find_map(|(device, _)| gpu_of(device)),
+        _ => None,
+    }
+}
+
+impl ModelHeader {
+    /// Whether only processors have its operations, as they have those of hybrid models.
+    #[must_use]
+    pub fn needs_processor(&self) -> bool {
+        let is_recurrent = self.config.layers.iter().any(|layer| layer.delta_net().is_some());
+        is_recurrent || self.config.attention_gate || self.config.hadamard.is_some()
+    }
+
+    /// Refuses a GPU that is named, where only processors will do.
+    pub(super) fn check_device(&self, device: &Device) -> Result<(), Error> {
+        match gpu_of(device).filter(|_| self.needs_processor()) {
+            Some(gpu) => Err(unavailable_gpu(gpu.name(), NO_HYBRID.to_owned())),
+            None => Ok(()),
+        }
     }
 }
 

@@ -20,6 +20,10 @@ struct Report {
     weights: u64,
     /// The KV cache of a whole context.
     cache: u64,
+    /// The KV cache of one position.
+    position_cache: u64,
+    /// The recurrent state of one sequence.
+    state: u64,
     /// The buffers of steps, once the largest has run.
     steps: u64,
     /// Most at once, the largest weight twice while it is loaded.
@@ -42,6 +46,8 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         context: estimate.context,
         weights: estimate.weights,
         cache: estimate.cache,
+        position_cache: estimate.position_cache,
+        state: estimate.state,
         steps: estimate.steps,
         total: estimate.total(),
     };
@@ -51,9 +57,11 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
 
 impl Report {
     fn text(&self) -> String {
-        let title = ["model", "weights", "KV cache", "step buffers", "peak"];
+        let title = ["model", "weights", "KV cache", "a token", "state", "step buffers", "peak"];
         let model = format!("{}, context {}", self.model, self.context);
-        let numbers = [self.weights, self.cache, self.steps, self.total].map(size);
-        titled(title, [std::iter::once(model).chain(numbers).collect()])
+        let state = if self.state == 0 { "–".to_owned() } else { size(self.state) };
+        let [weights, cache] = [self.weights, self.cache].map(size);
+        let [position, steps, total] = [self.position_cache, self.steps, self.total].map(size);
+        titled(title, [vec![model, weights, cache, position, state, steps, total]])
     }
 }

@@ -191,14 +191,14 @@ impl Opener {
         self.draft.as_deref().map(|draft| ModelFiles::find_any(Some(draft), self.options))
     }
 
-    /// Most bytes that a model takes: its weights, and the KV cache as far as it may grow.
+    /// Most bytes that a model takes: its weights, and KV cache and recurrent states as far as they may grow.
     fn bytes(&self, files: ModelFiles) -> Result<u64, CliError> {
         let estimate = files.header()?.estimate(self.config.device_options())?;
         let engine = &self.config.engine;
         let context = estimate.context.max(1);
         let shorter = engine.context_length.map_or(context, |length| context.min(length as u64));
         let cache = estimate.cache.saturating_mul(shorter) / context;
-        let caches = cache.saturating_mul(engine.contexts as u64);
+        let caches = cache.saturating_add(estimate.state).saturating_mul(engine.contexts as u64);
         let used = caches.saturating_add(estimate.steps).max(estimate.largest_weight);
         Ok(estimate.weights.saturating_add(used))
     }

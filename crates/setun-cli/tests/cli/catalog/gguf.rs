@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{
     files::Part,
+    hybrid::{self, BLOCK},
     tensors::{Sizes, Tensor},
 };
 
@@ -20,6 +21,7 @@ struct Type {
 const F32: Type = Type { number: 0, block: (1, 4) };
 const F16: Type = Type { number: 1, block: (1, 2) };
 const I2_S: Type = Type { number: 36, block: (4, 1) };
+const BF16: Type = Type { number: 30, block: (1, 2) };
 const PQ2_0: Type = Type { number: 142, block: (128, 34) };
 
 /// Bytes after all codes of an `I2_S` tensor, which begin with its scale.
@@ -32,9 +34,15 @@ pub(super) fn file(
     tokenizer: Vec<Vec<u8>>,
 ) -> (Vec<u8>, Vec<Part>) {
     let is_bitnet = config["architectures"][0] == "BitNetForCausalLM";
-    let (architecture, ternary) = if is_bitnet { ("bitnet-b1.58", I2_S) } else { ("qwen3", PQ2_0) };
+    let (architecture, ternary) = match config["architectures"][0].as_str() {
+        Some("BitNetForCausalLM") => ("bitnet-b1.58", I2_S),
+        Some("Qwen3_5ForCausalLM") => ("qwen35", PQ2_0),
+        _ => ("qwen3", PQ2_0),
+    };
+    let is_rotated = config[BLOCK].is_u64();
     let tensors: Vec<_> = tensors.iter().filter(|t| !t.name.ends_with("_scale")).collect();
     let mut fields = fields(architecture, config);
+    fields.extend(hybrid::fields(config, &tensors, |tensor| name(tensor, architecture)));
     fields.extend(tokenizer);
     let mut header = b"GGUF".to_vec();
     header.extend(3_u32.to_le_bytes());
@@ -46,11 +54,13 @@ pub(super) fn file(
         let is_table = !is_bitnet || !tensor.name.contains("embed_tokens");
         let kind = match tensor.shape.len() {
             1 => &F32,
+            _ if tensor.name.contains("conv1d") => &F32,
+            _ if is_rotated && is_gate(&tensor.name) => &BF16,
             _ if is_table => &ternary,
             _ => &F16,
         };
         let rows = if tensor.dtype == "U8" { 4 } else { 1 };
-        text(&mut header, &name(&tensor.name));
+        text(&mut header, &name(&tensor.name, architecture));
         header.extend((u32::try_from(tensor.shape.len()).expect("few")).to_le_bytes());
         for (index, size) in tensor.shape.iter().enumerate().rev() {
             header.extend((if index == 0 { size * rows } else { *size }).to_le_bytes());
@@ -59,7 +69,9 @@ pub(super) fn file(
         header.extend(offset.to_le_bytes());
         let data = tensor.elements() * rows / kind.block.0 * kind.block.1;
         let bytes = if kind.number == I2_S.number { data + I2_S_SCALE } else { data };
-        parts.push(Part { range: offset..offset + bytes, pattern: pattern(kind) });
+        let is_plain = kind.number == F32.number;
+        let pattern = if is_plain { tensor.f32_pattern() } else { pattern(kind) };
+        parts.push(Part { range: offset..offset + bytes, pattern });
         offset = (offset + bytes).next_multiple_of(ALIGNMENT);
     }
     header.resize(header.len().next_multiple_of(HEADER_ALIGNMENT), 0);
@@ -78,7 +90,6 @@ fn pattern(kind: &Type) -> Vec<u8> {
             .flat_map(|scale| scale.iter().copied().chain([0b00_01_10_01; 32]))
             .collect(),
         36 => vec![0b00_01_10_01],
-        0 => 1_f32.to_le_bytes().to_vec(),
         _ => vec![0x00, 0x38, 0x00, 0xb4, 0x00, 0x30],
     }
 }
@@ -102,7 +113,7 @@ fn fields(architecture: &str, config: &Value) -> Vec<Vec<u8>> {
         number("attention.head_count_kv", sizes.kv_heads),
         number("attention.key_length", sizes.head_dim),
         number("attention.value_length", sizes.head_dim),
-        number("rope.dimension_count", sizes.head_dim),
+        number("rope.dimension_count", hybrid::rotated(config, sizes.head_dim)),
         float("rope.freq_base", config["rope_theta"].as_f64().expect("a base")),
         float("attention.layer_norm_rms_epsilon", config["rms_norm_eps"].as_f64().expect("eps")),
     ];
@@ -137,9 +148,18 @@ fn small(value: u64) -> u32 {
     u32::try_from(value).expect("a small number")
 }
 
+/// Whether it is one of the matrices that give `b` and `a` of a delta net.
+fn is_gate(name: &str) -> bool {
+    name.contains("in_proj_a") || name.contains("in_proj_b")
+}
+
 /// A tensor's name in GGUF.
-fn name(name: &str) -> String {
+fn name(name: &str, architecture: &str) -> String {
     let name = name.replace("model.layers.", "blk.");
+    let name = match architecture {
+        "qwen35" => name.replace("post_attention_layernorm", "post_attention_norm"),
+        _ => name,
+    };
     let parts = [
         ("model.embed_tokens", "token_embd"),
         ("model.norm", "output_norm"),
@@ -148,6 +168,15 @@ fn name(name: &str) -> String {
         ("post_attention_layernorm", "ffn_norm"),
         ("self_attn.attn_sub_norm", "attn_sub_norm"),
         ("mlp.ffn_sub_norm", "ffn_sub_norm"),
+        ("linear_attn.in_proj_qkv", "attn_qkv"),
+        ("linear_attn.in_proj_z", "attn_gate"),
+        ("linear_attn.in_proj_b", "ssm_beta"),
+        ("linear_attn.in_proj_a", "ssm_alpha"),
+        ("linear_attn.conv1d", "ssm_conv1d"),
+        ("linear_attn.dt_bias", "ssm_dt.bias"),
+        ("linear_attn.A_log", "ssm_a"),
+        ("linear_attn.norm", "ssm_norm"),
+        ("linear_attn.out_proj", "ssm_out"),
         ("self_attn.q_norm", "attn_q_norm"),
         ("self_attn.k_norm", "attn_k_norm"),
         ("self_attn.q_proj", "attn_q"),

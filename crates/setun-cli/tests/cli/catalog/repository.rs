@@ -13,7 +13,7 @@ use safetensors::SafeTensors;
 use serde_json::{Value, json};
 use setun::hub::CatalogEntry;
 
-use super::{configuration, gguf, tensors::tensors, vocabulary};
+use super::{configuration, gguf, hybrid::BLOCK, tensors::tensors, vocabulary};
 use crate::support::setun;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures");
@@ -71,6 +71,7 @@ fn chat_template(entry: &CatalogEntry) -> Option<String> {
             config["chat_template"].as_str().expect("a template").to_owned()
         }
         "chatml" => text("chat-templates/Qwen-Qwen3-0.6B.jinja"),
+        "qwen3.5" => text("chat-templates/Qwen3.5-4B.jinja"),
         format => text(&format!("catalog/{format}.jinja")),
     })
 }
@@ -85,6 +86,22 @@ fn small(vocab: u64) -> [(&'static str, Value); 6] {
         ("num_key_value_heads", 1.into()),
         ("vocab_size", vocab.into()),
     ]
+}
+
+/// The same of a hybrid model: delta nets, and one layer that attends.
+fn small_hybrid(config: &Value) -> Vec<(&'static str, Value)> {
+    if !config["linear_num_key_heads"].is_u64() {
+        return vec![];
+    }
+    let mut changes = vec![
+        ("num_hidden_layers", config["full_attention_interval"].clone()),
+        ("linear_num_key_heads", 2.into()),
+        ("linear_num_value_heads", 6.into()),
+    ];
+    if config[BLOCK].is_u64() {
+        changes.push((BLOCK, 128.into()));
+    }
+    changes
 }
 
 /// `tokenizer_config.json` of an entry.
@@ -176,11 +193,14 @@ fn weights(entry: &CatalogEntry) -> Vec<u8> {
     }
     let mut config = configuration(entry);
     let tokenizer = text(&format!("{}/tokenizer.json", LLAMA_3.folder));
-    for (field, value) in small(LLAMA_3.vocab) {
+    let is_hybrid = config["linear_num_key_heads"].is_u64();
+    let hybrid = small_hybrid(&config);
+    for (field, value) in small(LLAMA_3.vocab).into_iter().chain(hybrid) {
         config[field] = value;
     }
     let template = chat_template(entry).expect("a template");
-    let fields = vocabulary::fields(&tokenizer, &template);
+    let pre = if is_hybrid { "qwen35" } else { "qwen2" };
+    let fields = vocabulary::fields(&tokenizer, &template, pre);
     let (mut bytes, parts) = gguf::file(&config, &tensors(&config), fields);
     for part in parts {
         let at = |offset: u64| usize::try_from(offset).expect("few bytes");

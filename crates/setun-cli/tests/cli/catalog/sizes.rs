@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Bytes of a tokenizer in a GGUF file, which the headers here lack.
-const MAX_TOKENIZER: u64 = 10 << 20;
+const MAX_TOKENIZER: u64 = 12 << 20;
 
 /// A model of an entry's configuration with a context of at most [`MEMORY_CONTEXT`].
 fn model(entry: &CatalogEntry) -> (Source, Files, u64) {

@@ -8,7 +8,7 @@ use setun::{
 use super::repository::tokenizer_config;
 
 /// A question in each format, up to the answer.
-const PROMPTS: [(&str, &str); 5] = [
+const PROMPTS: [(&str, &str); 6] = [
     ("bitnet", "<|begin_of_text|>User: Hello<|eot_id|>Assistant: "),
     ("chatml", "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n"),
     ("falcon-e", "userHello\nassistant\n"),
@@ -18,6 +18,7 @@ const PROMPTS: [(&str, &str); 5] = [
         "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHello<|eot_id|>\
          <|start_header_id|>assistant<|end_header_id|>\n\n",
     ),
+    ("qwen3.5", "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n<think>\n"),
 ];
 
 #[test]

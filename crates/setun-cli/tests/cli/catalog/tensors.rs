@@ -54,6 +54,11 @@ impl Tensor {
         self.shape.iter().product()
     }
 
+    /// Its numbers as `f32`.
+    pub(super) fn f32_pattern(&self) -> Vec<u8> {
+        if self.dtype == "F32" { self.pattern.clone() } else { floats("F32", &[1.0]) }
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         self.elements() * width(self.dtype)
     }
@@ -87,6 +92,41 @@ pub(super) struct Sizes {
     pub(super) kv_heads: u64,
     pub(super) head_dim: u64,
     pub(super) vocab: u64,
+    /// Of a hybrid model.
+    pub(super) net: Option<NetSizes>,
+}
+
+/// Heads of the delta nets of a configuration.
+#[derive(Clone, Copy)]
+pub(super) struct NetSizes {
+    pub(super) key_heads: u64,
+    pub(super) value_heads: u64,
+    /// Width of a head.
+    pub(super) head: u64,
+    pub(super) kernel: u64,
+    /// Every layer of this number attends.
+    pub(super) interval: u64,
+}
+
+impl NetSizes {
+    fn of(config: &Value) -> Option<Self> {
+        let size = |name: &str| config[name].as_u64();
+        Some(Self {
+            key_heads: size("linear_num_key_heads")?,
+            value_heads: size("linear_num_value_heads")?,
+            head: size("linear_value_head_dim")?,
+            kernel: size("linear_conv_kernel_dim")?,
+            interval: size("full_attention_interval")?,
+        })
+    }
+
+    pub(super) fn value_width(&self) -> u64 {
+        self.value_heads * self.head
+    }
+
+    fn is_net(&self, layer: u64) -> bool {
+        !(layer + 1).is_multiple_of(self.interval)
+    }
 }
 
 impl Sizes {
@@ -101,6 +141,7 @@ impl Sizes {
             kv_heads: size("num_key_value_heads"),
             head_dim: config["head_dim"].as_u64().unwrap_or(hidden / heads),
             vocab: size("vocab_size"),
+            net: NetSizes::of(config),
         }
     }
 }
@@ -111,23 +152,31 @@ pub(super) fn tensors(config: &Value) -> Vec<Tensor> {
     let mut list = List { storage, tensors: vec![] };
     let Sizes { hidden, ffn, heads, kv_heads, head_dim, vocab, .. } = sizes;
     let (wide, narrow) = (heads * head_dim, kv_heads * head_dim);
+    let gated = if sizes.net.is_some() { 2 * wide } else { wide };
     list.table("model.embed_tokens.weight", vocab, hidden);
     for layer in 0..sizes.layers {
         let name = |part: &str| format!("model.layers.{layer}.{part}");
-        for (part, width) in norms(config, hidden, ffn, head_dim) {
+        let net = sizes.net.filter(|net| net.is_net(layer));
+        let norms = norms(config, hidden, ffn, head_dim);
+        for (part, width) in norms.into_iter().take(if net.is_some() { 2 } else { usize::MAX }) {
             list.norm(&name(part), width);
         }
-        for (part, rows, columns) in [
-            ("self_attn.q_proj", wide, hidden),
+        let attention = [
+            ("self_attn.q_proj", gated, hidden),
             ("self_attn.k_proj", narrow, hidden),
             ("self_attn.v_proj", narrow, hidden),
             ("self_attn.o_proj", hidden, wide),
+        ];
+        match net {
+            Some(net) => list.delta_net(layer, hidden, net),
+            None => list.matrices(layer, &attention),
+        }
+        let feed_forward = [
             ("mlp.gate_proj", ffn, hidden),
             ("mlp.up_proj", ffn, hidden),
             ("mlp.down_proj", hidden, ffn),
-        ] {
-            list.matrix(&name(part), rows, columns);
-        }
+        ];
+        list.matrices(layer, &feed_forward);
     }
     list.norm("model.norm.weight", hidden);
     if config["tie_word_embeddings"] == false {
@@ -147,7 +196,7 @@ fn norms(config: &Value, hidden: u64, ffn: u64, head_dim: u64) -> Vec<(&'static 
         "BitnetForCausalLM" => {
             vec![("self_attn.inner_attn_ln.weight", hidden), ("mlp.ffn_layernorm.weight", ffn)]
         }
-        "Qwen3ForCausalLM" => {
+        "Qwen3ForCausalLM" | "Qwen3_5ForCausalLM" => {
             vec![("self_attn.q_norm.weight", head_dim), ("self_attn.k_norm.weight", head_dim)]
         }
         _ => vec![],
@@ -174,6 +223,33 @@ impl List {
     fn norm(&mut self, name: &str, width: u64) {
         let dtype = self.storage.floats();
         self.push(name, dtype, &[width], floats(dtype, &[1.0]));
+    }
+
+    fn delta_net(&mut self, layer: u64, hidden: u64, net: NetSizes) {
+        let (values, channels) =
+            (net.value_width(), net.value_width() + 2 * net.key_heads * net.head);
+        self.matrices(
+            layer,
+            &[
+                ("linear_attn.in_proj_qkv", channels, hidden),
+                ("linear_attn.in_proj_z", values, hidden),
+                ("linear_attn.in_proj_b", net.value_heads, hidden),
+                ("linear_attn.in_proj_a", net.value_heads, hidden),
+                ("linear_attn.out_proj", hidden, values),
+            ],
+        );
+        let name = |part: &str| format!("model.layers.{layer}.linear_attn.{part}");
+        let taps = floats("F32", &[0.25, 0.5]);
+        self.push(&name("conv1d.weight"), "F32", &[channels, net.kernel], taps);
+        self.push(&name("dt_bias"), "F32", &[net.value_heads], floats("F32", &[-4.0]));
+        self.push(&name("A_log"), "F32", &[net.value_heads], floats("F32", &[-1.0]));
+        self.norm(&name("norm.weight"), net.head);
+    }
+
+    fn matrices(&mut self, layer: u64, matrices: &[(&str, u64, u64)]) {
+        for (part, rows, columns) in matrices {
+            self.matrix(&format!("model.layers.{layer}.{part}"), *rows, *columns);
+        }
     }
 
     fn matrix(&mut self, name: &str, rows: u64, columns: u64) {

@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::gguf::{field, text};
 
 /// Numbers of the types of values.
-const U32: u32 = 4;
-const I32: u32 = 5;
-const BOOL: u32 = 7;
-const STRING: u32 = 8;
+pub(super) const U32: u32 = 4;
+pub(super) const I32: u32 = 5;
+pub(super) const BOOL: u32 = 7;
+pub(super) const STRING: u32 = 8;
 const ARRAY: u32 = 9;
 
 /// Types of tokens.
@@ -23,8 +23,8 @@ const SPECIAL: [(&str, &str); 4] = [
     ("<|eot_id|>", "<|im_end|>"),
 ];
 
-/// Fields of the vocabulary of a `tokenizer.json`, and of a template.
-pub(super) fn fields(tokenizer: &str, template: &str) -> Vec<Vec<u8>> {
+/// Fields of the vocabulary of a `tokenizer.json` with a splitter of texts, and of a template.
+pub(super) fn fields(tokenizer: &str, template: &str, pre: &str) -> Vec<Vec<u8>> {
     let tokenizer: Value = serde_json::from_str(tokenizer).expect("JSON");
     let tokens = tokens(&tokenizer);
     let named = |name: &str| tokens.iter().position(|(token, _)| token == name).expect(name);
@@ -36,7 +36,7 @@ pub(super) fn fields(tokenizer: &str, template: &str) -> Vec<Vec<u8>> {
     let merges = tokenizer["model"]["merges"].as_array().expect("merges").iter().map(merge);
     vec![
         field("tokenizer.ggml.model", STRING, &string("gpt2")),
-        field("tokenizer.ggml.pre", STRING, &string("qwen2")),
+        field("tokenizer.ggml.pre", STRING, &string(pre)),
         array("tokenizer.ggml.tokens", STRING, tokens.iter().map(|(token, _)| string(token))),
         array(
             "tokenizer.ggml.token_type",
@@ -66,13 +66,17 @@ fn tokens(tokenizer: &Value) -> Vec<(String, u32)> {
     tokens.into_iter().map(|(_, token, kind)| (token, kind)).collect()
 }
 
-fn string(value: &str) -> Vec<u8> {
+pub(super) fn string(value: &str) -> Vec<u8> {
     let mut bytes = vec![];
     text(&mut bytes, value);
     bytes
 }
 
-fn array(key: &str, kind: u32, items: impl ExactSizeIterator<Item = Vec<u8>>) -> Vec<u8> {
+pub(super) fn array(
+    key: &str,
+    kind: u32,
+    items: impl ExactSizeIterator<Item = Vec<u8>>,
+) -> Vec<u8> {
     let mut bytes = kind.to_le_bytes().to_vec();
     bytes.extend((items.len() as u64).to_le_bytes());
     items.for_each(|item| bytes.extend(item));
