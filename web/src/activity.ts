@@ -30,6 +30,11 @@ export class Activity {
     this.#operations.add(ended);
   }
 
+  /** Waits until nothing runs. */
+  async idle(): Promise<void> {
+    while (this.#operations.size > 0) await Promise.allSettled(this.#operations);
+  }
+
   /** Stops all operations and waits for them. */
   async stop(): Promise<void> {
     this.#controller?.abort();

@@ -18,7 +18,7 @@ import { chosenModel, droppedModel } from "./folders.js";
 import { definitionIsShown, listenToTerms } from "./glossary.js";
 import { offerGpu } from "./gpu.js";
 import { invite } from "./invitation.js";
-import { keepBuilds, registerServiceWorker } from "./offline.js";
+import { keepBuilds, keepFetched, registerServiceWorker } from "./offline.js";
 import { openViews } from "./open-views.js";
 import { type Columns, fork, move, run, showSecond } from "./run.js";
 import { SecondModel } from "./second-model.js";
@@ -177,9 +177,17 @@ const rememberedChoice = remembered().then((choice) => {
   if (choice && !isChosen) choose(choice);
 });
 const mayReload = () => !activity.isRunning && !document.activeElement?.matches("input, textarea");
-const registered = registerServiceWorker(mayReload);
-void Promise.all([crossOriginIsolated || registered, rememberedChoice]).then(([stays]) => {
-  isReady = stays;
-  if (views.isStory()) writeFirstStory();
-  if (stays) void registered.then(() => keepBuilds(() => activity.isRunning || current.loaded !== undefined));
-});
+void start();
+
+/** The first story comes before what is installed for later visits, where the page needs no service worker for its headers. */
+async function start(): Promise<void> {
+  isReady = crossOriginIsolated || (await registerServiceWorker(mayReload));
+  await rememberedChoice;
+  if (isReady && views.isStory()) writeFirstStory();
+  if (crossOriginIsolated) {
+    await activity.idle();
+    await registerServiceWorker(mayReload);
+    if (current.loaded !== undefined) await keepFetched();
+  }
+  if (isReady) await keepBuilds(() => activity.isRunning || current.loaded !== undefined);
+}

@@ -1,7 +1,7 @@
 //! The embedded model: a folder in Hugging Face's layout as one `.safetensors` file.
 //!
 //! The folder's small files become strings of the header's `__metadata__`, under the keys
-//! `setun.file/<name>`; the tensors stay as they are. Any reader of safetensors still reads it,
+//! `setun.file/<name>`, JSON without white space; the tensors stay as they are. Any reader of safetensors still reads it,
 //! and the same folder always gives the same bytes.
 
 use std::collections::BTreeMap;
@@ -72,7 +72,8 @@ fn bundle(model: &[u8], files: &[(&str, String)]) -> Result<Vec<u8>> {
     let metadata = header.entry("__metadata__").or_insert_with(|| Value::Object(Map::new()));
     let metadata = metadata.as_object_mut().context("__metadata__ is not an object")?;
     for (name, text) in files {
-        metadata.insert(format!("{KEY_PREFIX}{name}"), Value::String(text.clone()));
+        let text = if has_json(name) { compact(text)? } else { text.clone() };
+        metadata.insert(format!("{KEY_PREFIX}{name}"), Value::String(text));
     }
     let mut header = serde_json::to_vec(&sorted(Value::Object(header)))?;
     // The tensors begin at a multiple of 8 bytes, as the format's own writer has it.
@@ -82,6 +83,16 @@ fn bundle(model: &[u8], files: &[(&str, String)]) -> Result<Vec<u8>> {
     bundled.append(&mut header);
     bundled.extend_from_slice(tensors);
     Ok(bundled)
+}
+
+fn has_json(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|end| end == "json")
+}
+
+/// JSON without white space: pages download it, and read it before their first token.
+fn compact(json: &str) -> Result<String> {
+    let value: Value = serde_json::from_str(json)?;
+    Ok(serde_json::to_string(&sorted(value))?)
 }
 
 /// `value` with the keys of every object in order, whatever order the parser keeps.
@@ -120,13 +131,18 @@ mod tests {
 
     #[test]
     fn files_become_metadata_and_tensors_stay() {
-        let files = [("config.json", "{\n \"a\": \"ü\"\n}".to_owned())];
+        let files = [
+            ("config.json", "{\n \"b\": [1, 2],\n \"a\": \"ü x\"\n}".to_owned()),
+            ("chat_template.jinja", "{{ 1 }}\n".to_owned()),
+        ];
         let bundled = bundle(&model(), &files).unwrap();
         let (header, tensors) = split(&bundled).unwrap();
         assert_eq!(tensors, [1, 2, 3, 4]);
         assert_eq!(header.len() % LENGTH_BYTES, 0);
         let header: Value = serde_json::from_slice(header).unwrap();
-        assert_eq!(header["__metadata__"]["setun.file/config.json"], files[0].1.as_str());
+        let metadata = &header["__metadata__"];
+        assert_eq!(metadata["setun.file/config.json"], r#"{"a":"ü x","b":[1,2]}"#);
+        assert_eq!(metadata["setun.file/chat_template.jinja"], files[1].1.as_str());
         assert_eq!(header["w"]["data_offsets"], serde_json::json!([0, 4]));
         assert_eq!(bundled, bundle(&model(), &files).unwrap());
     }

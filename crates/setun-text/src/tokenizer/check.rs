@@ -5,11 +5,16 @@
 //! see differently, such as a key that stands twice, is decided before.
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokenizers::{
     AddedToken, DecoderWrapper, Encoding, ModelWrapper, NormalizerWrapper, PostProcessor as _,
     PostProcessorWrapper, PreTokenizerWrapper, Token,
-    models::{bpe::BPE, unigram::Unigram, wordlevel::WordLevel, wordpiece::WordPiece},
+    models::{
+        bpe::{BPE, Vocab},
+        unigram::Unigram,
+        wordlevel::WordLevel,
+        wordpiece::WordPiece,
+    },
 };
 
 use super::{
@@ -95,7 +100,7 @@ fn without_added(mut file: Value) -> Result<tokenizers::Tokenizer, TextError> {
 fn model(mut model: Value) -> Result<ModelWrapper, TextError> {
     let name = model.as_object_mut().and_then(|fields| fields.remove("type")).unwrap_or_default();
     Ok(match name.as_str() {
-        Some("BPE") => read::<BPE>(model)?.into(),
+        Some("BPE") => bpe(model)?.into(),
         Some("WordPiece") => read::<WordPiece>(model)?.into(),
         Some("WordLevel") => read::<WordLevel>(model)?.into(),
         Some("Unigram") => read::<Unigram>(model)?.into(),
@@ -104,6 +109,55 @@ fn model(mut model: Value) -> Result<ModelWrapper, TextError> {
             return Err(refused("model.type", expected, kind(&name)));
         }
     })
+}
+
+/// Builds a model of pairs. The crate's own reader copies each merge twice, to find out how it is written.
+fn bpe(mut model: Value) -> Result<BPE, TextError> {
+    let parts = ["vocab", "merges"].map(|name| model.get_mut(name).map(Value::take));
+    let (vocab, merges) = match parts {
+        [Some(Value::Object(vocab)), Some(Value::Array(merges))] if merges.iter().all(is_pair) => {
+            (vocab, merges)
+        }
+        [vocab, merges] => {
+            for (name, part) in [("vocab", vocab), ("merges", merges)] {
+                if let Some(part) = part {
+                    model[name] = part;
+                }
+            }
+            return read(model);
+        }
+    };
+    model["vocab"] = Value::Object(Map::new());
+    model["merges"] = Value::Array(vec![]);
+    let options: BPE = read(model)?;
+    let id = |id: &Value| id.as_u64().and_then(|id| u32::try_from(id).ok()).unwrap_or_default();
+    let vocab: Vocab = vocab.into_iter().map(|(token, value)| (token, id(&value))).collect();
+    let merges = merges.into_iter().filter_map(pair).collect();
+    let mut builder = BPE::builder().vocab_and_merges(vocab, merges);
+    if let Some(prefix) = &options.continuing_subword_prefix {
+        builder = builder.continuing_subword_prefix(prefix.clone());
+    }
+    let mut built =
+        builder.build().map_err(|error| TextError::TokenizerFile { reason: error.to_string() })?;
+    built.dropout = options.dropout;
+    built.unk_token = options.unk_token;
+    built.end_of_word_suffix = options.end_of_word_suffix;
+    built.fuse_unk = options.fuse_unk;
+    built.byte_fallback = options.byte_fallback;
+    built.ignore_merges = options.ignore_merges;
+    Ok(built)
+}
+
+fn is_pair(merge: &Value) -> bool {
+    matches!(merge.as_array().map(Vec::as_slice), Some([Value::String(_), Value::String(_)]))
+}
+
+fn pair(merge: Value) -> Option<(String, String)> {
+    let Value::Array(halves) = merge else { return None };
+    match <[Value; 2]>::try_from(halves) {
+        Ok([Value::String(left), Value::String(right)]) => Some((left, right)),
+        _ => None,
+    }
 }
 
 fn read<T: DeserializeOwned>(part: Value) -> Result<T, TextError> {
@@ -166,4 +220,58 @@ fn check_depth(value: &Value, left: usize) -> Result<(), TextError> {
 
 fn unreadable(error: &serde_json::Error) -> TextError {
     TextError::TokenizerFile { reason: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The model of pairs is the one that the crate's own reader makes.
+    #[test]
+    fn a_model_of_pairs_is_the_one_that_the_crate_reads() {
+        let model = |merges: Value| {
+            json!({
+                "vocab": {"a": 0, "##b": 1, "##c": 2, "ab": 3, "abc": 4, "a##b": 5, "<u>": 6}, "merges": merges,
+                "unk_token": "<u>", "continuing_subword_prefix": "##", "end_of_word_suffix": "</w>",
+                "fuse_unk": true, "byte_fallback": true, "ignore_merges": true, "dropout": null,
+            })
+        };
+        let pairs = json!([["a", "##b"], ["ab", "##c"]]);
+        for merges in [pairs.clone(), json!(["a ##b", "ab ##c"]), json!([])] {
+            let expected: BPE = serde_json::from_value(model(merges.clone())).expect("a model");
+            assert!(bpe(model(merges.clone())).expect("a model") == expected, "{merges}");
+        }
+        let mut plain = model(pairs);
+        for name in ["unk_token", "continuing_subword_prefix", "fuse_unk", "ignore_merges"] {
+            plain.as_object_mut().expect("fields").remove(name);
+        }
+        plain["merges"] = json!([["a", "##b"]]);
+        let expected: BPE = serde_json::from_value(plain.clone()).expect("a model");
+        assert!(bpe(plain).expect("a model") == expected);
+    }
+
+    #[test]
+    fn a_wrong_model_of_pairs_is_refused_in_the_crates_words() {
+        for (vocab, merges) in [
+            (json!({"a": 0}), json!([["a", "b"]])),
+            (json!({"a": 0}), json!([["a"]])),
+            (json!({"a": 0}), json!([["a", "a", "a"]])),
+            (json!({"a": 0}), json!([["a", "a"], "a a"])),
+            (json!({"a": 0}), json!([1])),
+            (json!({"a": 0}), json!({})),
+            (json!([]), json!([])),
+        ] {
+            let model = json!({"vocab": vocab, "merges": merges});
+            let expected = serde_json::from_value::<BPE>(model.clone()).expect_err("a refusal");
+            let TextError::TokenizerFile { reason } = bpe(model).expect_err("a refusal") else {
+                panic!("{merges}");
+            };
+            assert_eq!(reason, expected.to_string());
+        }
+        for missing in [json!({"vocab": {}}), json!({"merges": []})] {
+            assert!(bpe(missing).is_err());
+        }
+    }
 }
