@@ -1,7 +1,9 @@
 //! A [`Layout`] as a [`Plan`]: the operations of one step, in order.
 
+mod delta_net;
+
 use setun_ops::{
-    BufferId, CacheSpec, HAS_RECURRENT, Op, OpsError, Plan, WeightId, WeightSpec,
+    BufferId, CacheSpec, HAS_RECURRENT, Op, OpsError, Plan,
     op::{Activation, ArgmaxCapacity, HeadShape, Linear, Norm},
     plan::{BufferKind, PlanBuilder, RowSet},
 };
@@ -9,8 +11,7 @@ use setun_ops::{
 use crate::{
     layer_range::LayerRange,
     layout::{
-        AttentionLayout, DeltaNetLayout, HeadNorms, LayerLayout, Layout, LinearLayout, MixerLayout,
-        Rotation,
+        AttentionLayout, HeadNorms, LayerLayout, Layout, LinearLayout, MixerLayout, Rotation,
     },
 };
 
@@ -176,37 +177,6 @@ impl Steps<'_> {
         }
         self.plan.release(qkv);
         self.add_to_residual(hidden, out, attention.sub_norm, &layer.output)
-    }
-
-    fn delta_net(
-        &mut self,
-        layer: &LayerLayout,
-        net: &DeltaNetLayout,
-        hidden: BufferId,
-    ) -> BufferId {
-        let (shape, index) = (net.shape, self.recurrent);
-        self.recurrent += 1;
-        let mixed = self.float(shape.input_width());
-        let normed = self.norm(hidden, layer.input_norm);
-        let dense = net.gates.dense.filter(|[first, _]| self.is_table(*first));
-        let mut out_column = net.gates.ternary.column;
-        for weight in dense.into_iter().flatten() {
-            self.plan.push(Op::DenseMatmul { x: normed, weight, out: mixed, out_column });
-            out_column += shape.value_heads;
-        }
-        let gates = std::slice::from_ref(&net.gates.ternary);
-        let ternary = if dense.is_some() { &[] } else { gates };
-        let inputs: Vec<_> = ternary.iter().chain(&net.input).cloned().collect();
-        self.linears(normed, None, &inputs, |steps, linear, layout| {
-            let (residual, out_column) = (None, layout.column);
-            steps.plan.push(Op::TernaryMatmul { linear, residual, out: mixed, out_column });
-        });
-        self.plan.release(normed);
-        let out = self.float(shape.value_width());
-        let weights = net.weights;
-        self.plan.push(Op::DeltaNet { x: mixed, shape, weights, layer: index, out });
-        self.plan.release(mixed);
-        self.add_to_residual(hidden, out, None, &layer.output)
     }
 
     fn feed_forward(&mut self, layer: &LayerLayout, hidden: BufferId) -> BufferId {
@@ -382,10 +352,6 @@ impl Steps<'_> {
             setun_ops::WeightSpec::Ternary { columns, .. } => columns,
             _ => 0,
         }
-    }
-
-    fn is_table(&self, weight: WeightId) -> bool {
-        matches!(self.layout.specs[weight.0 as usize], WeightSpec::Dense { .. })
     }
 
     fn dense_rows(&self) -> usize {

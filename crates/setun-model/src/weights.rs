@@ -7,6 +7,7 @@ mod gates;
 mod infos;
 mod layout_builder;
 mod linear;
+mod orders;
 mod place;
 mod settle;
 mod tables;

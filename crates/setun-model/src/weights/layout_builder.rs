@@ -16,6 +16,7 @@ use setun_ops::{
 
 use super::{
     infos::{StorageFormat, TensorInfos},
+    orders::{gates_last, grouped_blocks},
     targets::Targets,
     vectors::VectorForm,
 };
@@ -376,13 +377,6 @@ impl<'a> LayoutBuilder<'a> {
 /// The name of the head in a rotation.
 const HEAD: &str = "lm_head";
 
-/// The blocks of columns of a tiled output matrix in grouped order.
-fn grouped_blocks(shape: DeltaNetShape) -> Vec<usize> {
-    let of_key = |key_head| (0..shape.group()).map(move |index| (key_head, index));
-    let heads = (0..shape.key_heads).flat_map(of_key);
-    heads.map(|(key, index)| shape.output_column(key, index) / shape.value_dim).collect()
-}
-
 /// Lets each layer write after the columns of the one before.
 fn in_columns(linears: &mut [LinearLayout]) {
     let mut column = 0;
@@ -390,14 +384,4 @@ fn in_columns(linears: &mut [LinearLayout]) {
         linear.column = column;
         column += linear.outputs;
     }
-}
-
-/// Queries, then keys and values, then gates, of rows that have a gate after the query of each head.
-fn gates_last(heads: usize, head_dim: usize, kv: usize) -> Vec<usize> {
-    let rows = |part: usize| {
-        (0..heads)
-            .flat_map(move |head| (0..head_dim).map(move |row| (2 * head + part) * head_dim + row))
-    };
-    let stacked = 2 * heads * head_dim;
-    rows(0).chain(stacked..stacked + 2 * kv).chain(rows(1)).collect()
 }
