@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use setun::{Format, Model};
+use setun::{Format, Inferencer, InferencerOptions, Model, Ragged, SamplerOptions, text::Sampler};
 use setun_tests::{
     fixture,
     golden::{Tensors, max_difference},
@@ -83,5 +83,28 @@ fn conversions_give_the_same_bits() {
         assert!(logits("m.setun", &once["m.setun"]) == expected, "{model}");
         let again = converted("m.setun", &once["m.setun"], container, "n.setun");
         assert!(logits("n.setun", &again["n.setun"]) == expected, "{model} again");
+    }
+}
+
+#[test]
+fn a_cache_that_is_cut_goes_on_as_before() {
+    let folder = fixture("families/qwen35-r1");
+    let ids = Tensors::read(&folder.join("golden.safetensors")).ids("p33.ids");
+    let device = devices().swap_remove(0);
+    let loaded = Model::open(folder.join("hf")).expect("a model").load_onto(exact(&device));
+    let loaded = loaded.expect("the device is here");
+    let mut inferencer = Inferencer::new(loaded.model, InferencerOptions::default());
+    let mut greedy = Sampler::new(SamplerOptions::default()).expect("sound options");
+    let mut cache = inferencer.cache(1).expect("a cache");
+    let mut run = |tokens: &[u32], cache: &mut _| {
+        let query = Ragged::from_rows([tokens]);
+        let found = inferencer.prefill_blocking(&query, cache, &mut greedy).expect("a step");
+        bits(&[found.token_logits.row(0).to_vec()]).concat()
+    };
+    let whole = run(&ids, &mut cache);
+    let vocabulary = whole.len() / ids.len();
+    for len in [30, 17, 1, 0] {
+        cache.truncate(len);
+        assert!(run(&ids[len..], &mut cache) == whole[len * vocabulary..], "from {len} on");
     }
 }

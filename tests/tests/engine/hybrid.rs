@@ -72,13 +72,17 @@ fn drafts_right_and_wrong_change_no_text() {
     let expected = alone();
     let by_text = builder().build().expect("an engine");
     let by_model = builder().draft(open()).build().expect("an engine");
+    let mut accepted = vec![];
     for engine in [by_text, by_model] {
         for ((prompt, how), expected) in asked().into_iter().zip(&expected) {
             assert_eq!(&tokens(&engine, &prompt, how.lookahead(7)), expected);
         }
         let metrics = block_on(engine.metrics()).expect("an engine");
         assert!(metrics.accepted_tokens > 0, "{metrics:?}");
+        accepted.push((metrics.accepted_tokens, metrics.draft_tokens));
     }
+    let (right, all) = accepted[1];
+    assert!(right * 10 > all * 8, "its own guesses: {right} of {all}");
 }
 
 #[test]

@@ -92,13 +92,19 @@ impl Inferencer {
     ) -> Result<(), Error> {
         let (wanted, eos_tokens) = (self.options.logits, &self.options.eos_tokens);
         let mut open: Vec<_> = rows.iter_mut().filter(|row| !row.is_done()).collect();
-        let pending = |row: &&mut OpenRow| row.history[row.cached()..].to_vec();
-        let pending: Vec<Vec<u32>> = open.iter().map(pending).collect();
+        // Where a recurrent state went back further than the row, tokens between are run again.
+        let begin = |row: &&mut OpenRow| {
+            let kept = self.pool.len(row.row.sequence)?;
+            Ok(kept.min(row.cached()))
+        };
+        let begun = open.iter().map(begin).collect::<Result<Vec<usize>, Error>>()?;
+        let rows = open.iter().zip(&begun);
+        let pending: Vec<Vec<u32>> = rows.map(|(row, &at)| row.history[at..].to_vec()).collect();
         let mut runs = vec![];
-        for (row, tokens) in open.iter().zip(&pending) {
-            let wanted_from = if wanted == TokenLogits::All { 0 } else { tokens.len() - 1 };
-            let (sequence, position) = (row.row.sequence, row.cached());
-            runs.push(Run { sequence, position, tokens, wanted_from });
+        for ((row, tokens), &position) in open.iter().zip(&pending).zip(&begun) {
+            let again = row.cached() - position;
+            let wanted_from = if wanted == TokenLogits::All { again } else { tokens.len() - 1 };
+            runs.push(Run { sequence: row.row.sequence, position, tokens, wanted_from });
         }
         let steps = Steps::new(&mut *self.model, &mut self.pool, &mut self.outputs);
         let take = |run: usize, offset: usize, logits: &[f32]| {

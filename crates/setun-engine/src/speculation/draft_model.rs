@@ -194,7 +194,9 @@ impl DraftModel {
         kept.history = history.len();
         // The last token is run in any case, for its logits.
         kept.cached = kept.cached.min(common).min(history.len().saturating_sub(1));
-        Ok(pool.truncate(kept.sequence, kept.cached)?)
+        pool.truncate(kept.sequence, kept.cached)?;
+        kept.cached = pool.len(kept.sequence)?; // less where a recurrent state goes back
+        Ok(())
     }
 
     /// Proposes nothing where the cache has no room for it.
