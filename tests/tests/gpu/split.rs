@@ -28,7 +28,7 @@ fn options(cache_element: CacheElement) -> TransformerOptions {
 
 /// Two stages, the first of one layer.
 fn split(folder: &Path, two: [NewStage<'_>; 2], cache: CacheElement) -> Split {
-    let layers = checkpoint::weights(folder).0.layers;
+    let layers = checkpoint::weights(folder).0.layers.len();
     let two = [1, layers - 1].into_iter().zip(two).collect();
     let stages = stages(folder, two, options(cache)).expect("stages");
     Split::new(stages).expect("a model").with_piece_rows(10)
@@ -36,7 +36,7 @@ fn split(folder: &Path, two: [NewStage<'_>; 2], cache: CacheElement) -> Split {
 
 fn goldens() -> impl Iterator<Item = Golden> {
     let all = MODELS.into_iter().map(Golden::read);
-    all.filter(|golden| checkpoint::weights(&golden.folder).0.layers > 1)
+    all.filter(|golden| checkpoint::weights(&golden.folder).0.layers.len() > 1)
 }
 
 #[test]

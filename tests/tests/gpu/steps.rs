@@ -141,7 +141,7 @@ fn text(len: u32, vocab: usize) -> Vec<u32> {
 #[test]
 fn a_step_creates_nothing_and_reads_few_bytes() {
     let mut session = Session::new(true);
-    let layers = session.gpu.config().layers;
+    let layers = session.gpu.config().layers.len();
     let tokens = text(600, session.gpu.vocab_size());
     session.greedy_step(tokens[0]); // memory and lists are made by the first step
     let short = session.greedy_step(tokens[1]);
@@ -161,7 +161,7 @@ fn a_step_creates_nothing_and_reads_few_bytes() {
 #[test]
 fn a_multi_step_is_one_submission_and_read_four_bytes_a_token() {
     let mut session = Session::new(true);
-    let layers = session.gpu.config().layers;
+    let layers = session.gpu.config().layers.len();
     let (sequence, steps) = (session.sequence, session.gpu.max_multi_steps());
     assert_eq!(steps, 16);
     let tokens = text(600, session.gpu.vocab_size());
