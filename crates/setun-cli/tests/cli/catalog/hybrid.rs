@@ -8,7 +8,7 @@ use super::{
     vocabulary::{BOOL, I32, STRING, U32, array, string},
 };
 
-/// The field of the configurations here that says that inputs are rotated, in blocks of as many columns.
+/// The field of the configurations here that says that inputs are rotated: the columns of a block.
 /// The published files say so in their metadata.
 pub(super) const BLOCK: &str = "hadamard_block";
 
