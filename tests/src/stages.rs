@@ -86,7 +86,7 @@ impl Session {
     /// A model with an empty cache.
     #[must_use]
     pub fn new(model: impl Model + 'static) -> Self {
-        let cache = PagedCache::new(model.block_positions(), 1 << 10);
+        let cache = PagedCache::for_model(&model, 1 << 10);
         Self { model: Box::new(model), cache, heads: vec![], outputs: Outputs::default() }
     }
 

@@ -9,7 +9,7 @@ use crate::{
     cache::{BlockId, CacheSpec},
     error::OpsError,
     numeric::to_u32,
-    op::{BufferId, WeightId},
+    op::{BufferId, Op, WeightId},
     plan::{BufferKind, BufferSpec, Plan},
     recurrent::StateId,
     weight::{Usage, WeightData, WeightSpec},
@@ -294,6 +294,8 @@ pub fn check_multi_step(
 
 fn limits(plan: &Plan, (blocks, states): (usize, usize)) -> InputLimits {
     let (vocab, positions) = plan.token_and_position_limits();
+    let has_nets = plan.ops().iter().any(|op| matches!(op, Op::DeltaNet { .. }));
+    let recurrent = plan.cache().recurrent.filter(|_| has_nets); // a head alone has none
     InputLimits {
         rows: plan.rows(),
         wanted: plan.wanted(),
@@ -301,7 +303,7 @@ fn limits(plan: &Plan, (blocks, states): (usize, usize)) -> InputLimits {
         positions,
         blocks,
         block_positions: plan.cache().block_positions,
-        recurrent: plan.cache().recurrent.map(|spec| (spec, states)),
+        recurrent: recurrent.map(|spec| (spec, states)),
         top_logits: plan.top_logits_limits(),
         argmax: plan.argmax_limits(),
     }

@@ -75,6 +75,19 @@ fn the_head_alone_gives_the_logits_of_a_step() {
     }
 }
 
+/// A part may have recurrent layers alone, or attention alone.
+#[test]
+fn recurrent_layers_are_split() {
+    let (folder, options) = (fixture("families/qwen35-r1/hf"), options(CacheElement::F16, true));
+    let whole = transformer(&folder, cpu(Level::available()[0], 2), options);
+    let expected = Session::new(whole).everything();
+    for piece_rows in [1, 4, 64] {
+        let stages = stages(&folder, mixed(2, 2, piece_rows), options).expect("stages");
+        let split = Split::new(stages).expect("a model").with_piece_rows(piece_rows);
+        assert!(Session::new(split).everything() == expected, "pieces of {piece_rows}");
+    }
+}
+
 fn in_one_and_in_two() -> [Session; 2] {
     let (model, options) = (LAYERS[0], options(CacheElement::F16, true));
     let on_cpu = |layers| (layers, on(cpu(Level::available()[0], 1)));
