@@ -15,7 +15,8 @@ use crate::sequence::MAX_PROMPT_LOGPROB_ROWS;
 const PROMPT_STEP_TARGET: Duration =
     if cfg!(target_arch = "wasm32") { STEP_TARGET } else { Duration::from_secs(2) };
 
-/// Prompt rows of the first step, before it is known how long a row takes.
+/// Prompt rows of the first step, before it is known how long a row takes, and natively the fewest of a step
+/// of prompts alone: the largest models would else read all weights for a few rows.
 const FIRST_PROMPT_ROWS: usize = if cfg!(target_arch = "wasm32") { 4 } else { 64 };
 
 /// One in this many rows of prompts is shared out evenly, so that short prompts pass long ones.
@@ -41,7 +42,9 @@ impl Budget<'_> {
         let target = if decoding > 0 { STEP_TARGET } else { PROMPT_STEP_TARGET };
         let may_double = decoding > 0 && !cfg!(target_arch = "wasm32");
         let rows = self.step_cost.more(decoding, target, may_double);
-        rows.unwrap_or(FIRST_PROMPT_ROWS).clamp(1, self.max_rows)
+        let is_alone = decoding == 0 && !cfg!(target_arch = "wasm32");
+        let least = if is_alone { FIRST_PROMPT_ROWS } else { 1 };
+        rows.unwrap_or(FIRST_PROMPT_ROWS).max(least).min(self.max_rows)
     }
 }
 

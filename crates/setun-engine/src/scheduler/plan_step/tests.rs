@@ -60,6 +60,14 @@ fn a_prompt_alone_has_the_whole_step_and_beside_decoding_the_time_of_one() {
     if !cfg!(target_arch = "wasm32") {
         // 50 ms are five rows.
         assert_eq!(planned(&mut running(&[1, 40]), 64), [1, 5]);
+        // One row takes longer than a step should; 64 read the weights once.
+        let step_cost = &mut StepCost::default();
+        step_cost.record(64, Duration::from_secs(600));
+        let is_pooling = &mut false;
+        let budget = Budget { max_rows: 512, max_multi_steps: 8, step_cost, is_pooling };
+        let mut prompt = running(&[100]);
+        share_rows(&mut prompt, &budget);
+        assert_eq!(prompt[0].rows, 50, "two steps of like size");
     }
 }
 
