@@ -4,6 +4,8 @@ use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 #[cfg(feature = "onnx")]
 use crate::onnx;
+use setun_ops::HAS_RECURRENT;
+
 use crate::{
     config::{ModelConfig, known_fields},
     error::CheckpointError,
@@ -231,7 +233,7 @@ impl Reader {
         }
         let mut data = self.header.finish(&mut self.found)?;
         refuse_rotated(data.tensors())?;
-        if let Some(config) = &self.found.config {
+        if let Some(config) = self.found.config.as_ref().filter(|_| HAS_RECURRENT) {
             config.check_rotation(data.tensors())?;
         }
         let mode = self.found.config.as_ref().map(|config| config.quantization.mode);

@@ -267,7 +267,7 @@ impl Scheduler {
 
     /// The step under way has run: the cache may have grown for it.
     fn record_growth(&mut self) {
-        let blocks = self.kv.pool.high_water_blocks();
+        let blocks = self.kv.high_water();
         if blocks > self.kv.grown_blocks {
             self.kv.grown_blocks = blocks;
             self.stats.metrics.memory = self.model.memory();

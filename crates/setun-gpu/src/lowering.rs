@@ -74,6 +74,9 @@ impl<B> Lowering<'_, B> {
                 self.ternary_matmul(linear, *residual, *out, *out_column);
             }
             Op::HeadNorm { x, column, heads, norm } => self.head_norm(*x, *column, *heads, *norm),
+            Op::RopeAppend { shape, rope, .. } if !self.rotates_heads(*shape, *rope) => {
+                return Err(OpsError::NoStates); // as only hybrid models rotate a part
+            }
             Op::RopeAppend { qkv, shape, rope, layer } => {
                 self.rope_append(*qkv, *shape, *rope, *layer);
             }
@@ -174,6 +177,14 @@ impl<B> Lowering<'_, B> {
         ];
         let arguments = vec![weight(norm.gain), Argument::Buffer(x)];
         self.push(Kernel::HeadNorm, shape, arguments, [to_u32(heads), self.rows(x), 1]);
+    }
+
+    /// Whether a table is for whole heads.
+    fn rotates_heads(&self, shape: HeadShape, rope: WeightId) -> bool {
+        match self.plan.weights()[rope.0 as usize] {
+            WeightSpec::Rope { head_dim, .. } => head_dim == shape.head_dim,
+            _ => false, // a checked plan names such a table
+        }
     }
 
     fn rope_append(&mut self, qkv: BufferId, shape: HeadShape, rope: WeightId, layer: usize) {

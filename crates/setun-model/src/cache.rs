@@ -10,6 +10,7 @@ mod compact;
 mod prefixes;
 mod reuse;
 mod snapshots;
+mod state_steps;
 mod states;
 
 use std::collections::BTreeMap;
@@ -153,18 +154,24 @@ impl PagedCache {
     ///
     /// If the sequence is not here.
     pub fn truncate(&mut self, sequence: SequenceId, len: usize) -> Result<(), ModelError> {
+        self.step_failed(); // one that was begun and is not done
         if len >= self.get(sequence)?.len {
             return Ok(());
         }
         let len = self.rewind_state(sequence, len)?;
+        self.cut(sequence, len);
+        Ok(())
+    }
+
+    /// Drops the positions of a sequence that is here from `len` on.
+    fn cut(&mut self, sequence: SequenceId, len: usize) {
         let keep = len.div_ceil(self.block_positions);
         let full = len / self.block_positions;
-        let owner = self.get_mut(sequence)?;
+        let Some(owner) = self.sequences.get_mut(&sequence) else { return };
         owner.len = len;
         owner.recorded = owner.recorded.min(full);
-        let dropped = owner.blocks.split_off(keep);
+        let dropped = owner.blocks.split_off(keep.min(owner.blocks.len()));
         self.release(dropped);
-        Ok(())
     }
 
     /// Forgets a sequence. One that is not here is no error.
@@ -208,9 +215,9 @@ impl PagedCache {
     /// Lets what is idle give way until this many blocks are unused, as far as that can be.
     fn make_room(&mut self, blocks: usize) {
         while self.unused_blocks() < blocks {
-            if self.prefixes.idle > 0 {
-                self.forget_idle(self.prefixes.idle - 1);
-            } else if !self.states.forget_oldest() {
+            let before = self.prefixes.idle;
+            self.forget_idle(before.saturating_sub(1));
+            if self.prefixes.idle == before && !self.states.forget_oldest() {
                 return;
             }
         }

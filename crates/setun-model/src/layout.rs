@@ -120,7 +120,7 @@ pub struct DeltaNetLayout {
     pub weights: DeltaNetWeights,
 }
 
-/// The matrices that give `b` and `a` of a delta net: ternary, or tables. The weights of the other form are no matrices.
+/// The matrices that give `b` and `a` of a delta net: ternary, or tables. The unused form's weights are no matrices.
 #[derive(Clone, Debug)]
 pub struct GatesLayout {
     /// Both, ternary, stacked.

@@ -130,6 +130,7 @@ impl Split {
             _ => Room::Logits(outputs.logits_mut(wanted, self.shape.vocab_size)?),
         };
         let (number, count) = self.pieces.begin(rows, self.piece_rows);
+        cache.step_runs();
         for index in 0..count {
             let mut piece = self.pieces.cut(&self.inputs.inputs, index, count);
             piece.head = head;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use setun_ops::{BatchInputs, OpsError};
+use setun_ops::{BatchInputs, HAS_RECURRENT, OpsError};
 
 use crate::{
     batch::{Batch, BatchRow, RequestedOutput, SequenceId},
@@ -71,7 +71,7 @@ impl StepInputs {
         }
         self.wants_states = states > 0;
         self.inputs.block_tables.truncate(self.slots.len());
-        if cache.state_blocks() > 0 {
+        if HAS_RECURRENT && cache.state_blocks() > 0 {
             self.begin_states(cache)?;
         }
         Ok(())

@@ -100,6 +100,7 @@ impl<B: Backend> Transformer<B> {
         inputs.top_logits.clear(); // the plan gives all logits
         inputs.argmax.clear();
         let Stage { backend, cache: memory, .. } = &mut self.stage;
+        cache.step_runs();
         backend.run(&mut prepared, memory, inputs)?;
         cache.step_done();
         let mut results = vec![];
@@ -148,6 +149,7 @@ impl<B: Backend> Transformer<B> {
             }
             _ => bytemuck::cast_slice_mut(outputs.logits_mut(wanted, vocab_size)?),
         };
+        cache.step_runs();
         let step = self.stage.run(inputs, head, &[], 1)?;
         self.stage.read(step, wanted, out).await?;
         cache.step_done();

@@ -16,7 +16,7 @@ mod vectors;
 
 use setun_checkpoint::{ModelConfig, Tensor, TensorInfo, dense, tensor::missing};
 use setun_ops::{
-    DenseMatrix, WeightData, WeightId, WeightSpec,
+    DenseMatrix, HAS_RECURRENT, WeightData, WeightId, WeightSpec,
     dense::DenseValues,
     numeric::to_u32,
     weight::{ScaleKind, WeightKind},
@@ -179,7 +179,10 @@ impl WeightsBuilder {
                     self.finish_linear(index)?;
                 }
             }
-            Some(&Target::Gate { net, part }) => self.add_gate(net, part, tensor)?,
+            Some(&Target::Gate { net, part }) if HAS_RECURRENT => {
+                self.add_gate(net, part, tensor)?;
+            }
+            Some(Target::Gate { .. }) => {}
         }
         Ok(())
     }

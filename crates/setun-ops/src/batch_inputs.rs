@@ -1,6 +1,7 @@
 //! Inputs that change from step to step: tokens, positions, sequences, block tables.
 
 use crate::{
+    HAS_RECURRENT,
     argmax::{self, ArgmaxRequest},
     cache::BlockId,
     error::OpsError,
@@ -111,7 +112,7 @@ impl BatchInputs {
 
     /// Rows of a sequence with a recurrent state are neighbours, at consecutive positions.
     fn check_states(&self, limits: Option<&(RecurrentSpec, usize)>) -> Result<(), OpsError> {
-        let Some((spec, states)) = limits else { return Ok(()) };
+        let Some((spec, states)) = limits.filter(|_| HAS_RECURRENT) else { return Ok(()) };
         equal("states", self.states.len(), self.block_tables.len())?;
         let mut seen = vec![false; self.states.len()];
         for run in

@@ -1,4 +1,4 @@
-//! The shape of a delta net's heads, and where what is theirs lies in a row.
+//! The shape of a delta net's heads, and their columns in a row.
 
 /// Shape of a delta net's heads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The methods of a backend whose cache is in host memory.
 
-/// The methods of a [`Backend`](crate::Backend) whose cache is a [`HostCache`].
+/// The methods of a [`Backend`](crate::Backend) whose cache is a [`HostCache`](crate::host_cache::HostCache).
 #[macro_export]
 macro_rules! host_cache_methods {
     () => {

@@ -3,10 +3,14 @@
 //! The state of a sequence is a matrix for each value head of each layer, and a ring of the last rows of the layer's
 //! input. A state has taken in the positions before some number, its base. The rows of the positions from there
 //! on may be in the ring already: such rows are tentative, as drafts are before they are verified. The next step
-//! takes in those of them that stay, without the layers before, and the others are forgotten by not being mentioned.
+//! takes in those of them that stay, without the layers before. A rejected row is dropped as the next step begins
+//! before it.
 
 pub use crate::recurrent_spec::RecurrentSpec;
-use crate::{delta_net_shape::DeltaNetShape, error::OpsError, numeric::to_u32};
+use crate::{HAS_RECURRENT, delta_net_shape::DeltaNetShape, error::OpsError, numeric::to_u32};
+
+/// Most tentative rows that a state may be made for.
+const MAX_TENTATIVE: usize = 4096;
 
 /// A recurrent state of the cache, over all layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,6 +26,10 @@ impl RecurrentSpec {
         let DeltaNetShape { key_heads, value_heads, key_dim, value_dim, kernel, .. } = self.shape;
         let what = "key heads, value heads, their widths or the kernel of a delta net";
         let sizes = [key_heads, value_heads, key_dim, value_dim, kernel - usize::from(kernel > 0)];
+        if self.tentative > MAX_TENTATIVE {
+            let (what, expected) = ("tentative rows of a state, at most", MAX_TENTATIVE);
+            return Err(OpsError::Length { what, expected, found: self.tentative });
+        }
         if sizes.contains(&0) || !value_heads.is_multiple_of(key_heads) {
             return Err(OpsError::Length { what, expected: key_heads, found: value_heads });
         }
@@ -47,8 +55,8 @@ impl StateRows {
         self.loaded.map_or(0, |(_, base)| base)
     }
 
-    /// What is to be done for the rows of some positions, of which others have come before: those before are
-    /// taken in, and those after are left.
+    /// The part of this for a microbatch: `positions` of the sequence in it, and whether others of the step came
+    /// before.
     #[must_use]
     pub fn cut(&self, positions: Option<(u32, u32)>, begun: bool) -> Self {
         let (Some((first, end)), Some(&(target, certain))) = (positions, self.stored.last()) else {
@@ -92,27 +100,26 @@ impl StateRows {
 
 /// Checks that no state is written by two sequences, or by one while another reads it.
 pub(crate) fn check_states(all: &[StateRows]) -> Result<(), OpsError> {
-    let owner = |id: StateId| {
-        let writes = |rows: &&StateRows| rows.stored.iter().any(|(stored, _)| *stored == id);
-        all.iter().filter(writes).count()
+    let stored = |(index, rows): (usize, &StateRows)| {
+        rows.stored.iter().map(move |(id, _)| (*id, index)).collect::<Vec<_>>()
     };
-    for rows in all {
-        let written = rows.stored.iter().map(|(id, _)| *id);
-        let is_own = |id| rows.stored.iter().filter(|(stored, _)| *stored == id).count();
-        for id in written.chain(rows.loaded.map(|(id, _)| id)) {
-            let (writers, own) = (owner(id), is_own(id));
-            if own > 1 || writers > usize::from(own > 0) {
-                let what = "writers of a recurrent state";
-                return Err(OpsError::Inputs { what, expected: 1, found: id.0 as usize });
-            }
+    let mut writers: Vec<_> = all.iter().enumerate().flat_map(stored).collect();
+    writers.sort_unstable();
+    let error =
+        |what, id: StateId| Err(OpsError::Inputs { what, expected: 1, found: id.0 as usize });
+    if let Some(pair) = writers.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        return error("writers of a recurrent state", pair[0].0);
+    }
+    for (index, rows) in all.iter().enumerate() {
+        let Some((loaded, _)) = rows.loaded else { continue };
+        let writer = writers.binary_search_by_key(&loaded, |(id, _)| *id).map(|at| writers[at].1);
+        if writer.is_ok_and(|writer| writer != index) {
+            return error("sequences of a recurrent state that is written", loaded);
         }
         // A snapshot in the place of the loaded state would be read after it was written.
-        let snapshots = &rows.stored[..rows.stored.len().saturating_sub(1)];
-        if let Some((loaded, _)) = rows.loaded
-            && snapshots.iter().any(|(id, _)| *id == loaded)
-        {
-            let what = "snapshot in the place of the state before";
-            return Err(OpsError::Inputs { what, expected: 0, found: loaded.0 as usize });
+        let is_last = rows.stored.last().is_some_and(|(id, _)| *id == loaded);
+        if writer.is_ok() && !is_last {
+            return error("snapshot in the place of the state before", loaded);
         }
     }
     Ok(())
@@ -160,7 +167,8 @@ impl HostStates {
     ///
     /// If the memory is not to be had; they are then as they were.
     pub fn grow(&mut self, states: usize) -> Result<(), OpsError> {
-        let Some(spec) = self.spec.filter(|_| states > self.states) else { return Ok(()) };
+        let is_more = HAS_RECURRENT && states > self.states;
+        let Some(spec) = self.spec.filter(|_| is_more) else { return Ok(()) };
         let bytes = states.saturating_mul(spec.state_bytes());
         let out_of_memory = |_| OpsError::OutOfMemory { what: "recurrent states", bytes };
         for LayerStates { matrices, history } in &mut self.layers {
@@ -175,7 +183,8 @@ impl HostStates {
 
     /// Gives back the memory of all states but the first `states`.
     pub fn shrink(&mut self, states: usize) {
-        let Some(spec) = self.spec.filter(|_| states < self.states) else { return };
+        let is_fewer = HAS_RECURRENT && states < self.states;
+        let Some(spec) = self.spec.filter(|_| is_fewer) else { return };
         self.resize(&spec, states);
         for LayerStates { matrices, history } in &mut self.layers {
             matrices.shrink_to_fit();
@@ -230,11 +239,11 @@ impl HostStates {
     }
 
     fn check(&self, ids: &[StateId], bytes: usize) -> Result<RecurrentSpec, OpsError> {
-        let found = ids.iter().map(|id| id.0 as usize).max().map_or(0, |most| most + 1);
-        let Some(spec) = self.spec.filter(|_| found <= self.states) else {
-            let what = "recurrent state";
+        let spec = self.spec.filter(|_| HAS_RECURRENT).ok_or(OpsError::NoStates)?;
+        if let Some(id) = ids.iter().find(|id| id.0 as usize >= self.states) {
+            let (what, found) = ("recurrent state", id.0 as usize);
             return Err(OpsError::Inputs { what, expected: self.states.saturating_sub(1), found });
-        };
+        }
         let expected = ids.len() * spec.state_bytes();
         if bytes == expected {
             Ok(spec)

@@ -11,6 +11,7 @@ mod one_op;
 use std::{ops::Range, sync::Arc};
 
 use crate::{
+    HAS_RECURRENT,
     argmax::argmax_row,
     attention::attention_head,
     backend::{Backend, check_read, check_step, check_weights, check_write},
@@ -186,6 +187,8 @@ impl ScalarStep {
             Op::Attention { qkv, shape, layer, out } => {
                 self.attention(*qkv, *shape, *layer, *out, cache, inputs);
             }
+            // No plan that is checked has one of these then.
+            op if !HAS_RECURRENT && op.is_hybrid() => {}
             Op::SigmoidGate { x, gate, column } => {
                 for row in 0..inputs.rows() {
                     let gates = self.row(*gate, row)[*column..][..self.width(*x)].to_vec();

@@ -4,7 +4,7 @@
 mod tests;
 
 use serde_json::{Map, Value, json};
-use setun_ops::{delta_net::HeadOrder, op::Activation};
+use setun_ops::{HAS_RECURRENT, delta_net::HeadOrder, op::Activation};
 
 use crate::{
     config::{
@@ -51,10 +51,10 @@ pub fn config_json(config: &ModelConfig) -> Result<String, CheckpointError> {
         "bos_token_id": config.bos_token,
         "eos_token_id": tokens(&config.eos_tokens),
     });
-    if config.attention_gate {
+    if config.attention_gate && HAS_RECURRENT {
         add_hybrid(config, &mut text);
     }
-    if let Some(hadamard) = &config.hadamard {
+    if let Some(hadamard) = config.hadamard.as_ref().filter(|_| HAS_RECURRENT) {
         text[HADAMARD] = hadamard.to_json();
     }
     if config.quantization.shards > 1 {

@@ -157,13 +157,17 @@ impl Scheduler {
             let other = &running.sequence;
             other.pending().len() > 1 && other.demands() && other.salt() == salt
         };
-        let mut prompts = self.running.iter().filter(is_prompt);
+        let prompts = self.running.iter().filter(is_prompt);
         let blocks = |other: &[u32]| {
             let alike = other.iter().zip(tokens).take_while(|(one, other)| one == other);
             // The last token is computed again, as its logits are requested.
             alike.count().min(tokens.len().saturating_sub(1)) / self.kv.pool.block_positions()
         };
-        let most = prompts.by_ref().map(|r| blocks(r.sequence.context())).max();
+        // A recurrent state is found where a prompt ends, not where two begin to differ.
+        let is_prefix = |r: &&Running| {
+            self.kv.pool.state_blocks() == 0 || tokens.starts_with(r.sequence.context())
+        };
+        let most = prompts.filter(is_prefix).map(|r| blocks(r.sequence.context())).max();
         most.is_some_and(|most| most > 0 && most > self.kv.pool.found(salt, tokens).0)
     }
 

@@ -51,9 +51,15 @@ impl KvCache {
         self.pool.max_blocks() < self.limits.blocks
     }
 
+    /// Blocks, and those that recurrent states count as, for which there is memory.
+    pub(super) fn high_water(&self) -> usize {
+        let of_states = self.pool.high_water_states() * self.pool.state_blocks();
+        self.pool.high_water_blocks() + of_states
+    }
+
     /// Whether the step that failed had to grow it.
     pub(super) fn was_to_grow(&self) -> bool {
-        self.grown_blocks > 0 && self.pool.high_water_blocks() > self.grown_blocks
+        self.grown_blocks > 0 && self.high_water() > self.grown_blocks
     }
 
     /// Blocks that a sequence is sure to take still: for its tokens and one more.
@@ -61,7 +67,8 @@ impl KvCache {
         let positions = running.sequence.pending().len() + 1;
         let needed = |kv_slot| self.pool.needed(kv_slot, positions).unwrap_or(0);
         let sum: usize = running.kv_slots().map(needed).sum();
-        sum + running.sequence.count().saturating_sub(running.width())
+        let unforked = running.sequence.count().saturating_sub(running.width());
+        sum + unforked * (1 + self.pool.state_blocks())
     }
 
     /// Reserves this many positions for each row of a sequence, or for none.
@@ -97,7 +104,7 @@ impl KvCache {
     /// Says which of the positions that a sequence has reserved are drafts.
     pub(super) fn mark_drafts(&mut self, running: &Running) {
         let drafts = running.draft.len().saturating_sub(1);
-        // A slot that were not there would be refused in the next step.
+        // The next step refuses a slot that is not there.
         let _ = self.pool.mark_tentative(running.kv_slot, drafts);
     }
 

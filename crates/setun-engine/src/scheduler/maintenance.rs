@@ -1,7 +1,7 @@
 //! Maintenance between steps: metrics, sessions, memory.
 
 use setun_model::{Batch, CacheSalt, ModelError, RequestedOutput, SequenceId};
-use setun_ops::BlockId;
+use setun_ops::{BlockId, HAS_RECURRENT};
 
 use super::{
     Scheduler, check_outputs::check_outputs, release_memory::reply_released,
@@ -49,7 +49,8 @@ impl Scheduler {
         let held = self.kv.pool.blocks(kv_slot)?.to_vec();
         let block_bytes = self.model.target.block_bytes();
         let blocks = self.read_blocks(&held, block_bytes).await;
-        let state = self.read_state(kv_slot).await;
+        let is_given = blocks.as_ref().is_ok_and(|blocks| !blocks.is_empty());
+        let state = if is_given { self.read_state(kv_slot).await } else { Ok(vec![]) };
         self.kv.pool.remove(kv_slot);
         let (block_positions, blocks, state) = (self.kv.pool.block_positions(), blocks?, state?);
         Ok(Saved { fingerprint, tokens, block_positions, block_bytes, blocks, state })
@@ -72,7 +73,8 @@ impl Scheduler {
 
     /// The recurrent state of a sequence; nothing where it has none.
     async fn read_state(&mut self, kv_slot: SequenceId) -> Result<Vec<u8>, Error> {
-        let Some((state, _)) = self.kv.pool.state(kv_slot)? else { return Ok(vec![]) };
+        let state = self.kv.pool.state(kv_slot)?.filter(|_| HAS_RECURRENT);
+        let Some((state, _)) = state else { return Ok(vec![]) };
         let bytes = self.model.target.state_bytes();
         let mut values = with_capacity(bytes)?;
         values.resize(bytes, 0);
@@ -116,7 +118,7 @@ impl Scheduler {
         let blocks = self.kv.pool.blocks(kv_slot)?.to_vec();
         let high_water = self.kv.pool.high_water_blocks();
         let is_taken = self.model.target.write_blocks(high_water, &blocks, saved.blocks())?;
-        if let Some(state) = self.kv.pool.restore_state(kv_slot)? {
+        if is_taken && let Some(state) = self.kv.pool.restore_state(kv_slot)? {
             let high_water = self.kv.pool.high_water_states();
             self.model.target.write_states(high_water, &[state], saved.state())?;
         }

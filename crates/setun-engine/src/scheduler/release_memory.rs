@@ -83,6 +83,7 @@ impl Scheduler {
             let idle = self.kv.pool.idle_blocks();
             if idle > 0 {
                 self.kv.pool.forget_idle(idle.saturating_sub(beyond));
+            } else if self.kv.pool.forget_snapshot() {
             } else if let Some(victim) = preemption_victim(&self.running, |_| true) {
                 self.preempt(victim);
             } else {
@@ -107,7 +108,7 @@ impl Scheduler {
     /// less than before.
     async fn shrink(&mut self, before: usize) -> Result<usize, Error> {
         self.model.shrink(&mut self.kv.pool).await?;
-        self.kv.grown_blocks = self.kv.pool.high_water_blocks();
+        self.kv.grown_blocks = self.kv.high_water();
         let memory = self.model.memory();
         let bytes = before.saturating_sub(memory.cache);
         self.stats.metrics.memory = memory;

@@ -24,9 +24,14 @@ impl PagedCache {
     #[must_use]
     pub fn found(&self, salt: Option<&CacheSalt>, tokens: &[u32]) -> (usize, usize) {
         let mut blocks = self.prefixes.find(salt, usable(tokens), self.block_positions);
-        self.until_snapshot(&mut blocks);
+        let state = self.until_snapshot(&mut blocks);
         let idle = blocks.iter().filter(|&&block| !self.is_shared(block)).count();
-        (blocks.len(), idle)
+        let of_state = if state.is_some_and(|state| self.states.is_idle(state)) {
+            self.state_blocks()
+        } else {
+            0
+        };
+        (blocks.len(), idle + of_state)
     }
 
     /// Records what the full blocks of a sequence hold, so that others of its salt find them by it.
@@ -73,6 +78,7 @@ impl PagedCache {
 
     /// Forgets blocks that no sequence has until at most this many are left.
     pub fn forget_idle(&mut self, most: usize) {
+        while most == 0 && self.states.forget_oldest() {}
         while self.prefixes.idle > most {
             let Some(block) = self.prefixes.remove_oldest(&self.references) else { return };
             self.references[block.0 as usize] = 0;
@@ -80,6 +86,11 @@ impl PagedCache {
             self.free.push(block);
         }
         self.forget_memory();
+    }
+
+    /// Forgets the snapshot of a recurrent state that was not used for the longest time, if one is idle.
+    pub fn forget_snapshot(&mut self) -> bool {
+        self.states.forget_oldest()
     }
 
     /// Blocks that no sequence has, kept to be found by their tokens.

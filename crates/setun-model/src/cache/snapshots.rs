@@ -19,6 +19,9 @@ impl PagedCache {
     ///
     /// If the sequence is not here.
     pub fn restore_state(&mut self, sequence: SequenceId) -> Result<Option<StateId>, ModelError> {
+        if !self.states.are_used() {
+            return Ok(None);
+        }
         let Sequence { blocks, len, .. } = self.get(sequence)?;
         let (Some(&last), len) = (blocks.last(), *len) else { return Ok(None) };
         let Some(state) = self.get_mut(sequence)?.state.target.take() else { return Ok(None) };
@@ -39,7 +42,7 @@ impl PagedCache {
 
     /// The blocks of a known prefix that end at a snapshot, and the snapshot.
     pub(super) fn until_snapshot(&self, blocks: &mut Vec<BlockId>) -> Option<StateId> {
-        if self.states.cost == 0 {
+        if !self.states.are_used() {
             return None;
         }
         let known = |block: &BlockId| self.states.snapshots.contains_key(block);

@@ -19,6 +19,7 @@ enum Step {
     Fork(usize),
     Run(usize, usize, usize),
     Reserve(usize, usize),
+    Fail(usize, usize),
     Truncate(usize, usize),
     Remove(usize),
     Forget(usize),
@@ -34,6 +35,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         (one.clone(), 1..12usize, 0..=TENTATIVE).prop_map(|(s, n, t)| Step::Run(s, n, t)),
         (one.clone(), 1..12usize, 0..=TENTATIVE).prop_map(|(s, n, t)| Step::Run(s, n, t)),
         (one.clone(), 1..5usize).prop_map(|(s, n)| Step::Reserve(s, n)),
+        (one.clone(), 1..9usize).prop_map(|(s, n)| Step::Fail(s, n)),
         (one.clone(), few).prop_map(|(s, n)| Step::Truncate(s, n)),
         one.prop_map(Step::Remove),
         (0..9usize).prop_map(Step::Forget),
@@ -64,6 +66,7 @@ fn run(
     memory: &mut Memory,
     (sequence, tokens): (SequenceId, &mut Vec<u32>),
     (rows, drafts): (usize, usize),
+    stamp: &mut u32,
 ) {
     let (first, drafts) = (tokens.len(), drafts.min(rows - 1));
     if cache.extend(sequence, rows).is_err() {
@@ -71,14 +74,39 @@ fn run(
     }
     cache.copies_made();
     cache.mark_tentative(sequence, drafts).unwrap();
-    let new = (first..first + rows).map(|position| u32::try_from(position % 3).unwrap());
-    tokens.extend(new);
-    cache.step_failed();
+    for _ in 0..rows {
+        *stamp = (*stamp + 1) % 3; // so that sequences have much in common
+        tokens.push(*stamp);
+    }
     let states = cache.begin_rows(sequence, (first, first + rows)).unwrap();
     let last = states.stored.last().unwrap();
     assert_eq!(last.1 as usize, first + rows - drafts, "drafts are not taken in");
     take(memory, &states, tokens);
+    cache.step_runs();
     cache.step_done();
+}
+
+/// Begins a step that writes to its states and does not end.
+fn fail(
+    cache: &mut PagedCache,
+    memory: &mut Memory,
+    (sequence, tokens): (SequenceId, &mut Vec<u32>),
+    rows: usize,
+) {
+    let first = tokens.len();
+    if cache.extend(sequence, rows).is_err() {
+        return;
+    }
+    cache.copies_made();
+    let states = cache.begin_rows(sequence, (first, first + rows)).unwrap();
+    cache.step_runs();
+    for (id, _) in states.stored {
+        let id = id.0 as usize;
+        memory.resize(memory.len().max(id + 1), vec![]);
+        memory[id] = vec![u32::MAX];
+    }
+    cache.truncate(sequence, first).unwrap();
+    tokens.truncate(cache.len(sequence).unwrap());
 }
 
 proptest! {
@@ -89,6 +117,7 @@ proptest! {
         cache.keep_prefixes(kept);
         let mut memory: Memory = vec![];
         let mut live: Vec<(SequenceId, Vec<u32>)> = vec![];
+        let mut stamp = 0;
         for step in steps {
             let count = live.len().max(1);
             match step {
@@ -109,7 +138,7 @@ proptest! {
                 }
                 Step::Run(i, n, drafts) if !live.is_empty() => {
                     let (id, tokens) = &mut live[i % count];
-                    run(&mut cache, &mut memory, (*id, tokens), (n, drafts));
+                    run(&mut cache, &mut memory, (*id, tokens), (n, drafts), &mut stamp);
                 }
                 Step::Reserve(i, n) if !live.is_empty() => {
                     // Reserved, and given up before a step.
@@ -119,6 +148,10 @@ proptest! {
                         cache.truncate(*id, tokens.len()).unwrap();
                         prop_assert_eq!(cache.len(*id).unwrap(), tokens.len());
                     }
+                }
+                Step::Fail(i, n) if !live.is_empty() => {
+                    let (id, tokens) = &mut live[i % count];
+                    fail(&mut cache, &mut memory, (*id, tokens), n);
                 }
                 Step::Truncate(i, n) if !live.is_empty() => {
                     let (id, tokens) = &mut live[i % count];
@@ -167,12 +200,13 @@ fn a_prefix_ends_at_the_last_snapshot() {
     cache.keep_prefixes(BLOCKS);
     let (mut memory, mut tokens) = (vec![], vec![]);
     let a = cache.create();
-    run(&mut cache, &mut memory, (a, &mut tokens), (10, 0));
+    run(&mut cache, &mut memory, (a, &mut tokens), (10, 0), &mut 0);
     cache.record_prefix(a, &tokens).unwrap();
-    assert_eq!(cache.found(None, &tokens), (2, 0), "8 of 10 positions, where a block ends");
+    let found = cache.found(None, &tokens);
+    assert_eq!(found, (2, COST), "8 of 10 positions, where a block ends, and the snapshot");
     assert_eq!(cache.found(None, &tokens[..8]), (0, 0), "no snapshot is at 4");
     for _ in 0..3 {
-        run(&mut cache, &mut memory, (a, &mut tokens), (1, 0));
+        run(&mut cache, &mut memory, (a, &mut tokens), (1, 0), &mut 0);
     }
     cache.record_prefix(a, &tokens).unwrap();
     assert_eq!(cache.found(None, &tokens).0, 3, "the answer has a snapshot at 12");
@@ -189,12 +223,12 @@ fn drafts_are_taken_back_without_running_again() {
     cache.keep_states(COST);
     let (mut memory, mut tokens) = (vec![], vec![]);
     let a = cache.create();
-    run(&mut cache, &mut memory, (a, &mut tokens), (5, 3));
+    run(&mut cache, &mut memory, (a, &mut tokens), (5, 3), &mut 0);
     assert_eq!(cache.state(a).unwrap().unwrap().1, 2);
     cache.truncate(a, 3).unwrap();
     assert_eq!(cache.len(a).unwrap(), 3, "one draft was right");
     tokens.truncate(3);
-    run(&mut cache, &mut memory, (a, &mut tokens), (1, 0));
+    run(&mut cache, &mut memory, (a, &mut tokens), (1, 0), &mut 0);
     assert_eq!(cache.state(a).unwrap().unwrap().1, 4, "which the next step takes in");
 }
 

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use setun_ops::{BlockId, StateId, numeric::to_u32, recurrent::StateRows};
+use setun_ops::{BlockId, HAS_RECURRENT, StateId, numeric::to_u32};
 
-use super::{PagedCache, Sequence};
+use super::PagedCache;
 use crate::{batch::SequenceId, error::ModelError};
 
 /// The states of a cache.
@@ -20,7 +20,8 @@ pub(super) struct States {
     free: Vec<StateId>,
     pub(super) snapshots: BTreeMap<BlockId, Snapshot>, // by the block that ends there
     pub(super) clock: u64,
-    pending: Vec<Pending>,
+    pub(super) pending: Vec<Pending>,
+    pub(super) is_running: bool, // a step that writes to the pending ones has begun
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -31,11 +32,11 @@ pub(super) struct Snapshot {
 
 /// What a step will have changed.
 #[derive(Clone, Copy, Debug)]
-struct Pending {
-    sequence: SequenceId,
-    stored: (StateId, usize),
-    rows: usize,
-    snapshot: Option<Taken>,
+pub(super) struct Pending {
+    pub(super) sequence: SequenceId,
+    pub(super) stored: (StateId, usize),
+    pub(super) rows: usize,
+    pub(super) snapshot: Option<Taken>,
 }
 
 /// A snapshot that a step takes.
@@ -57,6 +58,11 @@ pub(super) struct SequenceState {
 }
 
 impl States {
+    /// Whether sequences have states; never in a build without recurrent layers.
+    pub(super) fn are_used(&self) -> bool {
+        HAS_RECURRENT && self.cost > 0
+    }
+
     pub(super) fn hold(&mut self, state: StateId) {
         self.references[state.0 as usize] += 1;
     }
@@ -73,6 +79,11 @@ impl States {
         self.references[state.0 as usize] > 1
     }
 
+    /// Whether only a snapshot owns a state.
+    pub(super) fn is_idle(&self, state: StateId) -> bool {
+        self.references[state.0 as usize] == 1
+    }
+
     /// States with an owner.
     fn held(&self) -> usize {
         self.references.len() - self.free.len()
@@ -80,23 +91,31 @@ impl States {
 
     /// Snapshots that no sequence goes on from.
     fn idle(&self) -> usize {
+        if !self.are_used() {
+            return 0;
+        }
         self.snapshots.values().filter(|snapshot| !self.is_shared(snapshot.state)).count()
     }
 
-    /// Blocks that states count as: all, and those that can be had.
+    /// Blocks charged for all states, and for idle snapshots.
     pub(super) fn blocks(&self) -> (usize, usize) {
         (self.held() * self.cost, self.idle() * self.cost)
     }
 
     /// Forgets the snapshot at the end of a block.
     pub(super) fn forget(&mut self, block: BlockId) {
-        if let Some(snapshot) = self.snapshots.remove(&block) {
+        if self.are_used()
+            && let Some(snapshot) = self.snapshots.remove(&block)
+        {
             self.let_go(snapshot.state);
         }
     }
 
     /// Forgets the idle snapshot that was not used for the longest time.
     pub(super) fn forget_oldest(&mut self) -> bool {
+        if !self.are_used() {
+            return false;
+        }
         let idle = self.snapshots.iter().filter(|(_, snapshot)| !self.is_shared(snapshot.state));
         let oldest = idle.min_by_key(|(block, snapshot)| (snapshot.used, **block));
         let block = oldest.map(|(block, _)| *block);
@@ -108,7 +127,9 @@ impl States {
 
     /// The snapshot of one block is that of another, which holds the same.
     pub(super) fn hand_over(&mut self, from: BlockId, to: BlockId) {
-        if let Some(snapshot) = self.snapshots.remove(&from) {
+        if self.are_used()
+            && let Some(snapshot) = self.snapshots.remove(&from)
+        {
             match self.snapshots.get(&to) {
                 Some(_) => self.let_go(snapshot.state),
                 None => drop(self.snapshots.insert(to, snapshot)),
@@ -117,6 +138,9 @@ impl States {
     }
 
     pub(super) fn rename(&mut self, moves: &BTreeMap<BlockId, BlockId>) {
+        if !self.are_used() {
+            return;
+        }
         let moved = |block: BlockId| moves.get(&block).copied().unwrap_or(block);
         let all = std::mem::take(&mut self.snapshots);
         self.snapshots = all.into_iter().map(|(block, kept)| (moved(block), kept)).collect();
@@ -140,10 +164,15 @@ impl States {
     }
 
     pub(super) fn take(&mut self) -> StateId {
-        let state = self.free.pop().unwrap_or_else(|| {
-            self.references.push(0);
-            StateId(to_u32(self.references.len() - 1))
-        });
+        // The lowest, so that those at the end can be given up.
+        let lowest = (0..self.free.len()).min_by_key(|&index| self.free[index]);
+        let state = match lowest {
+            Some(index) => self.free.swap_remove(index),
+            None => {
+                self.references.push(0);
+                StateId(to_u32(self.references.len() - 1))
+            }
+        };
         self.references[state.0 as usize] = 1;
         state
     }
@@ -192,21 +221,45 @@ impl PagedCache {
         Ok(())
     }
 
-    /// Whether a sequence's next step writes to a state that is still to be taken.
+    /// Whether the next step of a sequence must allocate a state. It need not where only a snapshot shares its own,
+    /// as that gives way.
     pub(super) fn needs_state(&self, state: &SequenceState) -> bool {
-        let is_own = |(id, _): (StateId, usize)| !self.states.is_shared(id);
-        self.states.cost > 0 && state.target.is_none() && !state.state.is_some_and(is_own)
+        let is_own = |(id, _): (StateId, usize)| {
+            !self.states.is_shared(id) || self.snapshot_of(id).is_some()
+        };
+        self.states.are_used() && state.target.is_none() && !state.state.is_some_and(is_own)
     }
 
-    /// Gives a sequence a state of its own to write to. There is room.
+    /// The block at whose end a state is a snapshot, if it has no owner but that and one sequence.
+    fn snapshot_of(&self, id: StateId) -> Option<BlockId> {
+        if self.states.references[id.0 as usize] != 2 {
+            return None;
+        }
+        let mut all = self.states.snapshots.iter();
+        all.find(|(_, snapshot)| snapshot.state == id).map(|(block, _)| *block)
+    }
+
+    /// Gives a sequence a state of its own to write to. The caller has seen that there is room for what
+    /// [`needs_state`](Self::needs_state) says.
     pub(super) fn provide_state(&mut self, sequence: SequenceId) -> Result<(), ModelError> {
-        if self.states.cost == 0 {
+        if !self.states.are_used() {
             return Ok(());
         }
         let state = &self.get(sequence)?.state;
-        let target = match (state.target, state.state) {
-            (Some(target), _) => target,
-            (None, Some((own, _))) if !self.states.is_shared(own) => {
+        if state.target.is_some() {
+            return Ok(());
+        }
+        let own = state.state.map(|(own, _)| own);
+        let snapshot = own.and_then(|own| self.snapshot_of(own));
+        if snapshot.is_some() {
+            self.make_room(self.states.cost);
+        }
+        // A snapshot stays where there is room for another state.
+        if let Some(block) = snapshot.filter(|_| self.unused_blocks() < self.states.cost) {
+            self.states.forget(block);
+        }
+        let target = match own {
+            Some(own) if !self.states.is_shared(own) => {
                 self.states.hold(own);
                 own
             }
@@ -219,8 +272,11 @@ impl PagedCache {
         Ok(())
     }
 
-    /// The state of a sequence for another, until one of them goes on: neither may write to it.
+    /// Shares the state of a sequence with a fork; the next step of either writes to another.
     pub(super) fn fork_state(&mut self, sequence: SequenceId) -> Result<SequenceState, ModelError> {
+        if !self.states.are_used() {
+            return Ok(SequenceState::default());
+        }
         let state = &mut self.get_mut(sequence)?.state;
         let own = state.state.map(|(own, _)| own);
         let given_up = state.target.take_if(|target| Some(*target) == own);
@@ -235,6 +291,9 @@ impl PagedCache {
     }
 
     pub(super) fn release_state(&mut self, state: &SequenceState) {
+        if !self.states.are_used() {
+            return;
+        }
         for id in state.state.map(|(id, _)| id).into_iter().chain(state.target) {
             self.states.let_go(id);
         }
@@ -246,89 +305,30 @@ impl PagedCache {
         sequence: SequenceId,
         len: usize,
     ) -> Result<usize, ModelError> {
-        let owner = self.get(sequence)?;
-        let state = &owner.state;
+        let state = &self.get(sequence)?.state;
         let (base, rows) = (state.state.map_or(0, |(_, base)| base), state.rows);
-        if self.states.cost == 0 || len >= rows {
+        if !self.states.are_used() || len >= rows {
             return Ok(len);
         }
         if len >= base {
             self.get_mut(sequence)?.state.rows = len;
             return Ok(len);
         }
-        let mut blocks = owner.blocks[..len / self.block_positions].to_vec();
-        let snapshot = self.until_snapshot(&mut blocks);
-        let before = snapshot.map(|snapshot| self.begin_at(&blocks, snapshot)).unwrap_or_default();
-        let old = std::mem::replace(&mut self.get_mut(sequence)?.state, before);
-        self.release_state(&old);
-        Ok(blocks.len() * self.block_positions)
+        self.go_to_snapshot(sequence, len)
     }
 
-    /// What a step does with the state of a sequence whose rows have these positions. Nothing has
-    /// changed until [`step_done`](Self::step_done).
-    ///
-    /// # Errors
-    ///
-    /// If the sequence is not here, or the rows do not follow those before.
-    pub(crate) fn begin_rows(
+    /// Goes back to the last snapshot at `len` positions or before; says how many are kept.
+    pub(super) fn go_to_snapshot(
         &mut self,
         sequence: SequenceId,
-        (first, end): (usize, usize),
-    ) -> Result<StateRows, ModelError> {
-        self.provide_state(sequence)?;
-        let Sequence { state, len, blocks, .. } = self.get(sequence)?;
-        if first != state.rows {
-            return Err(ModelError::StatePosition { position: first, expected: state.rows });
-        }
-        let base = state.state.map_or(0, |(_, base)| base);
-        let certain = end.min(len - state.tentative.min(*len)).max(first + 1);
-        let is_prompt = end - first > 1 + state.tentative;
-        let position = certain / self.block_positions * self.block_positions;
-        let block = blocks.get((position / self.block_positions).wrapping_sub(1)).copied();
-        let (loaded, target) = (state.state, state.target);
-        let is_new = block.is_some_and(|block| !self.states.snapshots.contains_key(&block));
-        let snapshot = if is_new && position > base { self.spare_state() } else { None };
-        let snapshot = snapshot.map(|state| Taken { state, position, is_prompt });
-        let Some(target) = target else {
-            return Err(ModelError::StatePosition { position: first, expected: base });
-        };
-        let stored = (target, certain);
-        self.states.pending.push(Pending { sequence, stored, rows: end, snapshot });
-        let place = |position: usize| to_u32(position);
-        let taken = snapshot.map(|taken| (taken.state, place(taken.position)));
-        Ok(StateRows {
-            loaded: loaded.map(|(id, base)| (id, place(base))),
-            stored: taken.into_iter().chain([(target, place(certain))]).collect(),
-        })
-    }
-
-    /// The step of the rows that were begun has been computed.
-    pub(crate) fn step_done(&mut self) {
-        for Pending { sequence, stored, rows, snapshot } in std::mem::take(&mut self.states.pending)
-        {
-            let Some(owner) = self.sequences.get_mut(&sequence) else {
-                if let Some(taken) = snapshot {
-                    self.states.let_go(taken.state);
-                }
-                continue;
-            };
-            let before = owner.state.state.replace(stored);
-            (owner.state.rows, owner.state.target, owner.state.tentative) = (rows, None, 0);
-            if let Some((before, _)) = before {
-                self.states.let_go(before);
-            }
-            if let Some(taken) = snapshot {
-                self.keep_snapshot(sequence, taken);
-            }
-        }
-    }
-
-    /// The step of the rows that were begun has not run.
-    pub(crate) fn step_failed(&mut self) {
-        for Pending { snapshot, .. } in std::mem::take(&mut self.states.pending) {
-            if let Some(taken) = snapshot {
-                self.states.let_go(taken.state);
-            }
-        }
+        len: usize,
+    ) -> Result<usize, ModelError> {
+        let mut blocks = self.get(sequence)?.blocks[..len / self.block_positions].to_vec();
+        let snapshot = self.until_snapshot(&mut blocks);
+        let kept = if snapshot.is_some() { blocks.len() } else { 0 };
+        let before = snapshot.map(|state| self.begin_at(&blocks, state)).unwrap_or_default();
+        let old = std::mem::replace(&mut self.get_mut(sequence)?.state, before);
+        self.release_state(&old);
+        Ok(kept * self.block_positions)
     }
 }

@@ -1,7 +1,7 @@
 //! Steps cut into pieces, each some rows.
 
 use setun_ops::{
-    BatchInputs, BlockId,
+    BatchInputs, BlockId, HAS_RECURRENT,
     numeric::to_u32,
     top_logits::{Ranked, TopLogitsRequest},
 };
@@ -90,7 +90,7 @@ impl Microbatch {
         inputs.positions.extend_from_slice(&whole.positions[range]);
         inputs.slots.extend(slots.iter().map(|slot| slot - least));
         inputs.block_tables.extend_from_slice(&whole.block_tables[least as usize..most]);
-        if !whole.states.is_empty() {
+        if HAS_RECURRENT && !whole.states.is_empty() {
             let of_slot = |slot: usize| {
                 let positions = |rows: std::ops::Range<usize>| {
                     let mut rows = rows.filter(|&row| whole.slots[row] as usize == slot);

@@ -1,4 +1,4 @@
-//! The matrices of floats that give `b` and `a` of a delta net: ternary ones, or others.
+//! The gate matrices of a delta net that are stored as floats: ternary or dense.
 //!
 //! Where they are stored as floats, only their values show which. Those of the first delta net decide for all.
 

@@ -262,6 +262,13 @@ impl<'a> LayoutBuilder<'a> {
         };
         let outputs = stack.iter().map(|part| part.1).sum();
         let rotation = self.rotation(stack[0].0, columns);
+        if norm.is_some() && rotation.is_some() {
+            return Err(ModelError::Unsupported {
+                what: "a linear layer",
+                found: format!("`{}` with a norm of its own and a rotated input", stack[0].0),
+                supported: "one of both",
+            });
+        }
         let weight = self.add(WeightSpec::Ternary { rows: outputs, columns, grouped: false });
         let form = self.form(stack)?;
         let bias = has_bias.then(|| Bias {

@@ -5,7 +5,7 @@ use setun_checkpoint::{
     packed, scales::by_group,
 };
 use setun_ops::{
-    WeightData, WeightId,
+    HAS_RECURRENT, WeightData, WeightId,
     aligned::Aligned,
     ternary::{Scales, TernaryMatrix},
     weight::ScaleKind,
@@ -207,12 +207,14 @@ impl PendingLinear {
         }
         let stacked = TernaryMatrix::stack(matrices)?;
         let matrix = match &self.order {
-            Some(order) => stacked.in_order(order)?,
-            None => stacked,
+            Some(order) if HAS_RECURRENT => stacked.in_order(order)?,
+            _ => stacked,
         };
         let matrix = match &self.blocks {
-            Some((order, columns)) => matrix.with_column_blocks(order, *columns)?,
-            None => matrix,
+            Some((order, columns)) if HAS_RECURRENT => {
+                matrix.with_column_blocks(order, *columns)?
+            }
+            _ => matrix,
         };
         data[self.weight.0 as usize] = Some(WeightData::Ternary(matrix));
         if let Some(id) = self.bias {

@@ -10,7 +10,7 @@ impl Targets {
     }
 
     /// Lets the matrices of all layers be scaled as those of the first of their kind are, once those are
-    /// there; true where that has become known by it.
+    /// there. Returns whether this call settled it.
     pub(super) fn settle(&mut self) -> bool {
         let firsts: Vec<_> = (0..self.linears.len()).map(|at| self.representative(at)).collect();
         let is_there = |&first: &usize| self.linears[first].is_complete();

@@ -4,6 +4,7 @@ mod hybrid;
 
 use super::{BufferKind, BufferSpec, Plan, RowSet};
 use crate::{
+    HAS_RECURRENT,
     op::{Bias, BufferId, HeadShape, Linear, Norm, Op, WeightId},
     quantize::is_group,
     weight::WeightSpec,
@@ -80,7 +81,10 @@ pub(super) fn check(plan: &Plan, op: &Op) -> Check {
         Op::SigmoidGate { .. }
         | Op::DeltaNet { .. }
         | Op::DenseMatmul { .. }
-        | Op::Hadamard { .. } => hybrid::check(plan, op),
+        | Op::Hadamard { .. } => {
+            let none = || Err("is in no build without recurrent layers".into());
+            if HAS_RECURRENT { hybrid::check(plan, op) } else { none() }
+        }
         Op::Gate { gate, up, out, .. } => {
             let gated = check_linear(plan, gate)?;
             let upped = check_linear(plan, up)?;
