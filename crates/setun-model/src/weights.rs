@@ -144,6 +144,7 @@ impl WeightsBuilder {
     pub fn add(&mut self, tensor: Tensor) -> Result<(), ModelError> {
         match self.targets.by_name.get(&tensor.info.name) {
             None => {}
+            Some(Target::Gate { .. }) if !HAS_RECURRENT => {}
             Some(&Target::Vector(id, form)) => {
                 let values = match form {
                     VectorForm::Taps(_) => dense::elements(&tensor)?,
@@ -179,10 +180,7 @@ impl WeightsBuilder {
                     self.finish_linear(index)?;
                 }
             }
-            Some(&Target::Gate { net, part }) if HAS_RECURRENT => {
-                self.add_gate(net, part, tensor)?;
-            }
-            Some(Target::Gate { .. }) => {}
+            Some(&Target::Gate { net, part }) => self.add_gate(net, part, tensor)?,
         }
         Ok(())
     }

@@ -166,12 +166,11 @@ impl States {
     pub(super) fn take(&mut self) -> StateId {
         // The lowest, so that those at the end can be given up.
         let lowest = (0..self.free.len()).min_by_key(|&index| self.free[index]);
-        let state = match lowest {
-            Some(index) => self.free.swap_remove(index),
-            None => {
-                self.references.push(0);
-                StateId(to_u32(self.references.len() - 1))
-            }
+        let state = if let Some(index) = lowest {
+            self.free.swap_remove(index)
+        } else {
+            self.references.push(0);
+            StateId(to_u32(self.references.len() - 1))
         };
         self.references[state.0 as usize] = 1;
         state

@@ -62,7 +62,7 @@ fn a_prompt_alone_has_the_whole_step_and_beside_decoding_the_time_of_one() {
         assert_eq!(planned(&mut running(&[1, 40]), 64), [1, 5]);
         // One row takes longer than a step should; 64 read the weights once.
         let step_cost = &mut StepCost::default();
-        step_cost.record(64, Duration::from_secs(600));
+        step_cost.record(64, Duration::from_mins(10));
         let is_pooling = &mut false;
         let budget = Budget { max_rows: 512, max_multi_steps: 8, step_cost, is_pooling };
         let mut prompt = running(&[100]);
