@@ -34,8 +34,23 @@ const SMALLER_LIBRARY: &str = "build-std-features=optimize_for_size";
 
 /// Features that modules for pages are compiled without: engines that search a text in less time than others, with
 /// the same matches. `fancy-regex` asks for them, and regex-automata takes another engine where one is not there.
-pub(crate) const FEWER_FEATURES: [Without; 1] =
-    [("regex-automata", &["dfa-build", "dfa-search", "dfa-onepass", "nfa-backtrack"])];
+/// Tables of Unicode that no tokenizer's pattern names: in which version a character came, and where graphemes, words
+/// and sentences end. A pattern that names one is an error of these modules.
+pub(crate) const FEWER_FEATURES: [Without; 3] = [
+    ("aho-corasick", &["perf-literal"]),
+    (
+        "regex-automata",
+        &[
+            "dfa-build",
+            "dfa-search",
+            "dfa-onepass",
+            "nfa-backtrack",
+            "perf-literal-substring",
+            "perf-literal-multisubstring",
+        ],
+    ),
+    ("regex-syntax", &["unicode-age", "unicode-segment"]),
+];
 
 /// A compiler that can build for another target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! loops, one thread.
 
 mod delta_net;
+mod hybrid;
 mod memory;
 #[cfg(feature = "comparison")]
 mod one_op;
@@ -19,7 +20,6 @@ use crate::{
     embed::embed_row,
     error::OpsError,
     gate::gate_output,
-    hadamard::hadamard_row,
     head::head_logit,
     head_norm::head_norm_row,
     host_cache::HostCache,
@@ -28,7 +28,6 @@ use crate::{
     quantize::{quantize_groups, quantize_row, scales_of_row},
     rms_norm::rms_norm_row,
     rope_append::rotate_head,
-    sigmoid_gate::sigmoid_gate_row,
     ternary::padded_columns,
     ternary_matmul::{OutputBias, QuantizedRow, ternary_matmul_output},
     top_logits::{Ranked, top_logits_row},
@@ -187,27 +186,13 @@ impl ScalarStep {
             Op::Attention { qkv, shape, layer, out } => {
                 self.attention(*qkv, *shape, *layer, *out, cache, inputs);
             }
-            // No plan that is checked has one of these then.
-            op if !HAS_RECURRENT && op.is_hybrid() => {}
-            Op::SigmoidGate { x, gate, column } => {
-                for row in 0..inputs.rows() {
-                    let gates = self.row(*gate, row)[*column..][..self.width(*x)].to_vec();
-                    sigmoid_gate_row(self.row_mut(*x, row), &gates);
-                }
-            }
-            Op::DeltaNet { x, shape, weights, layer, out } => {
-                self.delta_net(*x, *shape, weights, *layer, *out, (cache, inputs));
-            }
-            Op::DenseMatmul { x, weight, out, out_column } => {
-                for row in 0..inputs.rows() {
-                    let logits = self.logits(*weight, *x, row);
-                    self.row_mut(*out, row)[*out_column..][..logits.len()].copy_from_slice(&logits);
-                }
-            }
-            Op::Hadamard { x, signs, block, is_inverse } => {
-                let signs = signs.map(|signs| self.vector(signs).to_vec());
-                for row in 0..self.rows(*x, inputs) {
-                    hadamard_row(self.row_mut(*x, row), signs.as_deref(), *block, *is_inverse);
+            Op::SigmoidGate { .. }
+            | Op::DeltaNet { .. }
+            | Op::DenseMatmul { .. }
+            | Op::Hadamard { .. } => {
+                // No plan that is checked has one of these otherwise.
+                if HAS_RECURRENT {
+                    self.run_hybrid_op(op, cache, inputs);
                 }
             }
             Op::Gate { gate, up, activation, out } => {

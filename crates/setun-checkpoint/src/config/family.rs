@@ -1,6 +1,7 @@
 //! Model families by name, and each family's defaults for what a configuration leaves out.
 
 use serde_json::{Map, Value};
+use setun_ops::HAS_RECURRENT;
 
 use super::{PRISM_MODEL_TYPE, hadamard, unsupported};
 use crate::{error::CheckpointError, files, json::Fields};
@@ -129,6 +130,9 @@ const QWEN35_WRAPPER: &str = "Qwen3_5ForConditionalGeneration";
 /// well. Those outside hold for it unless they stand there too.
 pub(super) fn text_fields(map: Map<String, Value>) -> Result<Map<String, Value>, CheckpointError> {
     const KEPT: [&str; 2] = ["architectures", "model_type"];
+    if !HAS_RECURRENT {
+        return Ok(map);
+    }
     let fields = Fields::new(files::CONFIG, &map);
     let inner = fields.get("text_config", "an object", Value::as_object)?.cloned();
     let is_wrapper = matches!(parse(&fields), Ok((_, Family::Qwen35)));
