@@ -25,7 +25,7 @@ impl Scheduler {
         commands: &mut UnboundedReceiver<Command>,
     ) {
         if self.is_cache_refused(&error) {
-            return self.restart_within(self.kv.grown_blocks.max(self.kv.limits.min_blocks));
+            return self.restart_within(self.kv.grown_blocks);
         }
         let is_device_lost =
             error.code() == ErrorCode::DeviceLost && !self.model.device.is_reloaded;
