@@ -24,9 +24,9 @@ fn prompts() -> [String; 3] {
 fn asked() -> Vec<(String, GenerateOptions)> {
     // Random models soon choose an end token, which would leave little to compare.
     let how = [
-        greedy(40).min_tokens(40),
-        sampled(3).max_tokens(50).min_tokens(50),
-        greedy(40).min_tokens(40).repetition_penalty(1.3),
+        greedy(70).min_tokens(70),
+        sampled(3).max_tokens(70).min_tokens(70),
+        greedy(70).min_tokens(70).repetition_penalty(1.3),
     ];
     prompts().into_iter().flat_map(|prompt| how.clone().map(|how| (prompt.clone(), how))).collect()
 }
