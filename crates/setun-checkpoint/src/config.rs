@@ -56,8 +56,8 @@ pub struct ModelConfig {
     /// Whether each head of the queries and of the keys has a norm before it is rotated (qk-norm),
     /// with one gain for all heads of a layer and [`norm_eps`](Self::norm_eps).
     pub head_norms: bool,
-    /// Whether the query matrix of attention has for each head a gate after the query, of which the
-    /// sigmoid multiplies what the head attends to.
+    /// Whether each attention head has a gate. Its columns follow the head's query in the query matrix;
+    /// the head's output is multiplied by the sigmoid of the gate.
     pub attention_gate: bool,
     /// Whether norms are stored without the 1 that is added to each gain. The norm of a delta net's
     /// heads is stored as it is.

@@ -1,5 +1,5 @@
-//! Tensors of the hybrid family (Qwen3.5, 3.6 and 3.8) in folders: the text model's by the names of its own
-//! folders, and the others passed over.
+//! Tensor names of the hybrid family (Qwen3.5, 3.6 and 3.8) in folders. The text model's tensors get the names
+//! that they have in folders of the text model alone. The others are skipped.
 
 use serde_json::{Map, Value};
 

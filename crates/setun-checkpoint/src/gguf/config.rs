@@ -355,7 +355,7 @@ fn llama3_json(llama3: Llama3) -> Value {
     })
 }
 
-fn unsupported(
+pub(super) fn unsupported(
     metadata: &Metadata,
     what: &'static str,
     found: &str,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use setun_ops::ternary::MAX_COLUMNS;
 
 use super::{
-    config::HYBRID,
+    config::{HYBRID, unsupported},
     metadata::{Metadata, Value},
 };
 use crate::{
@@ -91,14 +91,14 @@ fn split(name: &str) -> Option<(u32, &str)> {
     Some((layer.parse().ok()?, part.strip_suffix(".weight")?))
 }
 
-/// What the keys say.
+/// The rotation of a file, as its `prism.hadamard.*` keys describe it.
 pub(crate) struct Rotation {
     pub(crate) hadamard: Hadamard,
     /// Whether columns of the output matrices of delta nets were left in transformers' order of heads.
     pub(super) is_output_grouped: bool,
 }
 
-/// The error for an output matrix that is not rotated, beside the flag that speaks of rotated ones.
+/// The error for an output matrix that is not rotated while `gdn_v_grouped` is set.
 pub(super) fn unclear_order(file: &str, layer: usize) -> CheckpointError {
     let expected = format!("blk.{layer}.ssm_out.weight among prism.hadamard.weight_names");
     CheckpointError::field(file, key("gdn_v_grouped"), expected, "true")
@@ -354,16 +354,6 @@ impl Keys<'_> {
     fn error(&self, end: &str, expected: &str, found: &str) -> CheckpointError {
         self.metadata.error(&key(end), expected, found)
     }
-}
-
-fn unsupported(
-    metadata: &Metadata,
-    what: &'static str,
-    found: &str,
-    supported: &'static str,
-) -> CheckpointError {
-    let (file, found) = (metadata.file.clone(), found.to_owned());
-    CheckpointError::UnsupportedModel { file, what, found, supported }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The numbers of element types.
 //!
 //! Forks gave some numbers twice: 39 is `TL2` or `MXFP4`, and 42 is `Q2_0` in groups of 64 or of
-//! 128, or `STQ1_0`. Sizes are not stored, so what a number means is seen from the distance to the next tensor.
+//! 128, or `STQ1_0`. Files store no sizes: the distance to the next tensor decides which type a number is.
 
 use crate::{dtype::Dtype, source::I2sBlocks};
 

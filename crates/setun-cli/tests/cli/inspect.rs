@@ -38,8 +38,8 @@ fn the_memory_of_a_shape_is_estimated_without_its_weights() {
     setun(&["inspect", "--shape", "7b"]).wrong_usage("--estimate");
 }
 
-/// Bonsai 27B: 16 of 64 layers attend with four heads of 256 columns, and the states of the others are of
-/// 48 heads of 128 by 128 floats, beside the last rows of the convolutions.
+/// Bonsai 27B has 64 layers. 16 of them attend, with four KV heads of 256 columns. The other 48 have a state:
+/// 48 heads of 128 by 128 floats, and the last rows of the convolution.
 #[test]
 fn state_and_cache_are_told_apart() {
     let report = inspect(&["--estimate", "--shape", "bonsai-27b", "--kv", "f16"]);

@@ -50,7 +50,7 @@ impl<'a> History<'a> {
         Self { tile, ring: spec.ring(), shape, key_head }
     }
 
-    /// What the head needs of the input of a position, `[history_of_key_head]`.
+    /// Copies the columns of a position's input that the head reads, `[history_of_key_head]`.
     pub(super) fn copy_input(
         &mut self,
         rows: &Rows<'_>,

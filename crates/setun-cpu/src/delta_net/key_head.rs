@@ -142,7 +142,7 @@ impl<'a, S: Simd> KeyHead<'a, S> {
         }
     }
 
-    /// Updates the state of a value head by the rows of a chunk, and keeps what they give.
+    /// Updates the state of a value head by the rows of a chunk, and stores the output of each row.
     fn update(&mut self, head: usize, rows: usize, target: Option<usize>) {
         let DeltaNetShape { key_dim, value_dim, .. } = self.net.shape;
         let len = key_dim * value_dim;
@@ -173,7 +173,7 @@ impl<'a, S: Simd> KeyHead<'a, S> {
         }
     }
 
-    /// Norms and gates what a row gave, into the tile.
+    /// Writes a row's output to the tile, normalized and gated.
     fn write(
         &mut self,
         head: usize,

@@ -102,7 +102,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// If the engine has ended, or a device cannot give what it holds; [`Error::WaitingMessages`].
+    /// If the engine has ended, or the device cannot read its cache. [`Error::WaitingMessages`] if messages wait.
     pub async fn save(&self) -> Result<Vec<u8>, Error> {
         self.check_complete()?;
         let tokens = self.tokens.clone();

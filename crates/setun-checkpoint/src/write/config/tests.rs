@@ -116,7 +116,7 @@ fn assert_read_back(config: ModelConfig) {
     assert_eq!(known_fields::warning(text.as_bytes()), Ok(None), "{text}");
 }
 
-/// What transformers' files do not say has fields of its own: stored norms, orders of heads, rotations.
+/// Stored norms, orders of heads and rotations have fields that transformers does not know.
 #[test]
 fn a_hybrid_is_read_back() {
     let shape = DeltaNetShape {

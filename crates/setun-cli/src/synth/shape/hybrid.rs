@@ -11,7 +11,7 @@ use setun::{
 use super::{Shape, ShapeKind};
 use crate::synth::noise;
 
-/// What a hybrid model has besides the sizes that all models have.
+/// Sizes that only hybrid models have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hybrid {
     /// Width of a head of attention.
