@@ -278,8 +278,11 @@ impl Widths {
             match attention.qkv.as_mut_slice() {
                 [stacked] => linear(stacked, queries + 2 * kv, hidden),
                 separate => {
-                    for (part, outputs) in separate.iter_mut().zip([queries, kv, kv]) {
+                    let columns = [0, queries, queries + kv];
+                    let outputs = [queries, kv, kv];
+                    for ((part, column), outputs) in separate.iter_mut().zip(columns).zip(outputs) {
                         linear(part, outputs, hidden);
+                        part.column = column;
                     }
                 }
             }
