@@ -213,6 +213,7 @@ impl Scheduler {
             .iter()
             .any(|running| running.sequence.generated() == 0 && running.sequence.demands());
         self.model.set_profiled(self.stats.is_profiled(is_prefill));
+        self.compact_for_lacking().await?;
         let multi_step = plan_step(&mut self.running, &mut self.model.budget());
         if multi_step.is_none() {
             self.propose_drafts().await;
@@ -222,7 +223,7 @@ impl Scheduler {
         let vocabulary = self.model.target.vocab_size();
         let plan = StepPlan::new(&mut self.running, multi_step, vocabulary);
         if plan.batch.rows.is_empty() {
-            return Ok(()); // none of them has room, which has ended them
+            return Ok(()); // none has room, which has ended them, or has them wait for it
         }
         let forward = self.stats.clock.now();
         self.model.forward(&plan, &mut self.kv.pool).await?;
@@ -267,7 +268,7 @@ impl Scheduler {
 
     /// The step under way has run: the cache may have grown for it.
     fn record_growth(&mut self) {
-        let blocks = self.kv.high_water();
+        let blocks = self.kv.pool.high_water();
         if blocks > self.kv.grown_blocks {
             self.kv.grown_blocks = blocks;
             self.stats.metrics.memory = self.model.memory();

@@ -7,6 +7,7 @@
 //! bookkeeping only: the memory belongs to a backend, which makes the copies.
 
 mod compact;
+mod memory;
 mod prefixes;
 mod reuse;
 mod snapshots;
@@ -112,7 +113,7 @@ impl PagedCache {
         }
 
         if positions > 0 {
-            self.provide_state(sequence)?;
+            self.provide_state(sequence, fresh)?;
         }
         let mut fresh: Vec<BlockId> = (0..fresh).map(|_| self.take_block()).collect();
         if let (Some(from), Some(to)) = (shared, shared.and_then(|_| fresh.pop())) {
@@ -251,6 +252,7 @@ impl PagedCache {
     /// The [`copies`](Self::copies) have been made.
     pub fn copies_made(&mut self) {
         self.copies.clear();
+        self.states.copies.clear();
     }
 
     /// Whether a block has several owners, so that none may write to it.

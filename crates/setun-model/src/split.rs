@@ -134,11 +134,13 @@ impl Split {
         for index in 0..count {
             let mut piece = self.pieces.cut(&self.inputs.inputs, index, count);
             piece.head = head;
-            (piece.blocks, piece.max_blocks) = (cache.high_water_blocks(), cache.max_blocks());
+            piece.blocks = cache.high_water_blocks();
+            piece.max_blocks = cache.max_blocks_beside_states();
             piece.states = cache.high_water_states();
             piece.profiled = self.profile.is_some();
             if index == 0 {
                 piece.copies.extend_from_slice(cache.copies());
+                piece.state_copies.extend_from_slice(cache.state_copies());
                 cache.copies_made(); // each stage owes them from now on
             }
             self.line.send(piece)?;
@@ -169,6 +171,7 @@ impl Split {
         (piece.blocks, piece.shrinks) = (cache.high_water_blocks(), true);
         piece.states = cache.high_water_states();
         piece.copies.extend_from_slice(cache.copies());
+        piece.state_copies.extend_from_slice(cache.state_copies());
         cache.copies_made(); // each stage owes them from now on
         self.line.send(piece)?;
         self.collect(number, count, Room::Logits(&mut [])).await

@@ -11,7 +11,7 @@ use setun_checkpoint::ModelConfig;
 #[cfg(not(target_family = "wasm"))]
 use setun_ops::image::WeightBytes;
 use setun_ops::{
-    Backend, BatchInputs, BufferId, CacheSpec, OpsError, top_logits::TopLogitsRequest,
+    Backend, BatchInputs, BufferId, CacheSpec, OpsError, StateId, top_logits::TopLogitsRequest,
 };
 
 use self::head::HeadRows;
@@ -173,6 +173,13 @@ impl<B: Backend> Stage<B> {
             self.states = states;
         }
         Ok(())
+    }
+
+    /// Copies the recurrent states that are there.
+    pub(crate) fn copy_states(&mut self, pairs: &[(StateId, StateId)]) -> Result<(), ModelError> {
+        let is_there = |state: StateId| (state.0 as usize) < self.states;
+        let pairs = pairs.iter().copied().filter(|&(from, to)| is_there(from) && is_there(to));
+        Ok(self.backend.copy_states(&mut self.cache, &pairs.collect::<Vec<_>>())?)
     }
 
     /// Gives back the memory of the recurrent states from `states` on.

@@ -122,10 +122,11 @@ impl<B: Backend> Transformer<B> {
     ) -> Result<(), ModelError> {
         self.inputs.fill(batch, cache, steps)?;
         self.stage.forget_head_rows();
-        let blocks = (cache.high_water_blocks(), cache.max_blocks());
+        let blocks = (cache.high_water_blocks(), cache.max_blocks_beside_states());
         self.stage.grow_and_copy(blocks, cache.copies())?;
-        cache.copies_made();
         self.stage.grow_states(cache.high_water_states())?;
+        self.stage.copy_states(cache.state_copies())?;
+        cache.copies_made();
         Ok(())
     }
 
@@ -280,6 +281,7 @@ impl<B: MaybeSendBackend> Model for Transformer<B> {
         cache: &'a mut PagedCache,
     ) -> LocalBoxFuture<'a, Result<(), ModelError>> {
         let shrunk = self.stage.shrink(cache.high_water_blocks(), cache.copies());
+        let shrunk = shrunk.and_then(|()| self.stage.copy_states(cache.state_copies()));
         let shrunk = shrunk.and_then(|()| self.stage.shrink_states(cache.high_water_states()));
         if shrunk.is_ok() {
             cache.copies_made();

@@ -184,6 +184,19 @@ pub trait Backend {
         Ok(())
     }
 
+    /// Copies whole recurrent states `(from, to)` over all layers, in order.
+    ///
+    /// # Errors
+    ///
+    /// If a state is not here.
+    fn copy_states(
+        &mut self,
+        _cache: &mut Self::Cache,
+        pairs: &[(StateId, StateId)],
+    ) -> Result<(), OpsError> {
+        if pairs.is_empty() { Ok(()) } else { Err(OpsError::NoStates) }
+    }
+
     /// Copies recurrent states out, [`CacheSpec::state_bytes`] each: layer by layer matrices, then
     /// history.
     fn read_states(

@@ -46,6 +46,14 @@ macro_rules! host_cache_methods {
             Ok(())
         }
 
+        fn copy_states(
+            &mut self,
+            cache: &mut Self::Cache,
+            pairs: &[($crate::StateId, $crate::StateId)],
+        ) -> Result<(), $crate::OpsError> {
+            cache.states_mut().copy(pairs)
+        }
+
         async fn read_states(
             &mut self,
             cache: &Self::Cache,

@@ -200,6 +200,24 @@ impl HostStates {
         self.states = states;
     }
 
+    /// See [`Backend::copy_states`](crate::Backend::copy_states).
+    ///
+    /// # Errors
+    ///
+    /// If a state is not here.
+    pub fn copy(&mut self, pairs: &[(StateId, StateId)]) -> Result<(), OpsError> {
+        for &(from, to) in pairs {
+            let spec = self.check_ids(&[from, to])?;
+            for LayerStates { matrices, history } in &mut self.layers {
+                for (memory, size) in [(matrices, spec.matrices()), (history, spec.history())] {
+                    let from = from.0 as usize * size;
+                    memory.copy_within(from..from + size, to.0 as usize * size);
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// See [`Backend::read_states`](crate::Backend::read_states).
     ///
     /// # Errors
@@ -239,17 +257,22 @@ impl HostStates {
     }
 
     fn check(&self, ids: &[StateId], bytes: usize) -> Result<RecurrentSpec, OpsError> {
-        let spec = self.spec.filter(|_| HAS_RECURRENT).ok_or(OpsError::NoStates)?;
-        if let Some(id) = ids.iter().find(|id| id.0 as usize >= self.states) {
-            let (what, found) = ("recurrent state", id.0 as usize);
-            return Err(OpsError::Inputs { what, expected: self.states.saturating_sub(1), found });
-        }
+        let spec = self.check_ids(ids)?;
         let expected = ids.len() * spec.state_bytes();
         if bytes == expected {
             Ok(spec)
         } else {
             Err(OpsError::Length { what: "bytes of recurrent states", expected, found: bytes })
         }
+    }
+
+    fn check_ids(&self, ids: &[StateId]) -> Result<RecurrentSpec, OpsError> {
+        let spec = self.spec.filter(|_| HAS_RECURRENT).ok_or(OpsError::NoStates)?;
+        if let Some(id) = ids.iter().find(|id| id.0 as usize >= self.states) {
+            let (what, found) = ("recurrent state", id.0 as usize);
+            return Err(OpsError::Inputs { what, expected: self.states.saturating_sub(1), found });
+        }
+        Ok(spec)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Texts of a model whose layers have recurrent states: each is the same however it came about.
 
 use futures::executor::block_on;
-use setun::{BeamOptions, Engine, EngineBuilder, GenerateOptions, Model};
+use half::f16;
+use setun::{BeamOptions, Engine, EngineBuilder, GenerateOptions, Model, forward::BLOCK_POSITIONS};
 use setun_tests::fixture;
 
 use super::{greedy, sampled};
@@ -53,8 +54,13 @@ fn texts_do_not_depend_on_what_runs_beside_them_or_ran_before() {
                 .into_iter()
                 .map(|(prompt, how)| engine.generate(prompt.as_str(), how).expect("a stream"));
             let streams: Vec<_> = streams.collect();
-            let found: Vec<_> =
-                streams.into_iter().map(|stream| stream.wait().expect("a text").tokens).collect();
+            let found: Vec<_> = streams
+                .into_iter()
+                .map(|stream| {
+                    assert_within_budget(&engine);
+                    stream.wait().expect("a text").tokens
+                })
+                .collect();
             assert_eq!(found, expected, "{contexts} contexts, {prefix} kept, round {round}");
         }
         let metrics = block_on(engine.metrics()).expect("an engine");
@@ -65,6 +71,17 @@ fn texts_do_not_depend_on_what_runs_beside_them_or_ran_before() {
     }
     assert!(preemptions > 0, "sequences displace each other");
     assert!(hits > 0, "snapshots are found");
+}
+
+/// Blocks and states together have no more memory than the cache may have.
+fn assert_within_budget(engine: &Engine) {
+    let model = open();
+    let config = model.config();
+    let attending = config.layers.iter().filter(|layer| layer.delta_net().is_none()).count();
+    let position = attending * 2 * config.kv_heads * config.head_dim * size_of::<f16>();
+    let metrics = block_on(engine.metrics()).expect("an engine");
+    let most = metrics.blocks * BLOCK_POSITIONS * position;
+    assert!(metrics.memory.cache <= most, "{} of {most} bytes", metrics.memory.cache);
 }
 
 #[test]

@@ -62,6 +62,10 @@ impl<'a> Steps<'a> {
         take: &mut impl FnMut(usize, usize, &[f32]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         for run in runs {
+            if let Some(blocks) = self.pool.lacks_memory(run.sequence, run.tokens.len())? {
+                self.pool.compact_for(blocks);
+                self.model.shrink(self.pool).await?;
+            }
             self.pool.extend(run.sequence, run.tokens.len())?;
         }
         let max_rows = self.model.max_rows().max(1);

@@ -26,8 +26,9 @@ pub(crate) struct Limits {
 pub(super) struct KvCache {
     pub(super) pool: PagedCache,
     pub(super) limits: Limits,
-    pub(super) max_blocks: usize,   // that the limits had at first
-    pub(super) grown_blocks: usize, // with which a step has run
+    pub(super) max_blocks: usize,      // that the limits had at first
+    pub(super) grown_blocks: usize,    // with which a step has run
+    pub(super) lacking: Option<usize>, // blocks for which to compact before the next step
     pub(super) monitor: Option<PolledMonitor>, // over the system's memory
 }
 
@@ -35,7 +36,8 @@ impl KvCache {
     /// An empty cache. The blocks of the limits must hold one whole context.
     pub(super) fn new(limits: Limits, mut pool: PagedCache) -> Self {
         pool.keep_prefixes(limits.prefix_blocks);
-        Self { pool, limits, max_blocks: limits.blocks, grown_blocks: 0, monitor: None }
+        let max_blocks = limits.blocks;
+        Self { pool, limits, max_blocks, grown_blocks: 0, lacking: None, monitor: None }
     }
 
     /// Empties it, for this many blocks from now on.
@@ -51,15 +53,9 @@ impl KvCache {
         self.pool.max_blocks() < self.limits.blocks
     }
 
-    /// Blocks, and those that recurrent states count as, for which there is memory.
-    pub(super) fn high_water(&self) -> usize {
-        let of_states = self.pool.high_water_states() * self.pool.state_blocks();
-        self.pool.high_water_blocks() + of_states
-    }
-
     /// Whether the step that failed had to grow it.
     pub(super) fn was_to_grow(&self) -> bool {
-        self.grown_blocks > 0 && self.high_water() > self.grown_blocks
+        self.grown_blocks > 0 && self.pool.high_water() > self.grown_blocks
     }
 
     /// Blocks that a sequence is sure to take still: for its tokens and one more.
@@ -71,17 +67,28 @@ impl KvCache {
         sum + unforked * (1 + self.pool.state_blocks())
     }
 
-    /// Reserves this many positions for each row of a sequence, or for none.
-    pub(super) fn extend(&mut self, running: &Running, positions: usize) -> Result<(), ModelError> {
+    /// Reserves this many positions for each row of a sequence, or for none: where
+    /// [memory is lacking](PagedCache::lacks_memory), it says for how many blocks.
+    pub(super) fn extend(
+        &mut self,
+        running: &Running,
+        positions: usize,
+    ) -> Result<Option<usize>, ModelError> {
         for (row, kv_slot) in running.kv_slots().enumerate() {
-            if let Err(error) = self.pool.extend(kv_slot, positions) {
+            let lacking = self.pool.lacks_memory(kv_slot, positions)?;
+            let extended = match lacking {
+                None => self.pool.extend(kv_slot, positions),
+                Some(_) => Ok(()),
+            };
+            if lacking.is_some() || extended.is_err() {
                 for kv_slot in running.kv_slots().take(row) {
                     self.pool.truncate(kv_slot, running.sequence.cached())?;
                 }
-                return Err(error);
+                let needed = |kv_slot| self.pool.needed(kv_slot, positions).unwrap_or(0);
+                return extended.map(|()| Some(running.kv_slots().map(needed).sum()));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Gives the rows of a search slots of their own, if all that they have in common is in the

@@ -96,7 +96,7 @@ impl Scheduler {
             return Ok(());
         }
         let kv_slot = self.kv.pool.create_from(salt, &[]);
-        let restored = self.fill(kv_slot, positions, saved);
+        let restored = self.fill(kv_slot, positions, saved).await;
         // The hash is computed beside the filling; until it is known, no other sequence sees the blocks.
         if matches!(restored, Ok(true)) && saved.is_whole() {
             self.kv.pool.record_prefix(kv_slot, tokens)?;
@@ -108,13 +108,13 @@ impl Scheduler {
         }
     }
 
-    fn fill(
+    async fn fill(
         &mut self,
         kv_slot: SequenceId,
         positions: usize,
         saved: &SavedBytes,
     ) -> Result<bool, Error> {
-        self.kv.pool.extend(kv_slot, positions)?;
+        self.extend(kv_slot, positions).await?;
         let blocks = self.kv.pool.blocks(kv_slot)?.to_vec();
         let high_water = self.kv.pool.high_water_blocks();
         let is_taken = self.model.target.write_blocks(high_water, &blocks, saved.blocks())?;
@@ -123,6 +123,13 @@ impl Scheduler {
             self.model.target.write_states(high_water, &[state], saved.state())?;
         }
         Ok(is_taken)
+    }
+
+    /// Reserves positions for a slot, and memory.
+    async fn extend(&mut self, kv_slot: SequenceId, positions: usize) -> Result<(), Error> {
+        self.kv.lacking = self.kv.pool.lacks_memory(kv_slot, positions)?;
+        self.compact_for_lacking().await?;
+        Ok(self.kv.pool.extend(kv_slot, positions)?)
     }
 
     /// A number for what the model computes: whoever gives the same logits for some tokens, bit
@@ -135,10 +142,12 @@ impl Scheduler {
         let tokens: Vec<u32> = (1..=PROBE_TOKENS).map(|token| token % vocabulary).collect();
         let tokens = &tokens[..tokens.len().min(self.model.target.context_length())];
         let kv_slot = self.kv.pool.create();
-        while let Err(error) = self.kv.pool.extend(kv_slot, tokens.len()) {
-            let Some(victim) = preemption_victim(&self.running, |_| true) else {
+        while let Err(error) = self.extend(kv_slot, tokens.len()).await {
+            let victim = preemption_victim(&self.running, |_| true);
+            let (Some(victim), Error::Model(ModelError::CacheFull { .. })) = (victim, &error)
+            else {
                 self.kv.pool.remove(kv_slot);
-                return Err(error.into());
+                return Err(error);
             };
             self.preempt(victim);
         }

@@ -16,19 +16,29 @@ impl Scheduler {
         }
     }
 
-    /// Room for the rows of a sequence, or for this many steps. Others make room, or it does.
+    /// Room for the rows of a sequence, or for this many steps. Others make room, or it does, or it waits for the
+    /// next step, before which memory is given back.
     fn reserve(&mut self, kv_slot: SequenceId, steps: usize) {
         let is_it = |running: &Running| running.kv_slot == kv_slot;
         while let Some(index) = self.running.iter().position(is_it) {
             let running = &mut self.running[index];
             let positions = running.rows.max(steps).max(running.draft.len());
-            let Err(error) = self.kv.extend(running, positions) else {
-                return self.kv.mark_drafts(&self.running[index]);
+            let refused = match self.kv.extend(running, positions) {
+                Ok(None) => return self.kv.mark_drafts(&self.running[index]),
+                refused => refused,
             };
             if running.draft.len() > 1 {
                 running.draft.clear(); // drafts never displace a sequence
                 continue;
             }
+            let error = match refused {
+                Err(error) => error,
+                Ok(lacking) => {
+                    (running.rows, running.draft) = (0, <_>::default());
+                    self.kv.lacking = self.kv.lacking.max(lacking);
+                    return;
+                }
+            };
             match preemption_victim(&self.running, |_| true) {
                 Some(victim) if self.running.len() > 1 => self.preempt(victim),
                 _ => self.fail(index, error.into()),

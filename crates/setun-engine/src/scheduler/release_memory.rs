@@ -104,11 +104,19 @@ impl Scheduler {
         self.shrink(before).await
     }
 
+    /// Gives back memory that a sequence lacks: that of blocks where it lacks a recurrent state, or the other way
+    /// round.
+    pub(super) async fn compact_for_lacking(&mut self) -> Result<(), Error> {
+        let Some(blocks) = self.kv.lacking.take() else { return Ok(()) };
+        self.kv.pool.compact_for(blocks);
+        self.shrink(0).await.map(drop)
+    }
+
     /// Gives back the memory of blocks that nobody has, and of steps; the bytes that caches have
     /// less than before.
     async fn shrink(&mut self, before: usize) -> Result<usize, Error> {
         self.model.shrink(&mut self.kv.pool).await?;
-        self.kv.grown_blocks = self.kv.high_water();
+        self.kv.grown_blocks = self.kv.pool.high_water();
         let memory = self.model.memory();
         let bytes = before.saturating_sub(memory.cache);
         self.stats.metrics.memory = memory;

@@ -13,9 +13,10 @@ impl PagedCache {
         self.references.len() - self.free.len() + self.states.blocks().0
     }
 
-    /// Moves blocks so that those in use come first, and forgets that there were more:
+    /// Moves blocks and recurrent states so that those in use come first, and forgets that there were more:
     /// [`high_water_blocks`](Self::high_water_blocks) are then as few as can be. Each move is one
-    /// more of the [`copies`](Self::copies) to be made. All that sequences have was computed.
+    /// more of the [`copies`](Self::copies) or [`state_copies`](Self::state_copies) to be made. All that sequences
+    /// have was computed.
     pub fn compact(&mut self) {
         self.forget_copies();
         let held = self.references.len() - self.free.len();
@@ -41,7 +42,7 @@ impl PagedCache {
         }
         self.prefixes.rename(&moves);
         self.states.rename(&moves);
-        self.states.compact();
+        self.compact_states();
     }
 
     /// Lets there be at most this many blocks from now on, or those in use where they are more.

@@ -67,7 +67,7 @@ impl PagedCache {
         if self.prefixes.max_idle == 0 {
             return None;
         }
-        while self.unused_blocks() < self.states.cost {
+        while self.unused_blocks() < self.states.cost || !self.has_state_memory(0) {
             if !self.states.forget_oldest() {
                 return None;
             }

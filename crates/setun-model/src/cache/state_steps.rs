@@ -23,7 +23,7 @@ impl PagedCache {
         if !self.states.are_used() {
             return Ok(StateRows::default());
         }
-        self.provide_state(sequence)?;
+        self.provide_state(sequence, 0)?;
         let Sequence { state, len, blocks, .. } = self.get(sequence)?;
         if first != state.rows {
             return Err(ModelError::StatePosition { position: first, expected: state.rows });

@@ -60,6 +60,33 @@ fn take(memory: &mut Memory, states: &StateRows, tokens: &[u32]) {
     }
 }
 
+/// Reserves positions, within the memory of as many blocks.
+fn extend(
+    cache: &mut PagedCache,
+    memory: &mut Memory,
+    (sequence, positions): (SequenceId, usize),
+) -> Result<(), ModelError> {
+    if let Some(blocks) = cache.lacks_memory(sequence, positions)? {
+        cache.compact_for(blocks);
+        shrink(cache, memory);
+        assert_eq!(cache.lacks_memory(sequence, positions)?, None, "there is room now");
+    }
+    cache.extend(sequence, positions)?;
+    cache.copies_made();
+    Ok(())
+}
+
+/// Does with the memory what a model does that gives back what nobody has.
+fn shrink(cache: &mut PagedCache, memory: &mut Memory) {
+    for &(from, to) in cache.state_copies() {
+        let most = from.0.max(to.0) as usize + 1;
+        memory.resize(memory.len().max(most), vec![]); // a state that no step has written to
+        memory[to.0 as usize] = memory[from.0 as usize].clone();
+    }
+    cache.copies_made();
+    memory.truncate(cache.high_water_states());
+}
+
 /// Runs `rows` rows, of which the last `drafts` may be taken back.
 fn run(
     cache: &mut PagedCache,
@@ -69,10 +96,9 @@ fn run(
     stamp: &mut u32,
 ) {
     let (first, drafts) = (tokens.len(), drafts.min(rows - 1));
-    if cache.extend(sequence, rows).is_err() {
+    if extend(cache, memory, (sequence, rows)).is_err() {
         return;
     }
-    cache.copies_made();
     cache.mark_tentative(sequence, drafts).unwrap();
     for _ in 0..rows {
         *stamp = (*stamp + 1) % 3; // so that sequences have much in common
@@ -94,10 +120,9 @@ fn fail(
     rows: usize,
 ) {
     let first = tokens.len();
-    if cache.extend(sequence, rows).is_err() {
+    if extend(cache, memory, (sequence, rows)).is_err() {
         return;
     }
-    cache.copies_made();
     let states = cache.begin_rows(sequence, (first, first + rows)).unwrap();
     cache.step_runs();
     for (id, _) in states.stored {
@@ -143,8 +168,7 @@ proptest! {
                 Step::Reserve(i, n) if !live.is_empty() => {
                     // Reserved, and given up before a step.
                     let (id, tokens) = &mut live[i % count];
-                    if cache.extend(*id, n).is_ok() {
-                        cache.copies_made();
+                    if extend(&mut cache, &mut memory, (*id, n)).is_ok() {
                         cache.truncate(*id, tokens.len()).unwrap();
                         prop_assert_eq!(cache.len(*id).unwrap(), tokens.len());
                     }
@@ -167,7 +191,8 @@ proptest! {
                 Step::Forget(most) => cache.forget_idle(most),
                 Step::Compact => {
                     cache.compact();
-                    cache.copies_made();
+                    shrink(&mut cache, &mut memory);
+                    prop_assert_eq!(cache.high_water(), cache.held_blocks());
                 }
                 _ => {}
             }
@@ -182,6 +207,8 @@ proptest! {
             }
             let held = cache.held_blocks();
             prop_assert!(held <= BLOCKS, "{held} blocks are held");
+            let memory = cache.high_water();
+            prop_assert!(memory <= BLOCKS, "there is memory for {memory} blocks");
         }
         for (id, _) in live {
             cache.remove(id);

@@ -16,8 +16,9 @@ use crate::{batch::SequenceId, error::ModelError};
 pub(super) struct States {
     /// Blocks that a state counts as; 0 where there are none.
     pub(super) cost: usize,
-    references: Vec<u32>, // by state; 0 = free
-    free: Vec<StateId>,
+    pub(super) references: Vec<u32>, // by state; 0 = free
+    pub(super) free: Vec<StateId>,
+    pub(super) copies: Vec<(StateId, StateId)>,
     pub(super) snapshots: BTreeMap<BlockId, Snapshot>, // by the block that ends there
     pub(super) clock: u64,
     pub(super) pending: Vec<Pending>,
@@ -151,16 +152,8 @@ impl States {
         if self.free.len() == self.references.len() {
             self.free.clear();
             self.references.clear();
+            self.copies.clear();
         }
-    }
-
-    /// Forgets free states at the end.
-    pub(super) fn compact(&mut self) {
-        while self.references.last() == Some(&0) {
-            self.references.pop();
-        }
-        let len = self.references.len();
-        self.free.retain(|state| (state.0 as usize) < len);
     }
 
     pub(super) fn take(&mut self) -> StateId {
@@ -238,9 +231,13 @@ impl PagedCache {
         all.find(|(_, snapshot)| snapshot.state == id).map(|(block, _)| *block)
     }
 
-    /// Gives a sequence a state of its own to write to. The caller has seen that there is room for what
-    /// [`needs_state`](Self::needs_state) says.
-    pub(super) fn provide_state(&mut self, sequence: SequenceId) -> Result<(), ModelError> {
+    /// Gives a sequence a state of its own to write to, beside as many fresh blocks. The caller has seen that
+    /// there is room for what [`needs_state`](Self::needs_state) says.
+    pub(super) fn provide_state(
+        &mut self,
+        sequence: SequenceId,
+        fresh: usize,
+    ) -> Result<(), ModelError> {
         if !self.states.are_used() {
             return Ok(());
         }
@@ -251,10 +248,12 @@ impl PagedCache {
         let own = state.state.map(|(own, _)| own);
         let snapshot = own.and_then(|own| self.snapshot_of(own));
         if snapshot.is_some() {
-            self.make_room(self.states.cost);
+            self.make_room(self.states.cost + fresh);
         }
         // A snapshot stays where there is room for another state.
-        if let Some(block) = snapshot.filter(|_| self.unused_blocks() < self.states.cost) {
+        let has_room =
+            self.unused_blocks() >= self.states.cost + fresh && self.has_state_memory(fresh);
+        if let Some(block) = snapshot.filter(|_| !has_room) {
             self.states.forget(block);
         }
         let target = match own {

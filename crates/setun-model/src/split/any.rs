@@ -2,7 +2,7 @@
 
 use futures::future::{FutureExt, LocalBoxFuture};
 use setun_checkpoint::ModelConfig;
-use setun_ops::{Backend, BlockId, WeightData, WeightId, top_logits::Ranked};
+use setun_ops::{Backend, BlockId, StateId, WeightData, WeightId, top_logits::Ranked};
 
 use super::{Shape, microbatch::Microbatch};
 use crate::{
@@ -46,6 +46,7 @@ pub(crate) trait DynStage {
     /// Grows the recurrent states to this many.
     fn grow_states(&mut self, states: usize) -> Result<(), ModelError>;
     /// Gives back the memory of the recurrent states from `states` on.
+    fn copy_states(&mut self, pairs: &[(StateId, StateId)]) -> Result<(), ModelError>;
     fn shrink_states(&mut self, states: usize) -> Result<(), ModelError>;
     /// Takes the piece's hidden states, and leaves its own or, at the end, what was requested.
     fn work<'a>(
@@ -128,15 +129,25 @@ impl<B: Backend> DynStage for Stage<B> {
         if !copies.is_empty() {
             self.backend.copy_blocks(&mut self.cache, copies)?;
         }
+        let most = most.max(blocks);
+        if self.cache_blocks > most {
+            self.backend.shrink_cache(&mut self.cache, most)?; // recurrent states take the rest
+            self.cache_blocks = most;
+        }
         Ok(())
     }
 
     fn shrink(&mut self, blocks: usize, copies: &[(BlockId, BlockId)]) -> Result<(), ModelError> {
         self.steps.clear();
         self.forget_head_rows();
+        // A copy may be on its way through a block that no step has written to.
+        let needed = copies.iter().map(|(_, to)| to.0 as usize + 1).max().unwrap_or(0);
+        if needed > self.cache_blocks {
+            self.backend.grow_cache(&mut self.cache, needed)?;
+            self.cache_blocks = needed;
+        }
         let is_there = |block: BlockId| (block.0 as usize) < self.cache_blocks;
-        let copies = copies.iter().copied().filter(|&(from, to)| is_there(from) && is_there(to));
-        let copies: Vec<_> = copies.collect();
+        let copies: Vec<_> = copies.iter().copied().filter(|&(from, _)| is_there(from)).collect();
         self.backend.copy_blocks(&mut self.cache, &copies)?;
         self.backend.shrink_cache(&mut self.cache, blocks)?;
         self.cache_blocks = self.cache_blocks.min(blocks);
@@ -145,6 +156,10 @@ impl<B: Backend> DynStage for Stage<B> {
 
     fn grow_states(&mut self, states: usize) -> Result<(), ModelError> {
         self.grow_states(states)
+    }
+
+    fn copy_states(&mut self, pairs: &[(StateId, StateId)]) -> Result<(), ModelError> {
+        self.copy_states(pairs)
     }
 
     fn shrink_states(&mut self, states: usize) -> Result<(), ModelError> {

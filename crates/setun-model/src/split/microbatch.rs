@@ -1,7 +1,7 @@
 //! Steps cut into pieces, each some rows.
 
 use setun_ops::{
-    BatchInputs, BlockId, HAS_RECURRENT,
+    BatchInputs, BlockId, HAS_RECURRENT, StateId,
     numeric::to_u32,
     top_logits::{Ranked, TopLogitsRequest},
 };
@@ -28,6 +28,8 @@ pub(crate) struct Microbatch {
     pub(super) head_rows: Vec<usize>,
     /// Copies that each stage must make before it runs the step.
     pub(super) copies: Vec<(BlockId, BlockId)>,
+    /// As those, of recurrent states.
+    pub(super) state_copies: Vec<(StateId, StateId)>,
     /// The rows. That of which something is requested is for the last stage alone.
     pub(super) inputs: BatchInputs,
     pub(super) wanted: Vec<u32>,
@@ -112,12 +114,15 @@ impl Microbatch {
     }
 
     fn clear(&mut self) {
-        let Self { copies, inputs, wanted, top_logits, hidden, logits, ranked, .. } = self;
+        let Self {
+            copies, state_copies, inputs, wanted, top_logits, hidden, logits, ranked, ..
+        } = self;
         self.head_rows.clear();
         inputs.clear();
         wanted.clear();
         top_logits.clear();
         copies.clear();
+        state_copies.clear();
         hidden.clear();
         logits.clear();
         ranked.clear();

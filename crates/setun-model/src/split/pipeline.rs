@@ -52,7 +52,7 @@ impl Pipeline {
             Self::InTurn(workers, waiting) => {
                 // Now, as a caller may give up before all stages have had the piece.
                 for worker in workers {
-                    worker.owe(&piece.copies);
+                    worker.owe(&piece.copies, &piece.state_copies);
                 }
                 waiting.retain(|other| other.number == piece.number);
                 waiting.push_back(piece);

@@ -1,6 +1,6 @@
 //! A stage at work: pieces come in order, and leave in the same.
 
-use setun_ops::BlockId;
+use setun_ops::{BlockId, StateId};
 
 use super::{any::AnyStage, microbatch::Microbatch};
 use crate::error::ModelError;
@@ -11,6 +11,7 @@ pub(super) struct Worker {
     first_layer: usize,
     /// Copies that the cache's bookkeeping counts as made.
     owed: Vec<(BlockId, BlockId)>,
+    owed_states: Vec<(StateId, StateId)>,
     /// The last step that failed here: its later pieces are not run.
     failed: Option<u64>,
     profiled: bool,
@@ -19,12 +20,20 @@ pub(super) struct Worker {
 impl Worker {
     pub(super) fn new(stage: AnyStage) -> Self {
         let first_layer = stage.0.part().first;
-        Self { stage, first_layer, owed: vec![], failed: None, profiled: false }
+        Self {
+            stage,
+            first_layer,
+            owed: vec![],
+            owed_states: vec![],
+            failed: None,
+            profiled: false,
+        }
     }
 
     /// Notes copies, which are made before the next piece that is run.
-    pub(super) fn owe(&mut self, copies: &[(BlockId, BlockId)]) {
+    pub(super) fn owe(&mut self, copies: &[(BlockId, BlockId)], states: &[(StateId, StateId)]) {
         self.owed.extend_from_slice(copies);
+        self.owed_states.extend_from_slice(states);
     }
 
     /// Runs a piece, unless it has failed or one before it of its step has failed here.
@@ -46,8 +55,10 @@ impl Worker {
         }
         if piece.shrinks {
             self.stage.0.shrink(piece.blocks, &self.owed)?;
+            self.stage.0.copy_states(&self.owed_states)?;
             self.stage.0.shrink_states(piece.states)?;
             self.owed.clear();
+            self.owed_states.clear();
             return Ok(());
         }
         if piece.head_rows.is_empty() {
@@ -57,6 +68,8 @@ impl Worker {
             self.stage.0.grow_and_copy((piece.blocks, piece.max_blocks), &self.owed)?;
             self.owed.clear();
             self.stage.0.grow_states(piece.states)?;
+            self.stage.0.copy_states(&self.owed_states)?;
+            self.owed_states.clear();
         } else if !self.stage.0.part().has_head() {
             return Ok(());
         }

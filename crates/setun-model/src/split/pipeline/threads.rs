@@ -63,7 +63,7 @@ impl Drop for Threads {
 /// Works at pieces until there are no more, or the next stage has ended.
 fn serve(mut worker: Worker, pieces: &Receiver<Microbatch>, hand_on: &HandOn) {
     while let Ok(mut piece) = pieces.recv() {
-        worker.owe(&piece.copies);
+        worker.owe(&piece.copies, &piece.state_copies);
         pollster::block_on(worker.work(&mut piece));
         if !hand_on(piece) {
             return;
