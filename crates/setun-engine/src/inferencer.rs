@@ -62,7 +62,8 @@ pub struct InferencerOptions {
     /// The positions whose logits results have. Default: all.
     pub logits: TokenLogits,
     /// Most positions of all caches together, where those that forks share count once and each
-    /// row's last block counts in full. Default: as many as there is memory for, which is taken
+    /// row's last block counts in full. The recurrent state of a row counts as the blocks that have
+    /// its bytes. Default: as many as there is memory for, which is taken
     /// as it is used.
     pub cache_positions: usize,
 }
