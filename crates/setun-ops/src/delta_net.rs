@@ -124,3 +124,10 @@ pub fn sigmoid(x: f32) -> f32 {
 pub fn softplus(x: f32) -> f32 {
     if x > 20.0 { x } else { libm::log1p(libm::exp(f64::from(x))) as f32 }
 }
+
+/// A head's factor of the decay from its stored logarithm, `−e^x`; in `f64`, rounded.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32")]
+pub fn decay_factor(x: f32) -> f32 {
+    -(libm::exp(f64::from(x)) as f32)
+}

@@ -109,7 +109,18 @@ pub(super) fn converted(
     format: Format,
     to: &str,
 ) -> BTreeMap<String, Vec<u8>> {
-    let mut conversion = Conversion::new(Source::File(name.to_owned()), "a model", format, to);
+    let files = BTreeMap::from([(name.to_owned(), bytes.to_vec())]);
+    converted_from(Source::File(name.to_owned()), &files, format, to).expect("a sound model")
+}
+
+/// Converts a file or a folder; the files that are written.
+pub(super) fn converted_from(
+    source: Source,
+    files: &BTreeMap<String, Vec<u8>>,
+    format: Format,
+    to: &str,
+) -> Result<BTreeMap<String, Vec<u8>>, setun::Error> {
+    let mut conversion = Conversion::new(source, "a model", format, to);
     let mut written = BTreeMap::<String, Vec<u8>>::new();
     let mut write = |piece: Piece| {
         let file = written.entry(piece.file).or_default();
@@ -119,14 +130,15 @@ pub(super) fn converted(
         Ok::<(), setun::Error>(())
     };
     while let Some(want) = conversion.next_read() {
-        let whole = 0..bytes.len() as u64;
-        let range = want.range.unwrap_or(whole);
-        let end = |place| usize::try_from(place).expect("small").min(bytes.len());
-        let piece = (want.file == name).then(|| &bytes[end(range.start)..end(range.end)]);
-        conversion.give(piece, &mut write).expect("a sound model");
+        let piece = files.get(&want.file).map(|bytes| {
+            let range = want.range.unwrap_or(0..bytes.len() as u64);
+            let end = |place| usize::try_from(place).expect("small").min(bytes.len());
+            &bytes[end(range.start)..end(range.end)]
+        });
+        conversion.give(piece, &mut write)?;
     }
-    conversion.finish(&mut write).expect("a whole model");
-    written
+    conversion.finish(&mut write)?;
+    Ok(written)
 }
 
 #[test]

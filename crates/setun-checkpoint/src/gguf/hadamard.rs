@@ -37,19 +37,20 @@ const KEYS: [&str; 11] = [
 ];
 
 /// Architectures whose weights are rotated so.
-const ARCHITECTURES: [&str; 3] = ["llama", "qwen3", HYBRID];
+pub(super) const ARCHITECTURES: [&str; 3] = ["llama", "qwen3", HYBRID];
 
 /// How a format names tensors.
 pub(crate) struct Naming {
     /// The table of embeddings.
-    table: &'static str,
+    pub(super) table: &'static str,
     /// The head.
     head: &'static str,
     /// Our name of a layer whose inputs may be rotated.
     layer: fn(&str) -> Option<String>,
 }
 
-const GGUF: Naming =
+/// Names of GGUF files.
+pub(super) const GGUF: Naming =
     Naming { table: "token_embd.weight", head: "output.weight", layer: gguf_layer };
 
 /// Names of MLX's packs.
@@ -77,6 +78,16 @@ fn gguf_layer(name: &str) -> Option<String> {
     let (layer, part) = split(name.strip_prefix("blk.")?)?;
     let (_, ours) = ROTATED.iter().find(|(theirs, _)| *theirs == part)?;
     Some(format!("model.layers.{layer}.{ours}"))
+}
+
+/// GGUF's name of the matrix of a layer of ours whose inputs may be rotated.
+pub(super) fn gguf_name(layer: &str) -> Option<String> {
+    if layer == HEAD {
+        return Some(GGUF.head.to_owned());
+    }
+    let (number, part) = layer.strip_prefix("model.layers.")?.split_once('.')?;
+    let (theirs, _) = ROTATED.iter().find(|(_, ours)| *ours == part)?;
+    Some(format!("blk.{number}.{theirs}.weight"))
 }
 
 fn mlx_layer(name: &str) -> Option<String> {
@@ -145,7 +156,8 @@ pub(crate) fn read_keys(
     Ok(Rotation { hadamard, is_output_grouped })
 }
 
-fn key(end: &str) -> String {
+/// A key by its end.
+pub(super) fn key(end: &str) -> String {
     format!("{PREFIX}{end}")
 }
 

@@ -30,6 +30,9 @@ const HYBRID: [(&str, &str); 8] = [
     ("ssm_out", "linear_attn.out_proj"),
 ];
 
+/// Where the decays are stored as their logarithms, which the file does not hold.
+const LOG_DECAY: &str = "linear_attn.A_log";
+
 /// The same, with their ends.
 const HYBRID_WHOLE: [(&str, &str); 2] =
     [("ssm_a", "linear_attn.decay"), ("ssm_dt.bias", "linear_attn.dt_bias")];
@@ -75,15 +78,22 @@ fn layer(name: &str, is_hybrid: bool) -> Option<String> {
 }
 
 /// GGUF's name of a tensor of ours, if it has one.
-pub(super) fn theirs(name: &str) -> Option<String> {
+pub(super) fn theirs(name: &str, is_hybrid: bool) -> Option<String> {
     if let Some((found, _)) = MODEL.iter().find(|(_, ours)| *ours == name) {
         return Some((*found).to_owned());
     }
     let (layer, part) = name.strip_prefix("model.layers.")?.split_once('.')?;
     is_number(layer).then_some(())?;
+    let more = if is_hybrid { &HYBRID[..] } else { &[] };
+    if is_hybrid {
+        let part = if part == LOG_DECAY { HYBRID_WHOLE[0].1 } else { part };
+        if let Some((name, _)) = HYBRID_WHOLE.iter().find(|(_, found)| *found == part) {
+            return Some(format!("blk.{layer}.{name}"));
+        }
+    }
     let of_end = |(end, ours): &(&str, &str)| {
         let part = part.strip_suffix(ours)?;
-        let (name, _) = LAYER.iter().find(|(_, found)| *found == part)?;
+        let (name, _) = more.iter().chain(&LAYER).find(|(_, found)| *found == part)?;
         Some(format!("blk.{layer}.{name}{end}"))
     };
     ENDS.iter().find_map(of_end)
@@ -121,7 +131,7 @@ mod tests {
             ("blk.3.ffn_down.scale", "model.layers.3.mlp.down_proj.weight_scale"),
         ] {
             assert_eq!(ours(name, false), expected);
-            assert_eq!(theirs(expected).as_deref(), Some(name));
+            assert_eq!(theirs(expected, false).as_deref(), Some(name));
         }
         assert_eq!(
             ours("blk.3.ffn_down_scale", false),
@@ -130,7 +140,8 @@ mod tests {
         for unknown in ["blk.x.attn_q.weight", "blk.1.attn_qkv.weight", "rope_freqs.weight"] {
             assert_eq!(ours(unknown, false), unknown);
         }
-        assert_eq!(theirs("model.layers.0.mlp.gate_proj.rms_norm.weight"), None);
+        assert_eq!(theirs("model.layers.0.mlp.gate_proj.rms_norm.weight", false), None);
+        assert_eq!(theirs("model.layers.0.linear_attn.dt_bias", false), None);
     }
 
     #[test]
@@ -144,7 +155,10 @@ mod tests {
             ("blk.7.attn_norm.weight", "model.layers.7.input_layernorm.weight"),
         ] {
             assert_eq!(ours(name, true), expected);
+            assert_eq!(theirs(expected, true).as_deref(), Some(name));
         }
+        let log = theirs("model.layers.3.linear_attn.A_log", true);
+        assert_eq!(log.as_deref(), Some("blk.3.ssm_a"));
         assert_eq!(ours("blk.2.nextn.enorm.weight", true), "blk.2.nextn.enorm.weight");
     }
 

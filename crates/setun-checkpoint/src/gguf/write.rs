@@ -3,13 +3,15 @@
 //! The file is [`Plan::header`], then what [`Plan::encode`] gives for each of [`Plan::places`],
 //! in their order. The same model gives the same bytes.
 
+mod hadamard;
+mod hybrid;
 mod metadata;
 mod tensors;
 mod values;
 
 use crate::{
     blocks,
-    config::{LinearClass, ModelConfig, QuantizationMode, RopeScaling},
+    config::{LinearClass, ModelConfig, QWEN35_TEXT, QuantizationMode, RopeScaling},
     dtype::Dtype,
     error::CheckpointError,
     outline::{Content, Outline, OutlineTensor, TensorLocation},
@@ -17,7 +19,9 @@ use crate::{
     warning::Warning,
 };
 
-use super::{ALIGNMENT, names, rope::Llama3};
+use setun_ops::HAS_RECURRENT;
+
+use super::{ALIGNMENT, config::HYBRID, hadamard::ARCHITECTURES as ROTATED, names, rope::Llama3};
 use metadata::Written;
 use tensors::Entry;
 
@@ -75,9 +79,8 @@ pub fn plan(
         return Err(unwritable(what, "write I2_S, TQ1_0, TQ2_0, Q2_0, PQ2_0 or PTQ1_0"));
     }
     let architecture = architecture(config)?;
-    let is_paired = architecture == "llama";
     let entry = |tensor: &OutlineTensor| {
-        Entry::new(tensor, target, config, is_paired, scale_beside(&tensor.name))
+        Entry::new(tensor, target, config, architecture, scale_beside(&tensor.name))
     };
     let entries = outline.tensors.iter().map(entry).collect::<Result<Vec<_>, _>>()?;
     let llama3 = llama3(config)?;
@@ -127,20 +130,22 @@ fn architecture(config: &ModelConfig) -> Result<&'static str, CheckpointError> {
         let what = "biases that are added before the scale (`autobitlinear`)".to_owned();
         return Err(unwritable(what, "write .setun or safetensors"));
     }
-    if config.hadamard.is_some() {
-        let what = "weights that were trained for rotated inputs".to_owned();
-        return Err(unwritable(what, "write .setun or safetensors"));
-    }
-    match (config.sub_norms, config.activation, config.architecture.as_str()) {
-        (true, ReluSquared, _) => Ok("bitnet-b1.58"),
-        (true, Silu, _) => Ok("bitnet"),
-        (false, Silu, "LlamaForCausalLM") => Ok("llama"),
-        (false, Silu, "Qwen3ForCausalLM") => Ok("qwen3"),
+    let architecture = match (config.sub_norms, config.activation, config.architecture.as_str()) {
+        (true, ReluSquared, _) => "bitnet-b1.58",
+        (true, Silu, _) => "bitnet",
+        (false, Silu, "LlamaForCausalLM") => "llama",
+        (false, Silu, "Qwen3ForCausalLM") => "qwen3",
+        (false, Silu, QWEN35_TEXT) if HAS_RECURRENT => HYBRID,
         (false, _, found) => {
             let what = format!("a {found} with this activation and without sub-norms");
-            Err(unwritable(what, "write .setun or safetensors"))
+            return Err(unwritable(what, "write .setun or safetensors"));
         }
+    };
+    if config.hadamard.is_some() && !ROTATED.contains(&architecture) {
+        let what = format!("rotated weights of architecture {architecture}");
+        return Err(unwritable(what, "write .setun"));
     }
+    Ok(architecture)
 }
 
 /// Llama 3's rescaled frequencies; others have keys, or no way to be said.

@@ -1,5 +1,7 @@
 //! Files that this library writes: read back they are the same, in every type.
 
+use std::collections::BTreeMap;
+
 use setun_checkpoint::{
     CheckpointError, Dtype, ModelConfig, Tensor, TensorData, blocks,
     config::{Hadamard, LinearClass, RopeConfig, RopeScaling},
@@ -285,12 +287,18 @@ fn what_gguf_cannot_hold_is_refused() {
     assert!(norms.contains("use_rms_norm"), "{norms}");
     let biases = refused(&|config| config.quantization.linear_class = LinearClass::AutoBitLinear);
     assert!(biases.contains("before the scale"), "{biases}");
-    let rotated = refused(&|config| {
-        let layers = ["lm_head".to_owned()].into();
-        let signs = std::collections::BTreeMap::new();
-        config.hadamard = Some(Hadamard { block: 64, signs, layers, embedding: false });
-    });
-    assert!(rotated.contains("trained for rotated inputs"), "{rotated}");
+    for (layer, embedding, expected) in [
+        ("lm_head", false, "as the embedding or as the head"),
+        ("lm_head", true, "of the table alone"),
+        ("model.layers.0.linear_attn.in_proj_a", false, "linear_attn.in_proj_a`"),
+    ] {
+        let rotated = refused(&|config| {
+            let (layers, signs) = ([layer.to_owned()].into(), BTreeMap::new());
+            config.tied_head = true;
+            config.hadamard = Some(Hadamard { block: 64, signs, layers, embedding });
+        });
+        assert!(rotated.contains(expected), "{rotated}");
+    }
     let columns = refused(&|config| config.ffn_size = 96);
     assert!(columns.contains("I2_S, whose blocks do not fit"), "{columns}");
 

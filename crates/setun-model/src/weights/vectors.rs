@@ -1,5 +1,7 @@
 //! Vectors by the way in which they are stored.
 
+use setun_ops::delta_net::decay_factor;
+
 /// How a vector is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VectorForm {
@@ -19,16 +21,10 @@ impl VectorForm {
         match self {
             Self::Plain => stored,
             Self::UnitGain => stored.into_iter().map(|gain| 1.0 + gain).collect(),
-            Self::NegatedLogarithm => stored.into_iter().map(|log| -exponential(log)).collect(),
+            Self::NegatedLogarithm => stored.into_iter().map(decay_factor).collect(),
             Self::Taps(taps) => {
                 (0..taps).flat_map(|tap| stored.iter().skip(tap).step_by(taps).copied()).collect()
             }
         }
     }
-}
-
-/// `e^x` in `f64`, rounded.
-#[expect(clippy::cast_possible_truncation, reason = "rounds to the nearest f32")]
-fn exponential(x: f32) -> f32 {
-    libm::exp(f64::from(x)) as f32
 }

@@ -1,10 +1,13 @@
 //! The metadata of a model.
 
+use setun_ops::HAS_RECURRENT;
+
 use super::{
     super::{
         ALIGNMENT, MAGIC, config::ACTIVATION_GROUP_KEY, rope::Llama3, tokenizer::Vocabulary,
         vocabulary,
     },
+    HYBRID, hadamard, hybrid,
     tensors::Entry,
     values::Values,
 };
@@ -42,7 +45,10 @@ pub(super) fn write(
     values.u32("general.file_type", file_type(target));
     values.u32("general.quantization_version", 2);
     values.size("general.alignment", usize::try_from(ALIGNMENT).unwrap_or(0));
-    write_config(&mut values, config, architecture, llama3);
+    write_config(&mut values, config, architecture, llama3)?;
+    if HAS_RECURRENT {
+        hadamard::write_keys(&mut values, config, architecture == HYBRID)?;
+    }
     let warnings = write_tokenizer(&mut values, config, &outline.files)?;
     let group = config.quantization.activation_group;
     // Of other files a row is what readers take.
@@ -77,7 +83,7 @@ fn write_config(
     config: &ModelConfig,
     architecture: &str,
     llama3: Option<Llama3>,
-) {
+) -> Result<(), CheckpointError> {
     let key = |key: &str| format!("{architecture}.{key}");
     values.size(&key("vocab_size"), config.vocab_size);
     values.size(&key("context_length"), config.context_length);
@@ -89,7 +95,7 @@ fn write_config(
     values.size(&key("attention.key_length"), config.head_dim);
     values.size(&key("attention.value_length"), config.head_dim);
     values.f32(&key("attention.layer_norm_rms_epsilon"), config.norm_eps);
-    values.size(&key("rope.dimension_count"), config.head_dim);
+    values.size(&key("rope.dimension_count"), config.rope.dimensions);
     #[expect(clippy::cast_possible_truncation, reason = "the exact number is written beside it")]
     let theta = config.rope.theta as f32;
     values.f32(&key("rope.freq_base"), theta);
@@ -108,6 +114,10 @@ fn write_config(
     for (key, number) in llama3.into_iter().flat_map(Llama3::entries) {
         values.f64(key, number);
     }
+    if HAS_RECURRENT && architecture == HYBRID {
+        hybrid::write_keys(values, config, key)?;
+    }
+    Ok(())
 }
 
 fn write_tokenizer(

@@ -13,8 +13,9 @@ use super::{
         rope::{self, Llama3},
         types,
     },
-    ALIGNMENT, Content, Dtype, ModelConfig, OutlineTensor, Tensor, blocks, names, unwritable,
-    values,
+    ALIGNMENT, Content, Dtype, HYBRID, ModelConfig, OutlineTensor, Tensor, blocks,
+    hybrid::Change,
+    names, unwritable, values,
 };
 use crate::{dense, dtype::FLOATS, error::CheckpointError, outline::OutlineKind, paired_rows};
 
@@ -27,6 +28,7 @@ pub(super) struct Entry {
     dtype: Dtype,           // in the file
     beside: Option<String>, // name of the tensor of its scale
     heads: Option<usize>,   // whose rows are paired in the file
+    change: Change,
 }
 
 impl Entry {
@@ -34,14 +36,17 @@ impl Entry {
         tensor: &OutlineTensor,
         target: Dtype,
         config: &ModelConfig,
-        is_paired: bool,
+        architecture: &str,
         scale_beside: bool,
     ) -> Result<Self, CheckpointError> {
         let name = &tensor.name;
-        let file_name = names::theirs(name);
+        let is_hybrid = architecture == HYBRID;
+        let file_name = names::theirs(name, is_hybrid);
         let file_name = file_name.ok_or_else(|| unwritable(format!("`{name}`"), "leave it out"))?;
         let dtype = match tensor.kind {
             OutlineKind::Floats(_) if tensor.shape.len() < 2 => Dtype::F32,
+            // llama.cpp convolves in this type only.
+            OutlineKind::Floats(_) if name.ends_with(".conv1d.weight") => Dtype::F32,
             OutlineKind::Floats(dtype) => dtype,
             OutlineKind::Table { scales, floats } if !holds(target, scales, &tensor.shape) => {
                 floats
@@ -55,12 +60,11 @@ impl Entry {
                 "write .setun or safetensors, or I2_S for TQ1_0 or TQ2_0",
             ));
         }
-        let scale =
-            name.strip_suffix("_proj.weight").map(|linear| format!("{linear}_proj.weight_scale"));
+        let scale = name.strip_suffix(".weight").map(|linear| format!("{linear}.weight_scale"));
         let has_beside = scale_beside && dtype != Dtype::I2S;
         let is_tensor = matches!(tensor.kind, OutlineKind::Ternary(ScaleKind::Tensor));
         let beside = scale.filter(|_| has_beside && is_tensor);
-        let heads = match names::is_queries(name).filter(|_| is_paired) {
+        let heads = match names::is_queries(name).filter(|_| architecture == "llama") {
             Some(true) => Some(config.heads),
             Some(false) => Some(config.kv_heads),
             None => None,
@@ -70,8 +74,9 @@ impl Entry {
             shape: tensor.shape.clone(),
             file_name,
             dtype,
-            beside: beside.and_then(|name| names::theirs(&name)),
+            beside: beside.and_then(|name| names::theirs(&name, is_hybrid)),
             heads,
+            change: Change::of(name, config),
         })
     }
 
@@ -109,6 +114,7 @@ impl Entry {
         if let Some(heads) = self.heads {
             matrix = paired_rows::paired_matrix(&matrix, heads).map_err(refused)?;
         }
+        matrix = self.change.matrix(matrix).map_err(refused)?;
         let mut scale = None;
         if let (Some(_), Scales::Tensor(found)) = (&self.beside, matrix.scales()) {
             scale = Some(*found);
@@ -134,11 +140,19 @@ impl Entry {
 
     fn encode_vector(&self, tensor: &Tensor) -> Result<Vec<u8>, CheckpointError> {
         self.check_shape(tensor)?;
-        let mut values = dense::vector(tensor)?;
+        let mut values = self.change.elements(dense::vector(tensor)?);
         if let Some(heads) = self.heads {
             values = paired_rows::paired(&values, heads);
         }
-        Ok(values.into_iter().flat_map(f32::to_le_bytes).collect())
+        let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
+        self.in_rows(&bytes)
+    }
+
+    /// Bytes of all rows, in the order of the file.
+    fn in_rows(&self, bytes: &[u8]) -> Result<Vec<u8>, CheckpointError> {
+        let rows = self.shape.first().copied().unwrap_or(0);
+        let moved = self.change.rows(bytes, rows);
+        moved.ok_or_else(|| unwritable(format!("`{}` of {rows} rows", self.name), "write .setun"))
     }
 
     fn encode_table(
@@ -147,13 +161,34 @@ impl Entry {
         write: &mut dyn FnMut(u64, Vec<u8>),
     ) -> Result<(), CheckpointError> {
         self.check_shape(tensor)?;
+        if self.dtype == Dtype::F32 && tensor.info.dtype != Dtype::F32 {
+            let values = dense::elements(tensor)?;
+            let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
+            return self.write_rows(&bytes, write);
+        }
         tensor.info.expect_dtype(&[self.dtype])?;
+        if self.change.moves_rows() {
+            let bytes = tensor.data.stored_bytes(0..tensor.data.byte_len());
+            return self.write_rows(&bytes, write);
+        }
         tensor.data.in_pieces(write);
         let end = tensor.data.byte_len();
         let padding = end.next_multiple_of(alignment()) - end;
         if padding > 0 {
             write(end as u64, vec![0; padding]);
         }
+        Ok(())
+    }
+
+    /// A small table, whose rows may move.
+    fn write_rows(
+        &self,
+        bytes: &[u8],
+        write: &mut dyn FnMut(u64, Vec<u8>),
+    ) -> Result<(), CheckpointError> {
+        let mut bytes = self.in_rows(bytes)?;
+        pad(&mut bytes);
+        write(0, bytes);
         Ok(())
     }
 
@@ -197,7 +232,8 @@ pub(super) fn write_infos(
     config: &ModelConfig,
     entries: &[Entry],
 ) -> Result<Vec<Range<u64>>, CheckpointError> {
-    let divisors = llama3.map(|llama3| llama3.divisors(config.rope.theta, config.head_dim / 2));
+    let divisors =
+        llama3.map(|llama3| llama3.divisors(config.rope.theta, config.rope.dimensions / 2));
     let mut offset = 0;
     if let Some(divisors) = &divisors {
         offset = write_info(bytes, rope::TENSOR, &[divisors.len()], Dtype::F32, 0)?;

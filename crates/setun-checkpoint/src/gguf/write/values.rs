@@ -69,6 +69,10 @@ impl Values {
         self.list(key, I32, values, |bytes, value| bytes.extend(value.to_le_bytes()));
     }
 
+    pub(super) fn flags(&mut self, key: &str, values: &[bool]) {
+        self.list(key, FLAG, values, |bytes, value| bytes.push(u8::from(*value)));
+    }
+
     pub(super) fn f32s(&mut self, key: &str, values: &[f32]) {
         self.list(key, F32, values, |bytes, value| bytes.extend(value.to_le_bytes()));
     }
