@@ -12,18 +12,18 @@ pub struct Shader {
     pub name: &'static str,
     /// The WGSL source.
     pub wgsl: &'static str,
-    /// The CUDA source.
+    /// The CUDA source; empty of an operation that CUDA does not have.
     pub cuda: &'static str,
 }
 
 macro_rules! shaders {
-    ($($constant:ident = $name:literal;)+) => {
+    ($($constant:ident = $name:literal, $wgsl:ident, $cuda:ident;)+) => {
         $(
             #[doc = concat!("The operation `", $name, "`.")]
             pub const $constant: Shader = Shader {
                 name: $name,
-                wgsl: include_str!(concat!("../wgsl/", $name, ".wgsl")),
-                cuda: include_str!(concat!("../cuda/", $name, ".cu")),
+                wgsl: $wgsl!("../wgsl/", $name, ".wgsl"),
+                cuda: $cuda!("../cuda/", $name, ".cu"),
             };
         )+
 
@@ -32,26 +32,51 @@ macro_rules! shaders {
     };
 }
 
+/// A source that each build has.
+macro_rules! source {
+    ($($path:literal),+) => {
+        include_str!(concat!($($path),+))
+    };
+}
+
+/// A source of hybrid models, which builds for pages do not run.
+macro_rules! hybrid_source {
+    ($($path:literal),+) => {
+        if cfg!(target_family = "wasm") { "" } else { source!($($path),+) }
+    };
+}
+
+/// A source that is not there.
+macro_rules! no_source {
+    ($($path:literal),+) => {
+        ""
+    };
+}
+
 shaders! {
-    EMBED = "embed";
-    RMS_NORM = "rms_norm";
-    QUANTIZE = "quantize";
-    TERNARY_MATMUL = "ternary_matmul";
-    HEAD_NORM = "head_norm";
-    ROPE_APPEND = "rope_append";
-    ATTENTION = "attention";
-    GATE = "gate";
-    HEAD = "head";
-    TOP_LOGITS = "top_logits";
-    ARGMAX = "argmax";
-    PEAK = "peak";
+    EMBED = "embed", source, source;
+    RMS_NORM = "rms_norm", source, source;
+    QUANTIZE = "quantize", source, source;
+    TERNARY_MATMUL = "ternary_matmul", source, source;
+    HEAD_NORM = "head_norm", source, source;
+    ROPE_APPEND = "rope_append", source, source;
+    ATTENTION = "attention", source, source;
+    GATE = "gate", source, source;
+    HEAD = "head", source, source;
+    TOP_LOGITS = "top_logits", source, source;
+    ARGMAX = "argmax", source, source;
+    PEAK = "peak", source, source;
+    SIGMOID_GATE = "sigmoid_gate", hybrid_source, no_source;
+    DELTA_NET = "delta_net", hybrid_source, no_source;
+    DENSE_MATMUL = "dense_matmul", hybrid_source, no_source;
+    HADAMARD = "hadamard", hybrid_source, no_source;
 }
 
 macro_rules! parts {
-    ($folder:literal, $end:literal; $($constant:ident = $name:literal;)+) => {
+    ($source:ident, $folder:literal, $end:literal; $($constant:ident = $name:literal;)+) => {
         $(
             #[doc = concat!("`", $folder, $name, $end, "`")]
-            pub const $constant: &str = include_str!(concat!("../", $folder, $name, $end));
+            pub const $constant: &str = $source!("../", $folder, $name, $end);
         )+
     };
 }
@@ -59,7 +84,16 @@ macro_rules! parts {
 /// WGSL functions that shaders are put together with.
 pub mod parts {
     parts! {
-        "wgsl/parts/", ".wgsl";
+        hybrid_source, "wgsl/parts/", ".wgsl";
+        STEP_STATES = "step_states";
+        SIGMOID = "sigmoid";
+        SOFTPLUS = "softplus";
+        DELTA_NET_RULE = "delta_net_rule";
+        DELTA_NET_OUTPUT = "delta_net_output";
+    }
+
+    parts! {
+        source, "wgsl/parts/", ".wgsl";
         STEP = "step";
         SUBGROUP = "subgroup";
         LANES = "lanes";
@@ -104,7 +138,7 @@ pub mod parts {
 /// CUDA functions that kernels are put together with.
 pub mod cuda_parts {
     parts! {
-        "cuda/parts/", ".cuh";
+        source, "cuda/parts/", ".cuh";
         DEVICE = "device";
         STEP = "step";
         ATTENTION_SPANS = "attention_spans";

@@ -22,10 +22,12 @@ struct Shape {
     inverse_sqrt: f32,
     mode: u32,
     max_chunks: u32,                 // of a row
+    chunk_positions: u32,            // of CUDA
+    width: u32,                      // of a row of qkv
 }
 
 @group(0) @binding(0) var<uniform> shape: Shape;
-@group(0) @binding(2) var<storage, read> qkv: array<f32>;             // [rows, (heads + 2 kv_heads) × head_dim]
+@group(0) @binding(2) var<storage, read> qkv: array<f32>;             // [rows, width]: heads of queries, keys and values first
 @group(0) @binding(3) var<storage, read> keys: array<u32>;
 @group(0) @binding(4) var<storage, read> values: array<u32>;
 @group(0) @binding(5) var<storage, read_write> chunks: array<vec4<f32>>;  // of a row, kv group and chunk: greatest, total, sums
@@ -106,7 +108,7 @@ fn load_queries(row: u32, first_head: u32, heads: u32, lane: u32) {
     let d = shape.head_dim;
     for (var i = lane; i < MAX_FOURS * QUERIES; i += LANES) {
         let q = min(i % QUERIES, heads - 1u);
-        let at = (row * (shape.heads + 2u * shape.kv_heads) + first_head + q) * d;
+        let at = row * shape.width + (first_head + q) * d;
         var four = vec4<f32>();
         for (var k = 0u; k < 4u && i / QUERIES * 4u + k < d; k += 1u) {
             four[k] = qkv[at + i / QUERIES * 4u + k];

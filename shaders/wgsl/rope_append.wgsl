@@ -12,11 +12,13 @@ struct Shape {
     head_dim: u32,
     block_positions: u32,
     positions: u32,     // that the table has
+    half: u32,          // of the columns that turn, the first of a head
+    width: u32,         // of a row
 }
 
 @group(0) @binding(0) var<uniform> shape: Shape;
-@group(0) @binding(2) var<storage, read> rope: array<f32>;             // [positions, head_dim / 2] cosines, then sines
-@group(0) @binding(3) var<storage, read_write> qkv: array<f32>;        // [rows, (heads + 2 kv_heads) × head_dim]
+@group(0) @binding(2) var<storage, read> rope: array<f32>;             // [positions, half] cosines, then sines
+@group(0) @binding(3) var<storage, read_write> qkv: array<f32>;        // [rows, width]: heads of queries, keys and values first
 @group(0) @binding(4) var<storage, read_write> keys: array<u32>;
 @group(0) @binding(5) var<storage, read_write> values: array<u32>;
 
@@ -26,9 +28,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     if row >= batch_rows() {
         return;
     }
-    let half = shape.head_dim / 2u;
+    let half = shape.half;
     let head = group.y;
-    let first = (row * (shape.heads + 2u * shape.kv_heads) + head) * shape.head_dim;
+    let first = row * shape.width + head * shape.head_dim;
     let position = position_of(row);
     let sines = shape.positions * half;
     for (var i = lane; i < half; i += LANES) {

@@ -92,6 +92,25 @@ impl Runner {
         outputs.logits().chunks_exact(self.model.vocab_size()).map(<[f32]>::to_vec).collect()
     }
 
+    /// One step of tokens with drafts after them, which are then rejected; logits of the tokens.
+    ///
+    /// # Panics
+    ///
+    /// If the step fails.
+    pub fn step_with_drafts(
+        &mut self,
+        sequence: SequenceId,
+        tokens: &[u32],
+        drafts: &[u32],
+    ) -> Vec<Vec<f32>> {
+        let end = self.cache.len(sequence).expect("a sequence") + tokens.len();
+        self.cache.mark_tentative(sequence, drafts.len()).expect("a sequence");
+        let mut rows = self.step(&[(sequence, &[tokens, drafts].concat())]);
+        rows.truncate(tokens.len());
+        self.truncate(sequence, end);
+        rows
+    }
+
     /// Logits of all positions of a text, in chunks.
     pub fn logits(&mut self, tokens: &[u32], chunk: usize) -> Vec<Vec<f32>> {
         let sequence = self.sequence();

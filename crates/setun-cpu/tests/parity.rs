@@ -91,6 +91,7 @@ subjects! {
     dense_matmul: 80,
     hadamard: 60,
     delta_net: 120,
+    partial_rope: 60,
 }
 
 /// Contexts that are long enough for members to share them span by span.

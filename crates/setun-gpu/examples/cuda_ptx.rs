@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let target = Target::Ptx(architecture.parse()?);
         let folder = folder.join(&architecture);
         fs::create_dir_all(&folder)?;
-        for kernel in Kernel::all().chain(real_products()) {
+        for kernel in Kernel::all().filter(|kernel| kernel.has_cuda()).chain(real_products()) {
             let code = compile(&kernel.cuda(), target)
                 .map_err(|error| format!("{kernel:?} for {architecture}: {error}"))?;
             let code = String::from_utf8(code)?;
@@ -52,7 +52,7 @@ fn file_name(kernel: Kernel) -> String {
         }
         Kernel::Peak(products) => format!("{products:?}"),
         Kernel::Quantize { grouped } => if grouped { "grouped" } else { "" }.to_owned(),
-        Kernel::RmsNorm | Kernel::HeadNorm | Kernel::TopLogits | Kernel::Argmax => String::new(),
+        _ => String::new(),
     };
     let name = format!("{} {variant}", kernel.cuda().name).to_lowercase();
     format!("{}.ptx", name.trim().replace(' ', "."))

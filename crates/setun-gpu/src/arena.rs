@@ -1,9 +1,18 @@
 //! Memory that all steps share: one step runs after the other, and what it leaves is read before
 //! the next.
 
-use setun_ops::OpsError;
+use setun_ops::{
+    OpsError,
+    plan::{BufferKind, BufferSpec},
+    quantize::scales_of_row,
+    ternary::padded_columns,
+    top_logits::Ranked,
+};
 
 use crate::{executor::Executor, launch::Scratch};
+
+/// Most steps that follow each other: tokens of this many are kept until they are read.
+pub(crate) const MAX_MULTI_STEPS: usize = 16;
 
 /// Buffers by their places in plans, each as large as the largest step needs it.
 #[derive(Debug)]
@@ -67,4 +76,19 @@ impl<B: Clone> Arena<B> {
     pub(crate) fn bytes(&self) -> u64 {
         self.buffers.iter().chain(&self.scratch).flatten().map(|(_, bytes)| bytes).sum()
     }
+}
+
+/// Bytes of a buffer on a device: `wgsl/quantize.wgsl` describes the form of a quantized one.
+pub(crate) fn buffer_bytes(spec: BufferSpec, rows: usize) -> u64 {
+    let row = match spec.kind {
+        BufferKind::F32 => 4 * spec.width,
+        BufferKind::Quantized { group } => {
+            let sums = usize::from(group.is_none());
+            padded_columns(spec.width) + 4 * (scales_of_row(spec.width, group) + sums)
+        }
+        BufferKind::Ranked => spec.width * size_of::<Ranked>(),
+        BufferKind::Tokens => spec.width * size_of::<u32>() * MAX_MULTI_STEPS,
+    };
+    // Kernels read vectors of four words.
+    ((rows * row).next_multiple_of(16)) as u64
 }

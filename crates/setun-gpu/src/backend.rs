@@ -4,30 +4,26 @@ use std::ops::Range;
 
 use bytemuck::cast_slice;
 use setun_ops::{
-    Backend, BatchInputs, BlockId, BufferId, CacheSpec, OpsError, Plan, Usage, WeightData,
+    Backend, BatchInputs, BlockId, BufferId, CacheSpec, OpsError, Plan, StateId, Usage, WeightData,
     backend::{StepTimes, check_multi_step, check_read, check_weights, check_write},
-    numeric::to_u32,
-    plan::{BufferKind, BufferSpec},
-    quantize::scales_of_row,
+    op::Op,
+    plan::BufferKind,
     ternary::padded_columns,
     top_logits::Ranked,
 };
 
 use crate::{
-    arena::Arena,
+    arena::{Arena, MAX_MULTI_STEPS, buffer_bytes},
     cache::GpuCache,
     executor::{Bound, Executor},
     kernel::Kernel,
-    launch::{Argument, CHUNK_POSITIONS, Launch, Launches},
+    launch::{Argument, Launch, Launches, chunks},
     lowering::{Fusion, lower},
     recording::{Lists, Recording, RecordingSlot},
     step_inputs::StepLayout,
     times::Times,
     weight::GpuWeight,
 };
-
-/// Most steps that follow each other: tokens of this many are kept until they are read.
-const MAX_MULTI_STEPS: usize = 16;
 
 /// Runs plans on a device. See the [crate](crate).
 #[derive(Debug)]
@@ -43,7 +39,7 @@ pub struct GpuBackend<E: Executor> {
 /// A plan as launches, with its memory.
 pub struct GpuStep<E: Executor> {
     pub(crate) plan: Plan,
-    layout: StepLayout,
+    pub(crate) layout: StepLayout,
     words: Vec<u32>,
     launches: Launches,
     weights: Vec<GpuWeight<E::Buffer>>,
@@ -146,6 +142,8 @@ impl<E: Executor> GpuBackend<E> {
             Argument::Weight(id, part) => Some(&step.weights[id.0 as usize].parts[part].buffer),
             Argument::Keys(layer) => Some(&cache.layers[layer][0]),
             Argument::Values(layer) => Some(&cache.layers[layer][1]),
+            Argument::Matrices(layer) => cache.states.matrices(layer),
+            Argument::History(layer) => cache.states.history(layer),
             Argument::Nothing => Some(&self.nothing),
         };
         memory.ok_or(OpsError::OutOfMemory { what: "a step's buffers", bytes: 0 })
@@ -169,6 +167,12 @@ impl<E: Executor> GpuBackend<E> {
         self.arena.reserve(&mut self.executor, buffers, launches.scratch)
     }
 
+    /// Refuses a plan with operations that the device has no kernels for.
+    pub(crate) fn check_ops(&self, plan: &Plan) -> Result<(), OpsError> {
+        let is_hybrid = plan.cache().recurrent.is_some() || plan.ops().iter().any(Op::is_hybrid);
+        if is_hybrid && !self.executor.runs_hybrid() { Err(OpsError::NoStates) } else { Ok(()) }
+    }
+
     fn next_cache(&mut self) -> u64 {
         self.caches += 1;
         self.caches
@@ -186,6 +190,7 @@ impl<E: Executor> Backend for GpuBackend<E> {
 
     fn prepare(&mut self, plan: &Plan, weights: &[Self::Weight]) -> Result<GpuStep<E>, OpsError> {
         check_weights(plan, weights.iter().map(|weight| weight.spec))?;
+        self.check_ops(plan)?;
         let launches = lower(plan, weights, self.fusion, self.executor.tiles())?;
         let kernels: Vec<_> = launches.list.iter().map(|launch| launch.kernel).collect();
         self.executor.compile(&kernels)?;
@@ -245,7 +250,8 @@ impl<E: Executor> Backend for GpuBackend<E> {
         steps: usize,
     ) -> Result<(), OpsError> {
         let most = if step.times.is_some() { 1 } else { MAX_MULTI_STEPS };
-        check_multi_step(&step.plan, &cache.spec, cache.blocks, inputs, (steps, most))?;
+        check_multi_step(&step.plan, &cache.spec, cache.sizes(), inputs, (steps, most))?;
+        step.layout.check(inputs)?;
         let found = inputs.top_logits.iter().filter(|request| request.noise.is_some()).count();
         if found > 0 {
             let what = "requests for tokens by noisy scores, on a GPU";
@@ -334,6 +340,43 @@ impl<E: Executor> Backend for GpuBackend<E> {
         cache.shrink(&mut self.executor, blocks, number)
     }
 
+    fn grow_states(&mut self, cache: &mut Self::Cache, states: usize) -> Result<(), OpsError> {
+        if states > 0 && !self.executor.runs_hybrid() {
+            return Err(OpsError::NoStates);
+        }
+        if states > cache.states.count() {
+            self.lists.forget(|list| list.cache == cache.number);
+            cache.number = self.next_cache();
+        }
+        cache.states.grow(&mut self.executor, states)
+    }
+
+    fn shrink_states(&mut self, cache: &mut Self::Cache, states: usize) -> Result<(), OpsError> {
+        if states < cache.states.count() {
+            self.lists.forget(|list| list.cache == cache.number);
+            cache.number = self.next_cache();
+        }
+        cache.states.shrink(&mut self.executor, states)
+    }
+
+    async fn read_states(
+        &mut self,
+        cache: &Self::Cache,
+        states: &[StateId],
+        out: &mut [u8],
+    ) -> Result<(), OpsError> {
+        cache.states.read(&mut self.executor, states, out).await
+    }
+
+    fn write_states(
+        &mut self,
+        cache: &mut Self::Cache,
+        states: &[StateId],
+        data: &[u8],
+    ) -> Result<(), OpsError> {
+        cache.states.write(&mut self.executor, states, data)
+    }
+
     fn copy_blocks(
         &mut self,
         cache: &mut Self::Cache,
@@ -359,26 +402,4 @@ impl<E: Executor> Backend for GpuBackend<E> {
     ) -> Result<(), OpsError> {
         cache.write_blocks(&mut self.executor, blocks, data)
     }
-}
-
-/// Chunks of positions of the longest sequence in the last of some steps. Those before it may have
-/// fewer, as any other sequence beside the longest: chunks that a row has not are left out.
-pub(crate) fn chunks(inputs: &BatchInputs, steps: usize) -> u32 {
-    let last = inputs.positions.iter().copied().max().unwrap_or(0) as usize + steps - 1;
-    to_u32(last) / CHUNK_POSITIONS + 1
-}
-
-/// Bytes of a buffer on a device: `wgsl/quantize.wgsl` describes the form of a quantized one.
-fn buffer_bytes(spec: BufferSpec, rows: usize) -> u64 {
-    let row = match spec.kind {
-        BufferKind::F32 => 4 * spec.width,
-        BufferKind::Quantized { group } => {
-            let sums = usize::from(group.is_none());
-            padded_columns(spec.width) + 4 * (scales_of_row(spec.width, group) + sums)
-        }
-        BufferKind::Ranked => spec.width * size_of::<Ranked>(),
-        BufferKind::Tokens => spec.width * size_of::<u32>() * MAX_MULTI_STEPS,
-    };
-    // Kernels read vectors of four words.
-    ((rows * row).next_multiple_of(16)) as u64
 }

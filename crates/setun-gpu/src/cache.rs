@@ -5,7 +5,7 @@
 
 use setun_ops::{BlockId, CacheElement, CacheSpec, OpsError};
 
-use crate::executor::Executor;
+use crate::{executor::Executor, states::GpuStates};
 
 /// A cache. Its buffers are others once it has grown.
 #[derive(Debug)]
@@ -13,7 +13,8 @@ pub struct GpuCache<B> {
     pub(crate) spec: CacheSpec,
     pub(crate) blocks: usize,
     pub(crate) layers: Vec<[B; 2]>, // keys, values
-    pub(crate) number: u64,         // another after each growth, and for each cache
+    pub(crate) states: GpuStates<B>,
+    pub(crate) number: u64, // another after each growth, and for each cache
 }
 
 impl<B: Clone> GpuCache<B> {
@@ -24,13 +25,19 @@ impl<B: Clone> GpuCache<B> {
         number: u64,
     ) -> Result<Self, OpsError> {
         spec.check()?;
-        let mut cache = Self { spec, blocks, layers: vec![], number };
+        let states = GpuStates::new(spec.recurrent);
+        let mut cache = Self { spec, blocks, layers: vec![], states, number };
         let bytes = blocks as u64 * cache.block_bytes();
         for _ in 0..spec.layers {
             let mut buffer = || executor.create_buffer("a KV cache", bytes);
             cache.layers.push([buffer()?, buffer()?]);
         }
         Ok(cache)
+    }
+
+    /// Blocks and recurrent states that are there.
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        (self.blocks, self.states.count())
     }
 
     pub(crate) fn grow<E: Executor<Buffer = B>>(

@@ -21,6 +21,11 @@ pub trait Executor {
         Tiles::default()
     }
 
+    /// Whether it has the kernels of hybrid models.
+    fn runs_hybrid(&self) -> bool {
+        false
+    }
+
     /// Its fastest products.
     fn peak_products(&self) -> PeakProducts {
         PeakProducts::Dots

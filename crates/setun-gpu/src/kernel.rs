@@ -4,7 +4,7 @@ mod cuda;
 mod wgsl;
 
 pub use cuda::{CUDA_TILES, CudaSource};
-use setun_ops::{CacheElement, op::Activation};
+use setun_ops::{CacheElement, HAS_RECURRENT, op::Activation};
 use setun_shaders::{self as shaders, Shader};
 pub use wgsl::{Dot, Language, MIN_SUBGROUP, Reduction};
 
@@ -46,8 +46,31 @@ pub enum Kernel {
     TopLogits,
     /// See [`setun_ops::argmax`].
     Argmax,
+    /// See [`setun_ops::sigmoid_gate`].
+    SigmoidGate,
+    /// See [`setun_ops::dense_matmul`].
+    DenseMatmul(Table),
+    /// See [`setun_ops::hadamard`].
+    Hadamard {
+        /// Columns of a block.
+        block: u32,
+    },
+    /// See [`setun_ops::delta_net`].
+    DeltaNet(DeltaNetPart),
     /// Products alone, of which a device's peak is measured: `src/peak.rs`.
     Peak(PeakProducts),
+}
+
+/// A launch of a delta net.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DeltaNetPart {
+    /// The recurrence, whose states are written.
+    Rule {
+        /// Width of a head of keys.
+        key_dim: u32,
+    },
+    /// Norm and gate of its result, and the history of the states.
+    Output,
 }
 
 /// The products that a device's peak is measured of.
@@ -119,6 +142,13 @@ pub const SLICE_TOKENS: u32 = 2048;
 /// Words of the codes of a narrow row.
 const MIN_WORDS: u32 = 32;
 
+/// Widest head of keys of a delta net.
+pub const MAX_KEY_DIM: u32 = 512;
+
+/// Heads of keys and blocks of rotations that kernels are tested with.
+const KEY_DIMS: [u32; 3] = [5, 128, MAX_KEY_DIM];
+const BLOCKS: [u32; 3] = [64, 1024, 4096];
+
 const CACHES: [CacheElement; 3] = [CacheElement::F32, CacheElement::F16, CacheElement::Int8];
 const TABLES: [Table; 4] = [Table::F32, Table::F16, Table::Bf16, Table::Int8];
 
@@ -150,6 +180,24 @@ impl Kernel {
             .chain(products)
             .chain(heads)
             .chain([PeakProducts::Dots, PeakProducts::Tiles].map(Self::Peak))
+            .chain(Self::hybrid())
+    }
+
+    /// Those of hybrid models; none where a build does not run these.
+    fn hybrid() -> impl Iterator<Item = Self> {
+        let rules = KEY_DIMS.map(|key_dim| DeltaNetPart::Rule { key_dim });
+        let all = [Self::SigmoidGate, Self::DeltaNet(DeltaNetPart::Output)]
+            .into_iter()
+            .chain(TABLES.map(Self::DenseMatmul))
+            .chain(BLOCKS.map(|block| Self::Hadamard { block }))
+            .chain(rules.map(Self::DeltaNet));
+        all.filter(|_| HAS_RECURRENT)
+    }
+
+    /// Whether CUDA has it.
+    #[must_use]
+    pub fn has_cuda(self) -> bool {
+        !self.shader().cuda.is_empty()
     }
 
     /// The operation's shader.
@@ -167,6 +215,10 @@ impl Kernel {
             Self::Head { .. } => shaders::HEAD,
             Self::TopLogits => shaders::TOP_LOGITS,
             Self::Argmax => shaders::ARGMAX,
+            Self::SigmoidGate => shaders::SIGMOID_GATE,
+            Self::DenseMatmul(_) => shaders::DENSE_MATMUL,
+            Self::Hadamard { .. } => shaders::HADAMARD,
+            Self::DeltaNet(_) => shaders::DELTA_NET,
             Self::Peak(_) => shaders::PEAK,
         }
     }
@@ -176,8 +228,13 @@ impl Kernel {
     pub fn accesses(self) -> &'static [Access] {
         use Access::{Read, Write};
         match self {
-            Self::Embed(_) | Self::HeadNorm => &[Read, Write],
-            Self::RmsNorm | Self::Quantize { .. } | Self::Head { .. } => &[Read, Read, Write],
+            Self::Embed(_) | Self::HeadNorm | Self::SigmoidGate | Self::Hadamard { .. } => {
+                &[Read, Write]
+            }
+            Self::RmsNorm | Self::Quantize { .. } | Self::Head { .. } | Self::DenseMatmul(_) => {
+                &[Read, Read, Write]
+            }
+            Self::DeltaNet(_) => &[Read, Read, Read, Read, Write, Write, Write],
             Self::TernaryMatmul(_) => &[Read, Read, Read, Read, Read, Write],
             Self::Gate(..) => &[Read, Read, Read, Read, Read, Read, Write],
             Self::RopeAppend(_) => &[Read, Write, Write, Write],

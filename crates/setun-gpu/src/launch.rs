@@ -1,6 +1,6 @@
 //! Launches: a plan as a list of kernels with their arguments and grids.
 
-use setun_ops::{BufferId, WeightId};
+use setun_ops::{BatchInputs, BufferId, WeightId, numeric::to_u32};
 
 use crate::kernel::Kernel;
 
@@ -64,6 +64,10 @@ pub enum Argument {
     Keys(usize),
     /// Values of a layer of the cache.
     Values(usize),
+    /// Matrices of the recurrent states of a layer.
+    Matrices(usize),
+    /// History of the recurrent states of a layer.
+    History(usize),
     /// What a variant has no use for.
     Nothing,
 }
@@ -95,4 +99,11 @@ impl Launches {
         *most = bytes.max(*most);
         Argument::Scratch(kind)
     }
+}
+
+/// Chunks of positions of the longest sequence in the last of some steps. Those before it may have
+/// fewer, as any other sequence beside the longest: chunks that a row has not are left out.
+pub(crate) fn chunks(inputs: &BatchInputs, steps: usize) -> u32 {
+    let last = inputs.positions.iter().copied().max().unwrap_or(0) as usize + steps - 1;
+    to_u32(last) / CHUNK_POSITIONS + 1
 }

@@ -37,6 +37,7 @@ mod precompile;
 mod recorder;
 mod recording;
 mod self_test;
+mod states;
 mod step_inputs;
 mod times;
 mod weight;

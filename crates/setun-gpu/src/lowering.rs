@@ -1,6 +1,7 @@
 //! A plan as launches: for each operation the kernels that compute it.
 
 mod attention;
+mod hybrid;
 mod linear;
 mod tables;
 
@@ -8,7 +9,7 @@ use std::collections::HashMap;
 
 pub(crate) use linear::MAX_OWN_WORDS;
 use setun_ops::{
-    BufferId, OpsError, Plan, WeightId, WeightSpec,
+    BufferId, HAS_RECURRENT, OpsError, Plan, WeightId, WeightSpec,
     numeric::to_u32,
     op::{HeadShape, Norm, Op},
     plan::{BufferSpec, RowSet},
@@ -74,9 +75,6 @@ impl<B> Lowering<'_, B> {
                 self.ternary_matmul(linear, *residual, *out, *out_column);
             }
             Op::HeadNorm { x, column, heads, norm } => self.head_norm(*x, *column, *heads, *norm),
-            Op::RopeAppend { shape, rope, .. } if !self.rotates_heads(*shape, *rope) => {
-                return Err(OpsError::NoStates); // as only hybrid models rotate a part
-            }
             Op::RopeAppend { qkv, shape, rope, layer } => {
                 self.rope_append(*qkv, *shape, *rope, *layer);
             }
@@ -86,7 +84,11 @@ impl<B> Lowering<'_, B> {
             Op::SigmoidGate { .. }
             | Op::DeltaNet { .. }
             | Op::DenseMatmul { .. }
-            | Op::Hadamard { .. } => return Err(OpsError::NoStates),
+            | Op::Hadamard { .. } => {
+                if HAS_RECURRENT {
+                    self.hybrid(op)?;
+                }
+            }
             Op::Gate { gate, up, activation, out } => self.gate(gate, up, *activation, *out),
             Op::Head { x, table, out } => self.head(*x, *table, Argument::Buffer(*out)),
             Op::TopLogits { x, table, out } => self.top_logits(*x, *table, *out),
@@ -179,14 +181,6 @@ impl<B> Lowering<'_, B> {
         self.push(Kernel::HeadNorm, shape, arguments, [to_u32(heads), self.rows(x), 1]);
     }
 
-    /// Whether a table is for whole heads.
-    fn rotates_heads(&self, shape: HeadShape, rope: WeightId) -> bool {
-        match self.plan.weights()[rope.0 as usize] {
-            WeightSpec::Rope { head_dim, .. } => head_dim == shape.head_dim,
-            _ => false, // a checked plan names such a table
-        }
-    }
-
     fn rope_append(&mut self, qkv: BufferId, shape: HeadShape, rope: WeightId, layer: usize) {
         let kernel = Kernel::RopeAppend(self.plan.cache().element);
         let arguments = vec![
@@ -196,10 +190,11 @@ impl<B> Lowering<'_, B> {
             Argument::Values(layer),
         ];
         let mut words = self.heads(shape);
-        words.push(match self.plan.weights()[rope.0 as usize] {
-            WeightSpec::Rope { positions, .. } => to_u32(positions),
-            _ => 0, // a checked plan names such a table
+        words.extend(match self.plan.weights()[rope.0 as usize] {
+            WeightSpec::Rope { positions, head_dim } => [positions, head_dim / 2].map(to_u32),
+            _ => [0, 0], // a checked plan names such a table
         });
+        words.push(to_u32(self.spec(qkv).width));
         let heads = to_u32(shape.heads + shape.kv_heads);
         self.push(kernel, words, arguments, [self.rows(qkv), heads, 1]);
     }

@@ -7,9 +7,10 @@ use setun_ops::{
 };
 
 use crate::{
-    backend::{GpuBackend, GpuStep, chunks},
+    backend::{GpuBackend, GpuStep},
     cache::GpuCache,
     executor::Executor,
+    launch::chunks,
 };
 
 impl<E: Executor> OpByOp for GpuBackend<E> {
@@ -20,7 +21,8 @@ impl<E: Executor> OpByOp for GpuBackend<E> {
         inputs: &BatchInputs,
         op: usize,
     ) -> Result<(), OpsError> {
-        check_step(&step.plan, &cache.spec, (cache.blocks, 0), inputs)?;
+        check_step(&step.plan, &cache.spec, cache.sizes(), inputs)?;
+        step.layout.check(inputs)?;
         self.write_inputs(step, inputs)?;
         let list = self.record(step, cache, |launch| launch.op == op)?;
         self.executor.play(&list, chunks(inputs, 1))

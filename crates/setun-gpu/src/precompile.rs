@@ -47,6 +47,7 @@ impl<E: Executor> GpuBackend<E> {
         plan: &Plan,
         table: impl Fn(WeightId) -> Table,
     ) -> Result<(), OpsError> {
+        self.check_ops(plan)?;
         let kernels = kernels_of(plan, table, self.fusion, self.executor.tiles())?;
         self.executor.compile(&kernels)
     }

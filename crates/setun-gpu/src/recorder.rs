@@ -91,6 +91,10 @@ impl<E: Executor> Executor for Recorder<E> {
         self.executor.tiles()
     }
 
+    fn runs_hybrid(&self) -> bool {
+        self.executor.runs_hybrid()
+    }
+
     fn create_buffer(&mut self, what: &'static str, bytes: u64) -> Result<E::Buffer, OpsError> {
         if self.taken.saturating_add(bytes) > self.limit {
             let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);

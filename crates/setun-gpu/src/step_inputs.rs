@@ -1,12 +1,21 @@
 //! The inputs of a step as words: `wgsl/parts/step.wgsl` reads them.
 
-use setun_ops::{BatchInputs, Plan, argmax::ArgmaxRequest, numeric::to_u32, op::ArgmaxCapacity};
+use setun_ops::{
+    BatchInputs, HAS_RECURRENT, OpsError, Plan, argmax::ArgmaxRequest, numeric::to_u32,
+    op::ArgmaxCapacity,
+};
 
 /// Words that say where the rest lies.
-const HEADER: usize = 12;
+const HEADER: usize = 14;
 
 /// Words of a choice before its touched tokens.
 const CHOICE_HEADER: usize = 4;
+
+/// Words of a sequence with a recurrent state, without the states that are written.
+const STATE_WORDS: usize = 6;
+
+/// Most states that a step writes for a sequence.
+const MAX_STORED: usize = 4;
 
 /// Where each part of the inputs lies, for all steps of one plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +26,8 @@ pub(crate) struct StepLayout {
     request_words: usize,
     room: ArgmaxCapacity,
     choice_words: usize,
+    /// Most sequences with a recurrent state.
+    sequences: usize,
 }
 
 impl StepLayout {
@@ -34,12 +45,27 @@ impl StepLayout {
             request_words: 4 + capacity,
             room,
             choice_words: CHOICE_HEADER + room.touched + 2 * room.biases,
+            sequences: plan.cache().recurrent.map_or(0, |_| plan.rows()),
         }
     }
 
     /// All words of a step.
     pub(crate) fn words(&self) -> usize {
+        self.states() + self.sequences * (STATE_WORDS + 2 * MAX_STORED)
+    }
+
+    fn states(&self) -> usize {
         self.choices() + self.wanted * self.choice_words
+    }
+
+    /// Checks that a step, which has passed the plan's checks, finds room.
+    pub(crate) fn check(&self, inputs: &BatchInputs) -> Result<(), OpsError> {
+        let most = inputs.states.iter().map(|states| states.stored.len()).max().unwrap_or(0);
+        if self.sequences == 0 || most <= MAX_STORED {
+            return Ok(());
+        }
+        let what = "states that a step writes for a sequence, on a GPU";
+        Err(OpsError::Inputs { what, expected: MAX_STORED, found: most })
     }
 
     fn choices(&self) -> usize {
@@ -72,6 +98,8 @@ impl StepLayout {
             self.request_words,
             self.choices(),
             self.choice_words,
+            self.states(),
+            0, // sequences with a recurrent state
         ];
         words[..HEADER].copy_from_slice(&header.map(to_u32));
         words[tokens..][..inputs.rows()].copy_from_slice(&inputs.tokens);
@@ -105,10 +133,36 @@ impl StepLayout {
             ]);
             place[4..][..request.touched.len()].copy_from_slice(&request.touched);
         }
+        if HAS_RECURRENT && self.sequences > 0 {
+            self.write_states(inputs, words);
+        }
         for (index, request) in inputs.argmax.iter().enumerate() {
             let place = &mut words[self.choices() + index * self.choice_words..];
             self.write_choice(request, &mut place[..self.choice_words]);
         }
+    }
+
+    /// Rows of a sequence are neighbours.
+    fn write_states(&self, inputs: &BatchInputs, words: &mut [u32]) {
+        let (mut first, mut sequences) = (0, 0);
+        for run in inputs.slots.chunk_by(|a, b| a == b) {
+            let Some(states) = inputs.states.get(run[0] as usize) else { break };
+            let place = self.states() + sequences * STATE_WORDS;
+            let list = self.states() + self.sequences * STATE_WORDS + 2 * MAX_STORED * sequences;
+            words[place..][..STATE_WORDS].copy_from_slice(&[
+                states.loaded.map_or(0, |(id, _)| id.0 + 1),
+                states.base(),
+                to_u32(first),
+                to_u32(run.len()),
+                to_u32(states.stored.len()),
+                to_u32(list),
+            ]);
+            let stored = states.stored.iter().flat_map(|&(id, taken)| [id.0, taken]);
+            words[list..].iter_mut().zip(stored).for_each(|(word, value)| *word = value);
+            first += run.len();
+            sequences += 1;
+        }
+        words[HEADER - 1] = to_u32(sequences);
     }
 
     fn write_choice(&self, request: &ArgmaxRequest, words: &mut [u32]) {

@@ -14,7 +14,7 @@ use setun_ops::{
     plan::{BufferKind, PlanBuilder, RowSet},
     random::Random,
 };
-use setun_parity::{SUBJECTS, check_inputs};
+use setun_parity::{HYBRID_SUBJECTS, SUBJECTS, check_inputs};
 
 /// Cases of a subject.
 const SEEDS: u64 = 12;
@@ -25,7 +25,7 @@ fn operations_agree_with_their_definitions() {
     println!("{}", device.adapter());
     let mut backend = GpuBackend::new(device).expect("memory").with_fusion(Fusion::Apart);
     let mut failures = vec![];
-    for subject in SUBJECTS {
+    for subject in SUBJECTS.into_iter().chain(HYBRID_SUBJECTS) {
         let seeds = if subject == "long_attention" { 2 } else { SEEDS };
         for seed in 0..seeds {
             let case = setun_parity::case(subject, seed).expect("a subject");
@@ -95,7 +95,7 @@ fn subgroups_change_nothing() {
         GpuBackend::new(block_on(adapter.open()).expect("a device")).expect("memory")
     };
     let (mut subgroups, mut shared) = (backend(find()), backend(find().without_subgroups()));
-    for subject in SUBJECTS {
+    for subject in SUBJECTS.into_iter().chain(HYBRID_SUBJECTS) {
         let seeds = if subject == "long_attention" { 2 } else { SEEDS };
         for seed in 0..seeds {
             let case = setun_parity::case(subject, seed).expect("a subject");

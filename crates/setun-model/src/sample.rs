@@ -1,25 +1,29 @@
 //! A small model of the kind of another, for a device's self-test: its operations over the same
-//! kinds of weights and rows of the model's width, but one layer, few heads, a narrow feed-forward
+//! kinds of weights and rows of the model's width, but one layer of each kind, few heads, a narrow feed-forward
 //! part, a short vocabulary and a short context; for each number of rows that kernels differ by.
+
+mod sizes;
 
 use half::{bf16, f16};
 use setun_ops::{
-    BatchInputs, BlockId, BufferId, CacheSpec, DenseMatrix, OpsError, TernaryMatrix, Usage,
-    WeightData, WeightId, WeightSpec,
+    BatchInputs, BlockId, BufferId, CacheSpec, DenseMatrix, OpsError, RecurrentSpec, StateId,
+    TernaryMatrix, Usage, WeightData, WeightSpec,
     argmax::ArgmaxRequest,
     comparison::Case,
     dense::DenseValues,
     numeric::to_u32,
-    op::{Activation, ArgmaxCapacity, HeadShape, Norm},
+    op::{Activation, ArgmaxCapacity},
     random::Random,
+    recurrent::StateRows,
     rope_append::RopeTable,
     ternary::{Scales, row_bytes},
     top_logits::TopLogitsRequest,
     weight::{DenseKind, ScaleKind, WeightKind},
 };
 
+use self::sizes::Sizes;
 use crate::{
-    layout::{LayerLayout, Layout, LinearLayout, MixerLayout},
+    layout::{LayerLayout, Layout, MixerLayout},
     plan::{HeadOutput, ModelPlan, model_plan},
 };
 
@@ -87,16 +91,21 @@ pub fn timed(
     cache: CacheSpec,
 ) -> Result<Timed, OpsError> {
     let mut sample = Sample::of(layout, Size::Layer);
-    let layer = sample.layout.layers.first().cloned();
-    sample.layout.layers = layer.into_iter().cycle().take(TIMED_LAYERS).collect();
-    let cache = CacheSpec { layers: sample.layout.layers.len(), ..cache };
+    sample.repeat(layout, TIMED_LAYERS);
+    let cache = sample.cache(cache);
     let head = HeadOutput::TopLogits { capacity: 16 };
     let ModelPlan { plan, output, .. } =
         model_plan(&sample.layout, activation, cache, (1, 1), head, false)?;
     let blocks = TIMED_STEPS.div_ceil(cache.block_positions);
     let weights = sample.weights(kinds, &mut Random::new(0))?;
     let usages = vec![Usage::General; weights.len()];
-    let steps = (0..TIMED_STEPS).map(|first| step(first, (1, head), blocks, blocks, sample.vocab));
+    let steps = (0..TIMED_STEPS).map(|first| {
+        let mut step = step(first, (1, head), blocks, blocks, sample.vocab);
+        if cache.recurrent.is_some() {
+            step.states = vec![state_rows(first, 1, 0)];
+        }
+        step
+    });
     let steps = steps.collect();
     Ok(Timed { case: Case { plan, weights, usages, steps, blocks }, output, layers: TIMED_LAYERS })
 }
@@ -118,9 +127,29 @@ fn steps(
     blocks: usize,
     table: usize,
     vocab: usize,
+    recurrent: Option<RecurrentSpec>,
 ) -> Vec<BatchInputs> {
     let first = [0, MAX_OF_ONE - rows / 2];
-    first.map(|first| step(first, (rows, head), blocks, table, vocab)).to_vec()
+    let mut steps = first.map(|first| step(first, (rows, head), blocks, table, vocab)).to_vec();
+    if let Some(spec) = recurrent {
+        let tentative = spec.tentative.min(rows - 1).min(2);
+        steps[0].states = vec![state_rows(0, rows, tentative)];
+        steps[1].states = vec![state_rows(first[1], rows, 0)];
+    }
+    steps
+}
+
+/// What rows from a position on do with a state, which has taken in those before, whatever they were. Some rows may be
+/// tentative, and a snapshot is kept where a step goes on.
+fn state_rows(first: usize, rows: usize, tentative: usize) -> StateRows {
+    let (own, snapshot) = (StateId(0), StateId(1));
+    let certain = first + rows - tentative;
+    let begins = first == 0;
+    let between = (!begins && rows > 1).then(|| (snapshot, to_u32(first + rows / 2)));
+    StateRows {
+        loaded: (!begins).then(|| (own, to_u32(first))),
+        stored: between.into_iter().chain([(own, to_u32(certain))]).collect(),
+    }
 }
 
 /// Some rows of a sequence, whose table has this many entries of as many blocks as there are.
@@ -165,36 +194,36 @@ impl Sample {
     /// Weights that it has no use for are of no size.
     fn of(layout: &Layout, size: Size) -> Self {
         let mut small = layout.clone();
-        small.layers.truncate(1);
+        small.layers = one_of_each(layout);
         small.specs = vec![WeightSpec::Vector { len: 1 }; layout.specs.len()];
-        let HeadShape { heads, kv_heads, head_dim } = layout.heads;
-        if size == Size::Small {
-            small.heads = HeadShape { heads: heads / kv_heads, kv_heads: 1, head_dim };
+        if small.layers.is_empty() {
+            return Self { layout: small, vocab: 1 };
         }
-        let Some(mut layer) = small.layers.pop() else { return Self { layout: small, vocab: 1 } };
-        let (hidden, vocab) = match layout.specs[layout.embedding.0 as usize] {
-            WeightSpec::Dense { rows, columns } => (columns, rows.min(MAX_VOCAB)),
-            _ => (1, 1),
-        };
-        let table = WeightSpec::Dense { rows: vocab, columns: hidden };
-        let mut set = |id: WeightId, spec| small.specs[id.0 as usize] = spec;
-        set(layout.embedding, table);
-        set(layout.head, table);
-        set(layout.rope, WeightSpec::Rope { positions: POSITIONS, head_dim });
-        set(layout.final_norm.gain, WeightSpec::Vector { len: hidden });
-        let widths = Widths {
-            hidden,
-            queries: small.heads.heads * head_dim,
-            kv: small.heads.kv_width(),
-            head: head_dim,
-            ffn: match size {
-                Size::Small => layer.gate.outputs.min(MAX_FFN),
-                Size::Layer => layer.gate.outputs,
-            },
-        };
-        widths.set(&mut layer, &layout.specs, &mut set);
-        small.layers.push(layer);
+        let vocab = Sizes::new(layout, size).set(layout, &mut small);
         Self { layout: small, vocab }
+    }
+
+    /// Layers as a model has them, which share the weights of those of their kind.
+    fn repeat(&mut self, layout: &Layout, layers: usize) {
+        let kinds = layout.layers.iter().cycle().take(layers);
+        let layers = kinds.filter_map(|of| self.layout.layers.iter().find(|it| is_alike(of, it)));
+        self.layout.layers = layers.cloned().collect();
+    }
+
+    /// The cache of its layers.
+    fn cache(&self, cache: CacheSpec) -> CacheSpec {
+        let nets = self.layout.layers.iter().filter_map(|layer| match &layer.mixer {
+            MixerLayout::DeltaNet(net) => Some(net.shape),
+            MixerLayout::Attention(_) => None,
+        });
+        let (layers, shape) = (nets.clone().count(), nets.clone().next());
+        let recurrent = cache.recurrent.zip(shape);
+        CacheSpec {
+            layers: (self.layout.layers.len() - layers).max(1),
+            kv_heads: self.layout.heads.kv_heads,
+            recurrent: recurrent.map(|(spec, shape)| RecurrentSpec { layers, shape, ..spec }),
+            ..cache
+        }
     }
 
     /// A case of this many rows, and what the head gives of them.
@@ -205,7 +234,7 @@ impl Sample {
         cache: CacheSpec,
         (rows, head): (usize, HeadOutput),
     ) -> Result<Case, OpsError> {
-        let cache = CacheSpec { layers: 1, kv_heads: 1, ..cache };
+        let cache = self.cache(cache);
         let wanted = rows.min(MAX_WANTED);
         let plan = model_plan(&self.layout, activation, cache, (rows, wanted), head, true)?.plan;
         let blocks = KEPT_POSITIONS.div_ceil(cache.block_positions);
@@ -214,7 +243,7 @@ impl Sample {
             plan,
             weights: self.weights(kinds, &mut Random::new(1))?,
             usages: vec![Usage::General; self.layout.specs.len()],
-            steps: steps((rows, head), blocks, table, self.vocab),
+            steps: steps((rows, head), blocks, table, self.vocab, cache.recurrent),
             blocks,
         })
     }
@@ -225,73 +254,34 @@ impl Sample {
         kinds: &[WeightKind],
         random: &mut Random,
     ) -> Result<Vec<WeightData>, OpsError> {
+        // Sizes may add vectors.
+        let kinds = kinds.iter().copied().chain(std::iter::repeat(WeightKind::Floats));
         let pairs = self.layout.specs.iter().zip(kinds);
-        pairs.map(|(&spec, &kind)| weight(spec, kind, random)).collect()
+        let mut weights =
+            pairs.map(|(&spec, kind)| weight(spec, kind, random)).collect::<Result<Vec<_>, _>>()?;
+        for layer in &self.layout.layers {
+            let MixerLayout::DeltaNet(net) = &layer.mixer else { continue };
+            if let WeightData::Vector(decay) = &mut weights[net.weights.decay.0 as usize] {
+                decay.iter_mut().for_each(|factor| *factor = -factor.abs());
+            }
+        }
+        Ok(weights)
     }
 }
 
-/// Sizes of a small layer.
-struct Widths {
-    hidden: usize,
-    queries: usize,
-    kv: usize,
-    head: usize,
-    ffn: usize,
+/// The first layer of each kind.
+fn one_of_each(layout: &Layout) -> Vec<LayerLayout> {
+    let mut kept: Vec<LayerLayout> = vec![];
+    for layer in &layout.layers {
+        if !kept.iter().any(|known| is_alike(known, layer)) {
+            kept.push(layer.clone());
+        }
+    }
+    kept
 }
 
-impl Widths {
-    fn set(
-        &self,
-        layer: &mut LayerLayout,
-        specs: &[WeightSpec],
-        set: &mut impl FnMut(WeightId, WeightSpec),
-    ) {
-        let Self { hidden, queries, kv, head, ffn } = *self;
-        let mut vector = |norm: Option<Norm>, len| {
-            if let Some(norm) = norm {
-                set(norm.gain, WeightSpec::Vector { len });
-            }
-        };
-        vector(Some(layer.input_norm), hidden);
-        if let MixerLayout::Attention(attention) = &layer.mixer {
-            vector(attention.head_norms.map(|norms| norms.query), head);
-            vector(attention.head_norms.map(|norms| norms.key), head);
-            vector(attention.sub_norm, queries);
-        }
-        vector(Some(layer.post_attention_norm), hidden);
-        vector(layer.ffn_sub_norm, ffn);
-        let mut linear = |linear: &mut LinearLayout, outputs, columns| {
-            linear.outputs = outputs;
-            let grouped = matches!(
-                specs[linear.weight.0 as usize],
-                WeightSpec::Ternary { grouped: true, .. }
-            );
-            set(linear.weight, WeightSpec::Ternary { rows: outputs, columns, grouped });
-            if let Some(bias) = linear.bias {
-                set(bias.weight, WeightSpec::Vector { len: outputs });
-            }
-            if let Some(norm) = linear.norm {
-                set(norm.gain, WeightSpec::Vector { len: columns });
-            }
-        };
-        if let MixerLayout::Attention(attention) = &mut layer.mixer {
-            match attention.qkv.as_mut_slice() {
-                [stacked] => linear(stacked, queries + 2 * kv, hidden),
-                separate => {
-                    let columns = [0, queries, queries + kv];
-                    let outputs = [queries, kv, kv];
-                    for ((part, column), outputs) in separate.iter_mut().zip(columns).zip(outputs) {
-                        linear(part, outputs, hidden);
-                        part.column = column;
-                    }
-                }
-            }
-        }
-        linear(&mut layer.output, hidden, queries);
-        linear(&mut layer.gate, ffn, hidden);
-        linear(&mut layer.up, ffn, hidden);
-        linear(&mut layer.down, hidden, ffn);
-    }
+fn is_alike(a: &LayerLayout, b: &LayerLayout) -> bool {
+    std::mem::discriminant(&a.mixer) == std::mem::discriminant(&b.mixer)
 }
 
 fn weight(spec: WeightSpec, kind: WeightKind, random: &mut Random) -> Result<WeightData, OpsError> {

@@ -217,6 +217,9 @@ impl<B: MaybeSendBackend> Model for Transformer<B> {
     }
 
     fn max_multi_steps(&self) -> usize {
+        if self.stage.spec.recurrent.is_some() {
+            return 0; // which states a step reads and writes comes from the host
+        }
         let most = self.stage.backend.max_multi_steps();
         if self.stage.is_profiled() { most.min(1) } else { most }
     }

@@ -284,7 +284,8 @@ pub fn check_step(
     inputs.check(&limits(plan, (blocks, states)))
 }
 
-/// Checks steps that follow each other, of which a backend plays at most `most`.
+/// Checks steps that follow each other, of which a backend plays at most `most`. `sizes` are the
+/// blocks and recurrent states of the cache.
 ///
 /// # Errors
 ///
@@ -293,16 +294,16 @@ pub fn check_step(
 pub fn check_multi_step(
     plan: &Plan,
     cache: &CacheSpec,
-    blocks: usize,
+    sizes: (usize, usize),
     inputs: &BatchInputs,
     (steps, most): (usize, usize),
 ) -> Result<(), OpsError> {
-    check_step(plan, cache, (blocks, 0), inputs)?;
+    check_step(plan, cache, sizes, inputs)?;
     if steps == 0 || steps > most {
         let what = "multi-step decoding (at least 1)";
         return Err(OpsError::Inputs { what, expected: most, found: steps });
     }
-    if steps == 1 { Ok(()) } else { inputs.check_multi_step(&limits(plan, (blocks, 0)), steps) }
+    if steps == 1 { Ok(()) } else { inputs.check_multi_step(&limits(plan, sizes), steps) }
 }
 
 fn limits(plan: &Plan, (blocks, states): (usize, usize)) -> InputLimits {

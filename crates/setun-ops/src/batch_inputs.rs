@@ -183,6 +183,8 @@ impl BatchInputs {
     /// If it is not so.
     pub fn check_multi_step(&self, limits: &InputLimits, steps: usize) -> Result<(), OpsError> {
         equal("requested rows of a multi-step", self.wanted.len(), self.rows())?;
+        // Which states a step reads and writes comes from the host.
+        equal("recurrent states of a multi-step", self.states.len(), 0)?;
         let Some((_, room)) = limits.argmax else {
             return equal("steps without `argmax`", steps, 1);
         };

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// See [`Agreement`].
-pub const AGREEMENT: Agreement = Agreement::ExactOnCpu { gpu_ulp: 256 };
+pub const AGREEMENT: Agreement = Agreement::ExactOnCpu { gpu_ulp: 1024 };
 
 /// The weights of a delta net but for its matrices.
 #[derive(Clone, Copy, Debug)]

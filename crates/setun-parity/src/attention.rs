@@ -56,16 +56,38 @@ pub(crate) fn long_attention(random: &mut Random) -> Case {
     Case { plan, weights: draft.weights, usages: draft.usages, steps, blocks }
 }
 
+/// As [`attention`], of heads whose first columns turn, with gates beside them.
+pub(crate) fn partial_rope(random: &mut Random) -> Case {
+    let (shape, cache) = shapes(random, 1);
+    let columns = 2 * random.between(1, shape.head_dim / 2);
+    let beside = random.pick(&[0, 3, shape.query_width()]);
+    let draft = appended_to(random, (shape, columns, beside), POSITIONS);
+    let rows = random.pick(&[1, 3, 40]);
+    let plan = draft.plan(rows, 1, cache);
+    let (vocab, _) = plan.token_and_position_limits();
+    let (steps, blocks) = ragged_steps(random, rows, 1, vocab, cache.block_positions);
+    Case { plan, weights: draft.weights, usages: draft.usages, steps, blocks }
+}
+
 /// Rows of queries, keys and values, appended and attended to.
 fn appended(random: &mut Random, positions: usize) -> (Draft, CacheSpec) {
-    let mut draft = Draft::new();
     let (shape, cache) = shapes(random, 1);
-    let qkv = draft.embedded(random, shape.qkv_width());
-    let rope = draft.weight(rope(random, shape.head_dim, positions));
+    (appended_to(random, (shape, shape.head_dim, 0), positions), cache)
+}
+
+/// Of heads of which this many columns turn, with as many columns beside them.
+fn appended_to(
+    random: &mut Random,
+    (shape, columns, beside): (HeadShape, usize, usize),
+    positions: usize,
+) -> Draft {
+    let mut draft = Draft::new();
+    let qkv = draft.embedded(random, shape.qkv_width() + beside);
+    let rope = draft.weight(rope(random, columns, positions));
     draft.push(Op::RopeAppend { qkv, shape, rope, layer: 0 });
     let out = draft.buffer(BufferKind::F32, shape.query_width(), RowSet::Batch);
     draft.push(Op::Attention { qkv, shape, layer: 0, out });
-    (draft, cache)
+    draft
 }
 
 /// Heads and the cache of a model of some layers.

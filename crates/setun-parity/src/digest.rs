@@ -34,6 +34,7 @@ pub const DIGESTS: [u64; SUBJECTS.len() + CPU_SUBJECTS.len()] = [
     0x3b5c_8cff_d020_58ca, // dense_matmul
     0xf17b_8d3b_6759_d067, // hadamard
     0x3459_2790_7b45_df51, // delta_net
+    0x7015_da71_ebc6_ccc0, // partial_rope
 ];
 
 /// Checks that the definitions compute here what they compute elsewhere.

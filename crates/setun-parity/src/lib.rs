@@ -38,11 +38,15 @@ pub const SUBJECTS: [&str; 12] = [
     "model",
 ];
 
-/// Subjects of the CPU's alone: GPUs give all logits where noise decides, and have no recurrent layers.
-pub const CPU_SUBJECTS: [&str; 5] =
-    [NOISY_SUBJECT, "sigmoid_gate", "dense_matmul", "hadamard", "delta_net"];
+/// Subjects of those who run hybrid models: processors, and GPUs but by CUDA.
+pub const HYBRID_SUBJECTS: [&str; 5] =
+    ["sigmoid_gate", "dense_matmul", "hadamard", "delta_net", "partial_rope"];
 
-/// The one of them whose scores have noise.
+/// Subjects that not every GPU has: those of hybrid models, and one whose choice GPUs leave to the host.
+pub const CPU_SUBJECTS: [&str; 6] =
+    [NOISY_SUBJECT, "sigmoid_gate", "dense_matmul", "hadamard", "delta_net", "partial_rope"];
+
+/// The subject whose scores have noise. GPUs give all logits where it decides.
 pub const NOISY_SUBJECT: &str = "noisy_top_logits";
 
 /// The case of a subject and a seed; none if there is no such subject.
@@ -68,6 +72,7 @@ pub fn case(subject: &str, seed: u64) -> Option<Case> {
         "dense_matmul" => hybrid::dense_matmul(random),
         "hadamard" => hybrid::hadamard(random),
         "delta_net" => hybrid::delta_net(random),
+        "partial_rope" => attention::partial_rope(random),
         _ => return None,
     })
 }

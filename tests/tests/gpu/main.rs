@@ -4,6 +4,7 @@ mod codes;
 mod estimates;
 mod families;
 mod faults;
+mod hybrid;
 mod models;
 mod self_test;
 mod split;

@@ -84,6 +84,11 @@ impl Kernel {
                 }
             }
             Self::TopLogits => 1024,
+            // It has none of these.
+            Self::SigmoidGate
+            | Self::DenseMatmul(_)
+            | Self::Hadamard { .. }
+            | Self::DeltaNet(_) => 0,
         }
     }
 
@@ -140,6 +145,10 @@ impl Kernel {
                 all
             }
             Self::TopLogits | Self::Argmax => vec![parts::LANES],
+            Self::SigmoidGate
+            | Self::DenseMatmul(_)
+            | Self::Hadamard { .. }
+            | Self::DeltaNet(_) => vec![],
             Self::Peak(PeakProducts::Dots) => vec![parts::PEAK_DOTS],
             Self::Peak(PeakProducts::Tiles) => vec![parts::MMA, parts::PEAK_TILES],
         }

@@ -3,7 +3,7 @@
 use setun_ops::{CacheElement, op::Activation};
 use setun_shaders::parts;
 
-use super::{Access, Input, Kernel, Product, SLICE_TOKENS, TILE_ROWS, Table};
+use super::{Access, DeltaNetPart, Input, Kernel, Product, SLICE_TOKENS, TILE_ROWS, Table};
 
 /// How a kernel forms products of four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,6 +58,10 @@ impl Kernel {
                 }
             },
             Self::Argmax => format!("const SLICE: u32 = {SLICE_TOKENS}u;\n"),
+            Self::Hadamard { block } => format!("const BLOCK: u32 = {block}u;\n"),
+            Self::DeltaNet(DeltaNetPart::Rule { key_dim }) => {
+                format!("const KEY_DIM: u32 = {key_dim}u;\n")
+            }
             _ => String::new(),
         };
         let access = match self.step_access() {
@@ -86,6 +90,14 @@ impl Kernel {
         match self {
             Self::Embed(table) | Self::Head { table, .. } => table.parts(),
             Self::RmsNorm => vec![parts::LANES, parts::INVERSE_RMS],
+            Self::SigmoidGate => vec![parts::EXP, parts::SIGMOID],
+            Self::Hadamard { .. } => vec![],
+            Self::DenseMatmul(table) => {
+                let mut all = table.parts();
+                all.push(parts::LANES_FOUR);
+                all
+            }
+            Self::DeltaNet(part) => part.parts(),
             Self::Quantize { grouped: false } => {
                 let mut all = quantizing(reduction);
                 all.push(parts::QUANTIZE_WHOLE);
@@ -128,6 +140,19 @@ impl Kernel {
                 all
             }
         }
+    }
+}
+
+impl DeltaNetPart {
+    fn parts(self) -> Vec<&'static str> {
+        let mut all = vec![parts::STEP_STATES, parts::EXP, parts::SILU];
+        all.extend(match self {
+            Self::Rule { .. } => {
+                vec![parts::LANES_FOUR, parts::SIGMOID, parts::SOFTPLUS, parts::DELTA_NET_RULE]
+            }
+            Self::Output => vec![parts::LANES, parts::DELTA_NET_OUTPUT],
+        });
+        all
     }
 }
 

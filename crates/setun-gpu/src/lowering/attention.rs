@@ -130,7 +130,7 @@ impl<B> Lowering<'_, B> {
         let (count, positions) = chunks.map_or((1, 0), |chunks| (chunks.count, chunks.positions));
         let mut words = self.heads(shape);
         words.extend([inverse_sqrt(shape.head_dim).to_bits(), mode as u32]);
-        words.extend([count, positions].map(to_u32));
+        words.extend([count, positions, self.spec(qkv).width].map(to_u32));
         let arguments = vec![
             Argument::Buffer(qkv),
             Argument::Keys(layer),

@@ -69,7 +69,7 @@ impl<B> Lowering<'_, B> {
         }
     }
 
-    fn parts(&self, table: WeightId) -> Vec<(usize, usize)> {
+    pub(super) fn parts(&self, table: WeightId) -> Vec<(usize, usize)> {
         let parts = &self.weights[table.0 as usize].parts;
         parts.iter().map(|part| (part.first, part.rows)).collect()
     }

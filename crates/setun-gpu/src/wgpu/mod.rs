@@ -16,7 +16,7 @@ pub use adapter::{Adapter, Api, ListedAdapter};
 use compile::{Compiled, compile};
 pub use failure::DeviceHealth;
 use failure::Failure;
-use setun_ops::OpsError;
+use setun_ops::{HAS_RECURRENT, OpsError};
 
 use crate::{
     error::GpuError,
@@ -193,6 +193,10 @@ impl Drop for Wgpu {
 impl Executor for Wgpu {
     type Buffer = wgpu::Buffer;
     type List = WgpuList;
+
+    fn runs_hybrid(&self) -> bool {
+        HAS_RECURRENT
+    }
 
     fn create_buffer(&mut self, what: &'static str, bytes: u64) -> Result<wgpu::Buffer, OpsError> {
         let most = self.max_buffer_bytes();

@@ -13,8 +13,8 @@ use super::{
     compare::{Disagreement, Place, Running},
 };
 use crate::{
-    Backend, BatchInputs, BufferId, OpsError, ScalarBackend, host_cache::HostCache, op::Op,
-    plan::BufferKind, quantize::scales_of_row, scalar::ScalarStep,
+    Backend, BatchInputs, BufferId, HAS_RECURRENT, OpsError, ScalarBackend, host_cache::HostCache,
+    op::Op, plan::BufferKind, quantize::scales_of_row, recurrent::all_states, scalar::ScalarStep,
 };
 
 /// A backend whose operations can be run one by one.
@@ -102,6 +102,10 @@ impl Case {
                 }
                 let cache = expected.cache(self).await?;
                 found.write_cache(self, &cache)?;
+                if HAS_RECURRENT && self.states() > 0 {
+                    let states = expected.states(self).await?;
+                    found.write_states(self, &states)?;
+                }
                 expected.run_op(inputs, index)?;
                 found.run_op(inputs, index)?;
                 if let Some(id) = write {
@@ -120,6 +124,10 @@ impl Case {
                 }
                 let (a, b) = (expected.cache(self).await?, found.cache(self).await?);
                 tolerance::compare_cache(step, self.plan.cache(), &a, &b)?;
+                if HAS_RECURRENT {
+                    let (a, b) = (expected.states(self).await?, found.states(self).await?);
+                    tolerance::compare_states(step, self.plan.cache(), &a, &b)?;
+                }
             }
         }
         Ok(())
@@ -191,5 +199,9 @@ impl<B: OpByOp> Running<'_, B> {
         let blocks: Vec<_> =
             (0..case.blocks).map(|block| crate::BlockId(crate::numeric::to_u32(block))).collect();
         self.backend.write_blocks(&mut self.cache, &blocks, bytes)
+    }
+
+    fn write_states(&mut self, case: &Case, bytes: &[u8]) -> Result<(), OpsError> {
+        self.backend.write_states(&mut self.cache, &all_states(case.states()), bytes)
     }
 }

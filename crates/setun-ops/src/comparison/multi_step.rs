@@ -23,6 +23,9 @@ impl Case {
         else {
             return Ok(());
         };
+        if !inputs.states.is_empty() {
+            return Ok(()); // which states a step reads and writes comes from the host
+        }
         let (mut inputs, rows) = (inputs.clone(), inputs.rows());
         let mut apart = Running::start(self, backend)?;
         let mut expected = vec![];

@@ -11,10 +11,13 @@ use setun_gpu::{Adapter, Api};
 use setun_gpu::{Executor, GpuBackend, GpuError, PRECOMPILED_ROWS, SelfTestError, kernel::Table};
 use setun_model::{
     MaybeSendBackend, ModelError,
+    layout::Layout,
     plan::{HeadOutput, model_plan},
     sample,
 };
-use setun_ops::{CacheSpec, OpsError, WeightId, comparison::Disagreement, op::ArgmaxCapacity};
+use setun_ops::{
+    CacheSpec, OpsError, RecurrentSpec, WeightId, comparison::Disagreement, op::ArgmaxCapacity,
+};
 
 #[cfg(not(target_family = "wasm"))]
 use super::DeviceInfo;
@@ -302,8 +305,7 @@ fn precompile<E: Executor>(
     placement: &Placement,
 ) -> Result<(), OpsError> {
     let mut layout = header.layout.clone();
-    layout.layers.truncate(1); // the others have the same kernels
-    let cache = CacheSpec { layers: 1, ..placement.cache(header) };
+    let cache = one_layer_of_each(&mut layout, placement.cache(header));
     let table = |id: WeightId| Table::of_kind(header.kinds[id.0 as usize]);
     for rows in PRECOMPILED_ROWS {
         for head in [BEST, CHOOSE] {
@@ -313,6 +315,19 @@ fn precompile<E: Executor>(
         }
     }
     Ok(())
+}
+
+/// Leaves one layer of each kind, as the others have the same kernels.
+fn one_layer_of_each(layout: &mut Layout, cache: CacheSpec) -> CacheSpec {
+    let mut seen = vec![];
+    layout.layers.retain(|layer| {
+        let kind = std::mem::discriminant(&layer.mixer);
+        let is_new = !seen.contains(&kind);
+        seen.push(kind);
+        is_new
+    });
+    let recurrent = cache.recurrent.map(|spec| RecurrentSpec { layers: 1, ..spec });
+    CacheSpec { layers: 1, recurrent, ..cache }
 }
 
 /// Heads of steps that need no logits on the host, whatever their capacity.

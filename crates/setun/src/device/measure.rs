@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use setun_model::sample::{self, Timed};
-use setun_ops::{Backend, BufferId, CacheSpec, OpsError, top_logits::Ranked};
+use setun_ops::{Backend, BufferId, CacheSpec, HAS_RECURRENT, OpsError, top_logits::Ranked};
 use web_time::Instant;
 
 use crate::header::ModelHeader;
@@ -26,6 +26,9 @@ pub(super) async fn layer_time<B: Backend>(
     let weights = case.upload(backend)?;
     let mut step = backend.prepare(&case.plan, &weights)?;
     let mut cache = backend.create_cache(case.plan.cache(), case.blocks)?;
+    if HAS_RECURRENT {
+        backend.grow_states(&mut cache, case.states())?;
+    }
     let mut best = Duration::MAX;
     for round in 0..=ROUNDS {
         let begun = Instant::now();

@@ -11,6 +11,7 @@ mod split;
 
 use futures::future::{FutureExt, LocalBoxFuture, ready};
 use setun_engine::{DeviceReport, DeviceVerdict, Error as EngineError, ErrorCode};
+use setun_ops::HAS_RECURRENT;
 
 #[cfg(feature = "gpu")]
 use super::gpu;
@@ -158,33 +159,48 @@ impl DeviceOpener {
     }
 }
 
-/// Why a hybrid model runs on processors only.
-const NO_HYBRID: &str = "GPUs do not compute recurrent layers yet";
+/// Why no GPU of this build runs a hybrid model.
+const NO_HYBRID: &str = "no GPU of this build computes recurrent layers";
 
-/// The first GPU that is named.
-fn gpu_of(device: &Device) -> Option<GpuApi> {
+/// The GPUs that are named.
+fn gpus_of(device: &Device) -> Vec<GpuApi> {
     match device {
-        Device::Gpu(api) => Some(*api),
-        Device::Split(shares) => shares.iter().find_map(|(device, _)| gpu_of(device)),
-        _ => None,
+        Device::Gpu(api) => vec![*api],
+        Device::Split(shares) => shares.iter().flat_map(|(device, _)| gpus_of(device)).collect(),
+        _ => vec![],
     }
 }
 
 impl ModelHeader {
-    /// Whether only processors have its operations, as they have those of hybrid models.
+    /// Whether only processors have its operations, as they have those of hybrid models in builds for pages.
     #[must_use]
     pub fn needs_processor(&self) -> bool {
+        !GpuApi::ALL.into_iter().any(|api| self.runs_on(api))
+    }
+
+    /// Whether the GPUs of an interface have its operations: CUDA has none of hybrid models.
+    pub(super) fn runs_on(&self, api: GpuApi) -> bool {
+        !self.is_hybrid() || (HAS_RECURRENT && api != GpuApi::Cuda)
+    }
+
+    /// Whether it has recurrent layers, gates of attention or rotated inputs.
+    fn is_hybrid(&self) -> bool {
         let is_recurrent = self.config.layers.iter().any(|layer| layer.delta_net().is_some());
         is_recurrent || self.config.attention_gate || self.config.hadamard.is_some()
     }
 
-    /// Refuses a GPU that is named, where only processors will do.
+    /// Refuses a GPU that is named and lacks operations of the model.
     pub(super) fn check_device(&self, device: &Device) -> Result<(), Error> {
-        match gpu_of(device).filter(|_| self.needs_processor()) {
-            Some(gpu) => Err(unavailable_gpu(gpu.name(), NO_HYBRID.to_owned())),
+        match gpus_of(device).into_iter().find(|api| !self.runs_on(*api)) {
+            Some(gpu) => Err(unavailable_gpu(gpu.name(), lacking(gpu))),
             None => Ok(()),
         }
     }
+}
+
+/// Why the GPUs of an interface do not run a hybrid model.
+pub(super) fn lacking(api: GpuApi) -> String {
+    format!("{} does not compute recurrent layers yet", api.name())
 }
 
 /// Opens the device that the options name: a GPU, a level of the processor, or the reference

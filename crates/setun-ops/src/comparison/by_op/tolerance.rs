@@ -54,6 +54,10 @@ fn ulp(op: &Op) -> f32 {
         Op::TopLogits { .. } => crate::top_logits::AGREEMENT,
         Op::Argmax { .. } => crate::argmax::AGREEMENT,
     };
+    ulps(agreement)
+}
+
+fn ulps(agreement: Agreement) -> f32 {
     match agreement {
         Agreement::Exact => 0.0,
         #[expect(clippy::cast_precision_loss, reason = "small numbers")]
@@ -254,6 +258,32 @@ pub(super) fn compare_tokens(
         };
         if expected != found && !is_close && is_small {
             return Err(at.place.differs(row, expected, found));
+        }
+    }
+    Ok(())
+}
+
+/// Matrices of recurrent states may differ as the result of their operation; their history is copied.
+pub(super) fn compare_states(
+    step: usize,
+    spec: &CacheSpec,
+    expected: &[u8],
+    found: &[u8],
+) -> Result<(), Disagreement> {
+    let Some(spec) = spec.recurrent else { return Ok(()) };
+    let layer = spec.matrices() + spec.history();
+    let (a, b): (Vec<f32>, Vec<f32>) = (floats(expected).collect(), floats(found).collect());
+    for (index, (a, b)) in a.chunks_exact(layer).zip(b.chunks_exact(layer)).enumerate() {
+        let most = a[..spec.matrices()].iter().fold(0.0f32, |most, value| most.max(value.abs()));
+        let bound = (ulps(crate::delta_net::AGREEMENT) * f32::EPSILON * most).max(MIN_NORMAL);
+        for (float, (a, b)) in a.iter().zip(b).enumerate() {
+            let bound = if float < spec.matrices() { bound } else { 0.0 };
+            let is_close = (a - b).abs() <= bound; // false of no number
+            if a.is_finite() && most.is_finite() && !is_close {
+                let (expected, found) = (format!("{a:?}"), format!("{b:?}"));
+                let float = index * layer + float;
+                return Err(Disagreement::State { step, float, expected, found });
+            }
         }
     }
     Ok(())

@@ -6,6 +6,7 @@ use setun_cpu::Level;
 use setun_engine::{DeviceReport, DeviceVerdict, HeadType, Verdict};
 use setun_model::ModelError;
 
+use super::lacking;
 use crate::{
     device::{
         DeviceKind, GpuApi, built_gpus, cpu,
@@ -52,6 +53,11 @@ async fn best_gpu(
     let wanted = Wanted { software: placement.options.software, timed: true };
     let mut best = None::<OpenedDevice>;
     for api in built_gpus().filter(|api| !is_repeated(*api)) {
+        if !header.runs_on(api) {
+            let lacking = DeviceVerdict::chosen(DeviceKind::Gpu(api), "", &lacking(api));
+            report.devices.push(DeviceVerdict { verdict: Verdict::Absent, ..lacking });
+            continue;
+        }
         match gpu::open(api, header, &placement.on_gpu(), wanted).await {
             Ok(opened) if best.as_ref().is_none_or(|best| opened.layer_time < best.layer_time) => {
                 report.devices.extend(best.replace(opened).as_ref().map(slower));
