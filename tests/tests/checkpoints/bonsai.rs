@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fs};
 
 use setun::{
-    Conversion, DeviceOptions, ErrorCode, Format, HeadType, Model, Source,
+    Conversion, Converted, DeviceOptions, ErrorCode, Format, HeadType, Model, Source,
     checkpoint::{Dtype, write::Piece},
     ops::weight::{DenseKind, ScaleKind, WeightKind},
 };
@@ -110,16 +110,17 @@ pub(super) fn converted(
     to: &str,
 ) -> BTreeMap<String, Vec<u8>> {
     let files = BTreeMap::from([(name.to_owned(), bytes.to_vec())]);
-    converted_from(Source::File(name.to_owned()), &files, format, to).expect("a sound model")
+    let done = converted_from(Source::File(name.to_owned()), &files, format, to);
+    done.expect("a sound model").0
 }
 
-/// Converts a file or a folder; the files that are written.
+/// Converts a file or a folder; the files that are written, and what is said of them.
 pub(super) fn converted_from(
     source: Source,
     files: &BTreeMap<String, Vec<u8>>,
     format: Format,
     to: &str,
-) -> Result<BTreeMap<String, Vec<u8>>, setun::Error> {
+) -> Result<(BTreeMap<String, Vec<u8>>, Converted), setun::Error> {
     let mut conversion = Conversion::new(source, "a model", format, to);
     let mut written = BTreeMap::<String, Vec<u8>>::new();
     let mut write = |piece: Piece| {
@@ -137,8 +138,8 @@ pub(super) fn converted_from(
         });
         conversion.give(piece, &mut write)?;
     }
-    conversion.finish(&mut write)?;
-    Ok(written)
+    let done = conversion.finish(&mut write)?;
+    Ok((written, done))
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! Hybrid models written as GGUF: the bits of their source, and the tensors of another program's files.
+//! Hybrid models written as GGUF and as folders: the bits of their source, and the tensors of another program's files.
 
 use std::{collections::BTreeMap, fs};
 
+use safetensors::SafeTensors;
 use setun::{
     DeviceOptions, Format, Model, Source,
     checkpoint::{Answer, Dtype, ModelConfig, Reader, Tensor, dense},
@@ -64,7 +65,7 @@ fn files_have_the_bits_of_their_source() {
         let expected = logits(model, source.clone(), &source_files);
         let container = || Format::Setun(Box::default());
         let convert = |source: &Source, files: &Files, format: Format, to: &str| {
-            converted_from(source.clone(), files, format, to).expect(model)
+            converted_from(source.clone(), files, format, to).expect(model).0
         };
         let setun = convert(&source, &source_files, container(), "m.setun");
         for target in TARGETS.into_iter().filter(|target| groups == 128 || *target == Dtype::Q2_0) {
@@ -78,6 +79,32 @@ fn files_have_the_bits_of_their_source() {
             let again = convert(&file("n.setun"), &back, Format::Gguf(target), "m.gguf");
             assert!(logits(model, file("m.gguf"), &again) == expected, "{place} again");
         }
+    }
+}
+
+/// The same of folders. Where the source is of transformers, so is the folder; else it names what only setun reads.
+#[test]
+fn folders_have_the_bits_of_their_source() {
+    for (model, name, expected) in [
+        ("qwen35-r2", "hf", &[][..]),
+        ("qwen35-wrapper-r3", "mlx", &["norms_include_one"]),
+        ("qwen35-mtp", "type142-mtp-q8_0.gguf", &["delta_net_order", "linear_attn.decay"]),
+        ("qwen35-hadamard-r2", "mlx", &["norms_include_one", "hadamard_config"]),
+        ("qwen35-hadamard-tied-r3", "type143.gguf", &["hadamard_config"]),
+    ] {
+        let (source, source_files) = files(model, name);
+        let bits = logits(model, source.clone(), &source_files);
+        let done = converted_from(source, &source_files, Format::Hf, "");
+        let (folder, done) = done.expect(model);
+        assert!(logits(model, Source::Folder, &folder) == bits, "{model}");
+        let tensors = SafeTensors::deserialize(&folder["model.safetensors"]).expect(model);
+        let convolutions = tensors.iter().filter(|(name, _)| name.ends_with("conv1d.weight"));
+        let shapes: Vec<_> = convolutions.map(|(_, tensor)| tensor.shape().to_vec()).collect();
+        assert!(!shapes.is_empty() && shapes.iter().all(|shape| shape[1..] == [1, 4]), "{model}");
+        let warnings = done.warnings.iter().filter(|warning| warning.file == "config.json");
+        let warnings: String = warnings.map(ToString::to_string).collect();
+        assert_eq!(warnings.is_empty(), expected.is_empty(), "{model}: {warnings}");
+        assert!(expected.iter().all(|field| warnings.contains(field)), "{model}: {warnings}");
     }
 }
 
@@ -108,7 +135,7 @@ fn tensors_are_those_of_another_writer() {
     ] {
         let (source, source_files) = files(model, name);
         let gguf = converted_from(source, &source_files, Format::Gguf(target), "m.gguf");
-        let (config, ours) = read("m.gguf", &gguf.expect(model)["m.gguf"]);
+        let (config, ours) = read("m.gguf", &gguf.expect(model).0["m.gguf"]);
         let (other_config, theirs) = read(other, &files(model, other).1[other]);
         let (tokens, group) = (config.eos_tokens, config.quantization.activation_group);
         let other_config = ModelConfig { eos_tokens: tokens.clone(), ..other_config };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use half::bf16;
 use setun_ops::{
+    delta_net::HeadOrder,
     ternary::{Scales, TernaryMatrix, code_at},
     weight::ScaleKind,
 };
@@ -19,6 +20,7 @@ use crate::{
     outline::{Content, Outline, OutlineKind, OutlineTensor},
     packed, scales,
     tensor::{Tensor, TensorInfo},
+    warning::Warning,
 };
 
 /// Writes a folder: the small files, and `model.safetensors`.
@@ -36,6 +38,10 @@ pub struct HfWriter {
 
 /// After a linear layer's name.
 const SCALE: &str = "_scale"; // of `.weight`
+
+/// Ends of names of delta nets' tensors.
+const CONVOLUTION: &str = ".linear_attn.conv1d.weight";
+const DECAY: &str = ".linear_attn.decay";
 
 impl HfWriter {
     /// Plans the folder of a model.
@@ -166,6 +172,31 @@ impl Writer for HfWriter {
     fn end(&mut self, _: &mut Sink<'_>) -> Result<(), CheckpointError> {
         Ok(())
     }
+
+    fn warnings(&self) -> Vec<Warning> {
+        let mut own = own_fields(&self.config);
+        if self.tensors.keys().any(|name| name.ends_with(DECAY)) {
+            own.push("decays in place of their logarithms (`linear_attn.decay`)");
+        }
+        if own.is_empty() {
+            return vec![];
+        }
+        let what =
+            format!("transformers would compute something else: the folder has {}", own.join(", "));
+        vec![Warning { file: files::CONFIG.to_owned(), what }]
+    }
+}
+
+/// What only setun reads of a configuration.
+fn own_fields(config: &ModelConfig) -> Vec<&'static str> {
+    let nets = || config.layers.iter().filter_map(|layer| layer.delta_net());
+    let is_tiled = nets().any(|net| [net.order, net.output_order].contains(&HeadOrder::Tiled));
+    let fields = [
+        (config.attention_gate && !config.unit_norms, "norms with their 1 (`norms_include_one`)"),
+        (is_tiled, "value heads in the order of GGUF (`delta_net_order`)"),
+        (config.hadamard.is_some(), "rotated weights (`hadamard_config`)"),
+    ];
+    fields.into_iter().filter(|(is_there, _)| *is_there).map(|(_, name)| name).collect()
 }
 
 /// A family may have no way to say how its layers are stored.
@@ -195,6 +226,10 @@ fn stored(tensor: &OutlineTensor, config: &ModelConfig) -> Vec<NewTensor> {
     };
     let name = tensor.name.clone();
     match (tensor.kind, &tensor.shape[..]) {
+        // transformers' shape of a convolution of channels by themselves.
+        (OutlineKind::Floats(dtype), &[channels, taps]) if name.ends_with(CONVOLUTION) => {
+            vec![new(name, dtype, &[channels, 1, taps])]
+        }
         (OutlineKind::Floats(dtype) | OutlineKind::Table { floats: dtype, .. }, shape) => {
             vec![new(name, dtype, shape)]
         }
