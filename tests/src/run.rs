@@ -73,6 +73,17 @@ impl Runner {
         self.cache.truncate(sequence, len).expect("a sequence");
     }
 
+    /// Forgets a sequence, and gives back the memory that no other has: what these have moves.
+    ///
+    /// # Panics
+    ///
+    /// If the model fails.
+    pub fn remove_and_compact(&mut self, sequence: SequenceId) {
+        self.cache.remove(sequence);
+        self.cache.compact();
+        pollster::block_on(self.model.shrink(&mut self.cache)).expect("less memory");
+    }
+
     /// One step: tokens for each sequence, in order; logits of all rows.
     ///
     /// # Panics

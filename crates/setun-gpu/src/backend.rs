@@ -359,6 +359,14 @@ impl<E: Executor> Backend for GpuBackend<E> {
         cache.states.shrink(&mut self.executor, states)
     }
 
+    fn copy_states(
+        &mut self,
+        cache: &mut Self::Cache,
+        pairs: &[(StateId, StateId)],
+    ) -> Result<(), OpsError> {
+        cache.states.copy(&mut self.executor, pairs)
+    }
+
     async fn read_states(
         &mut self,
         cache: &Self::Cache,

@@ -94,6 +94,27 @@ impl<B: Clone> GpuStates<B> {
         Ok(())
     }
 
+    /// See [`Backend::copy_states`](setun_ops::Backend::copy_states).
+    pub(crate) fn copy<E: Executor<Buffer = B>>(
+        &self,
+        executor: &mut E,
+        pairs: &[(StateId, StateId)],
+    ) -> Result<(), OpsError> {
+        for &(from, to) in pairs {
+            let spec = self.check_ids(&[from, to])?;
+            if from == to {
+                continue;
+            }
+            for layer in &self.layers {
+                for (buffer, bytes) in layer.iter().zip(bytes(&spec)) {
+                    let (from, to) = (u64::from(from.0) * bytes, u64::from(to.0) * bytes);
+                    executor.copy((buffer, from), (buffer, to), bytes)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// See [`Backend::read_states`](setun_ops::Backend::read_states).
     pub(crate) async fn read<E: Executor<Buffer = B>>(
         &self,
@@ -135,17 +156,22 @@ impl<B: Clone> GpuStates<B> {
     }
 
     fn check(&self, ids: &[StateId], bytes: usize) -> Result<RecurrentSpec, OpsError> {
-        let spec = self.spec.ok_or(OpsError::NoStates)?;
-        if let Some(id) = ids.iter().find(|id| id.0 as usize >= self.count) {
-            let (what, found) = ("recurrent state", id.0 as usize);
-            return Err(OpsError::Inputs { what, expected: self.count.saturating_sub(1), found });
-        }
+        let spec = self.check_ids(ids)?;
         let expected = ids.len() * spec.state_bytes();
         if bytes == expected {
             Ok(spec)
         } else {
             Err(OpsError::Length { what: "bytes of recurrent states", expected, found: bytes })
         }
+    }
+
+    fn check_ids(&self, ids: &[StateId]) -> Result<RecurrentSpec, OpsError> {
+        let spec = self.spec.ok_or(OpsError::NoStates)?;
+        if let Some(id) = ids.iter().find(|id| id.0 as usize >= self.count) {
+            let (what, found) = ("recurrent state", id.0 as usize);
+            return Err(OpsError::Inputs { what, expected: self.count.saturating_sub(1), found });
+        }
+        Ok(spec)
     }
 }
 

@@ -175,8 +175,11 @@ impl<B: Backend> Stage<B> {
         Ok(())
     }
 
-    /// Copies the recurrent states that are there.
+    /// Copies the recurrent states that are there. A stage that only attends has none.
     pub(crate) fn copy_states(&mut self, pairs: &[(StateId, StateId)]) -> Result<(), ModelError> {
+        if pairs.is_empty() || self.spec.recurrent.is_none() {
+            return Ok(());
+        }
         let is_there = |state: StateId| (state.0 as usize) < self.states;
         let pairs = pairs.iter().copied().filter(|&(from, to)| is_there(from) && is_there(to));
         Ok(self.backend.copy_states(&mut self.cache, &pairs.collect::<Vec<_>>())?)

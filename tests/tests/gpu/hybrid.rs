@@ -67,9 +67,9 @@ fn chunks_and_batch_mates_change_nothing() {
     }
 }
 
-/// A fork goes on from its state, and rows that are taken back were never there.
+/// A fork goes on from its state, rows that are taken back were never there, and a state can move.
 #[test]
-fn forks_and_rejected_rows_change_nothing() {
+fn forks_rejected_rows_and_moves_change_nothing() {
     for name in MODELS {
         let (ids, other) = (text(3, LEN), text(11, 20));
         let mut runner = runner(&model(name), CacheElement::F16);
@@ -86,5 +86,10 @@ fn forks_and_rejected_rows_change_nothing() {
             found.extend(bits(&runner.step_with_drafts(sequence, &ids[at..end], &other[..3])));
         }
         assert!(found == expected, "{name}: after rows that were taken back");
+        let (first, second) = (runner.sequence(), runner.sequence());
+        runner.step(&[(first, &other), (second, &ids[..70])]);
+        runner.remove_and_compact(first);
+        let moved = bits(&runner.step(&[(second, &ids[70..])]));
+        assert!(moved == expected[70..], "{name}: after its state was moved");
     }
 }

@@ -11,7 +11,7 @@ use setun_cpu::{CpuBackend, CpuOptions};
 use setun_tests::{
     checkpoint, fixture,
     golden::{Golden, MODELS},
-    run::transformer,
+    run::{Runner, transformer},
     stages::{NewStage, Session, on, stages},
 };
 
@@ -79,13 +79,28 @@ fn the_head_alone_gives_the_logits_of_a_step() {
 #[test]
 fn recurrent_layers_are_split() {
     let (folder, options) = (fixture("families/qwen35-r1/hf"), options(CacheElement::F16, true));
-    let whole = transformer(&folder, cpu(Level::available()[0], 2), options);
-    let expected = Session::new(whole).everything();
+    let whole = || transformer(&folder, cpu(Level::available()[0], 2), options);
+    let expected = Session::new(whole()).everything();
+    let text: Vec<u32> = (0..70).map(|index| index * 7 % 200).collect();
+    let unmoved = Runner::over(Box::new(whole())).logits(&text, 40);
+    assert!(after_a_move(Runner::over(Box::new(whole())), &text) == unmoved[40..]);
     for piece_rows in [1, 4, 64] {
-        let stages = stages(&folder, mixed(2, 2, piece_rows), options).expect("stages");
-        let split = Split::new(stages).expect("a model").with_piece_rows(piece_rows);
-        assert!(Session::new(split).everything() == expected, "pieces of {piece_rows}");
+        let split = || {
+            let stages = stages(&folder, mixed(2, 2, piece_rows), options).expect("stages");
+            Split::new(stages).expect("a model").with_piece_rows(piece_rows)
+        };
+        assert!(Session::new(split()).everything() == expected, "pieces of {piece_rows}");
+        let moved = after_a_move(Runner::over(Box::new(split())), &text);
+        assert!(moved == unmoved[40..], "pieces of {piece_rows}, after a move");
     }
+}
+
+/// Logits after 40 tokens, between which and the others the memory of another sequence is given back.
+fn after_a_move(mut runner: Runner, text: &[u32]) -> Vec<Vec<f32>> {
+    let (first, second) = (runner.sequence(), runner.sequence());
+    runner.step(&[(first, &text[..3]), (second, &text[..40])]);
+    runner.remove_and_compact(first);
+    runner.step(&[(second, &text[40..])])
 }
 
 fn in_one_and_in_two() -> [Session; 2] {
