@@ -238,3 +238,44 @@ fn a_device_requested_by_name_reports_that_its_memory_is_too_small() {
     Wgpu::limit_memory(u64::MAX);
     assert_eq!(engine.expect_err("too little").code(), ErrorCode::OutOfMemory);
 }
+
+/// Texts of a hybrid model are the same beside others, after others with a prefix in common, and from a session that
+/// was saved; its layers may be shared with the processor.
+#[test]
+fn a_hybrid_model_keeps_its_states_on_the_device() {
+    let _alone = alone();
+    let reader = || ModelReader::open(fixture("families/qwen35-r1/hf")).expect("a hybrid model");
+    let engine = || Engine::builder(reader()).device(VULKAN).build().expect("an engine");
+    let prompts = ["ab cd".repeat(30), "ab cd".repeat(29) + "the", "a dog".to_owned()];
+    let how = || greedy(20).min_tokens(20);
+    let tokens = |engine: &Engine, prompt: &String| {
+        engine.complete(prompt.as_str(), how()).expect("a text").tokens
+    };
+    let expected: Vec<_> = prompts.iter().map(|prompt| tokens(&engine(), prompt)).collect();
+    let shared = engine();
+    for _ in 0..2 {
+        let streams: Vec<_> = prompts
+            .iter()
+            .map(|prompt| shared.generate(prompt.as_str(), how()).expect("a stream"))
+            .collect();
+        let found = streams.into_iter().map(|stream| stream.wait().expect("a text").tokens);
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+    }
+    let metrics = pollster::block_on(shared.metrics()).expect("an engine");
+    assert!(metrics.prefix_hits > 0, "{metrics:?}");
+    assert!(pollster::block_on(shared.self_test()).expect("a test").passed);
+
+    let drafted = shared.complete(prompts[0].as_str(), how().lookahead(5)).expect("a text");
+    assert_eq!(drafted.tokens, expected[0]);
+
+    let mut session = shared.session();
+    session.push(prompts[0].as_str()).expect("tokens");
+    let bytes = pollster::block_on(session.save()).expect("a session");
+    let restored = pollster::block_on(engine().restore(bytes)).expect("a session");
+    let text = restored.generate(how()).expect("a stream").wait().expect("a text");
+    assert_eq!(text.tokens, expected[0]);
+
+    let split = Device::Split(vec![(VULKAN, 1), (Device::Cpu, 0)]);
+    let split = Engine::builder(reader()).device(split).build().expect("an engine");
+    assert_eq!(tokens(&split, &prompts[0]).len(), 20);
+}

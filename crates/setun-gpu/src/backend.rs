@@ -6,7 +6,6 @@ use bytemuck::cast_slice;
 use setun_ops::{
     Backend, BatchInputs, BlockId, BufferId, CacheSpec, OpsError, Plan, StateId, Usage, WeightData,
     backend::{StepTimes, check_multi_step, check_read, check_weights, check_write},
-    op::Op,
     plan::BufferKind,
     ternary::padded_columns,
     top_logits::Ranked,
@@ -165,12 +164,6 @@ impl<E: Executor> GpuBackend<E> {
             self.lists.forget(|_| true);
         }
         self.arena.reserve(&mut self.executor, buffers, launches.scratch)
-    }
-
-    /// Refuses a plan with operations that the device has no kernels for.
-    pub(crate) fn check_ops(&self, plan: &Plan) -> Result<(), OpsError> {
-        let is_hybrid = plan.cache().recurrent.is_some() || plan.ops().iter().any(Op::is_hybrid);
-        if is_hybrid && !self.executor.runs_hybrid() { Err(OpsError::NoStates) } else { Ok(()) }
     }
 
     fn next_cache(&mut self) -> u64 {

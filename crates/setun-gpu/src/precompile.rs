@@ -1,6 +1,6 @@
 //! The kernels of plans, before there are weights.
 
-use setun_ops::{OpsError, Plan, WeightId, WeightSpec, ternary::padded_columns};
+use setun_ops::{Op, OpsError, Plan, WeightId, WeightSpec, ternary::padded_columns};
 
 use crate::{
     backend::GpuBackend,
@@ -50,6 +50,12 @@ impl<E: Executor> GpuBackend<E> {
         self.check_ops(plan)?;
         let kernels = kernels_of(plan, table, self.fusion, self.executor.tiles())?;
         self.executor.compile(&kernels)
+    }
+
+    /// Refuses a plan with operations that the device has no kernels for.
+    pub(crate) fn check_ops(&self, plan: &Plan) -> Result<(), OpsError> {
+        let is_hybrid = plan.cache().recurrent.is_some() || plan.ops().iter().any(Op::is_hybrid);
+        if is_hybrid && !self.executor.runs_hybrid() { Err(OpsError::NoStates) } else { Ok(()) }
     }
 }
 

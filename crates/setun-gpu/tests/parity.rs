@@ -6,7 +6,8 @@ use setun_gpu::{
     kernel::{Reduction, Table},
 };
 use setun_ops::{
-    Backend, BatchInputs, BlockId, CacheSpec, DenseMatrix, Op, Usage, WeightData, WeightId,
+    Backend, BatchInputs, BlockId, CacheSpec, DenseMatrix, Op, StateId, Usage, WeightData,
+    WeightId,
     argmax::ArgmaxRequest,
     comparison::{Case, OpByOp, Output, block_on},
     dense::DenseValues,
@@ -200,6 +201,33 @@ fn argmax_of(backend: &mut GpuBackend<Wgpu>, logits: Vec<f32>, request: ArgmaxRe
     let mut token = [0; 4];
     block_on(backend.read(&step, out, 0..1, &mut token)).expect("a token");
     u32::from_ne_bytes(token)
+}
+
+/// States come and go with what they hold, in a device's memory as in the host's.
+#[test]
+fn states_are_copied_and_kept() {
+    let device = block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device");
+    let mut backend = GpuBackend::new(device).expect("memory");
+    let case = setun_parity::case("delta_net", 0).expect("a subject");
+    let spec = *case.plan.cache();
+    let mut cache = backend.create_cache(&spec, 1).expect("memory");
+    let states = |count: u32| (0..count).map(StateId).collect::<Vec<_>>();
+    let read = |backend: &mut GpuBackend<Wgpu>, cache: &_, count: u32| {
+        let mut bytes = vec![7; count as usize * spec.state_bytes()];
+        block_on(backend.read_states(cache, &states(count), &mut bytes)).map(|()| bytes)
+    };
+    assert!(read(&mut backend, &cache, 1).is_err(), "there are none yet");
+    backend.grow_states(&mut cache, 2).expect("memory");
+    assert!(read(&mut backend, &cache, 2).expect("states").iter().all(|byte| *byte == 0));
+    let bytes: Vec<u8> = (0u8..=250).cycle().take(2 * spec.state_bytes()).collect();
+    backend.write_states(&mut cache, &states(2), &bytes).expect("states");
+    backend.grow_states(&mut cache, 5).expect("memory");
+    let grown = read(&mut backend, &cache, 5).expect("states");
+    assert!(grown[..bytes.len()] == bytes && grown[bytes.len()..].iter().all(|byte| *byte == 0));
+    backend.shrink_states(&mut cache, 1).expect("memory");
+    assert!(read(&mut backend, &cache, 2).is_err(), "there is one");
+    assert!(read(&mut backend, &cache, 1).expect("a state") == bytes[..spec.state_bytes()]);
+    assert!(backend.write_states(&mut cache, &states(1), &bytes).is_err(), "too many bytes");
 }
 
 /// What all buffers but codes hold after each step.

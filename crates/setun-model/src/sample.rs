@@ -262,7 +262,9 @@ impl Sample {
         for layer in &self.layout.layers {
             let MixerLayout::DeltaNet(net) = &layer.mixer else { continue };
             if let WeightData::Vector(decay) = &mut weights[net.weights.decay.0 as usize] {
-                decay.iter_mut().for_each(|factor| *factor = -factor.abs());
+                for factor in decay {
+                    *factor = -factor.abs();
+                }
             }
         }
         Ok(weights)

@@ -4,20 +4,26 @@
 
 use std::path::{Path, PathBuf};
 
-use setun::{Device, forward::TransformerOptions, ops::CacheElement};
+use setun::{
+    Device, Model,
+    forward::{BLOCK_POSITIONS, TransformerOptions, sample},
+    ops::{CacheElement, Op, comparison::Case},
+};
+use setun_gpu::{GpuBackend, Recorder, SelfTestError};
+use setun_model::{MAX_TENTATIVE, cache_spec};
 use setun_tests::{
     fixture,
     run::{CLOSE, Runner, assert_near, bits, transformer},
 };
 
-use super::gpu;
+use super::{device, gpu};
 
-/// Value heads as many as key heads and more, tiled and grouped; small matrices by floats and ternary; rotations.
+/// Value heads as many as key heads and more, tiled and grouped; rotations.
 const MODELS: [&str; 4] = [
     "qwen35-r1/hf",
     "qwen35-wrapper-r3/mlx",
     "qwen35-hadamard-r2/mlx",
-    "qwen35-hadamard-r2/type42g64.gguf",
+    "qwen35-r1/type143-alpha-beta-f16.gguf",
 ];
 
 /// Positions of a text, more than two blocks.
@@ -49,21 +55,68 @@ fn tokens_are_those_of_the_cpu() {
 
 #[test]
 fn chunks_and_batch_mates_change_nothing() {
-    for name in MODELS {
-        let texts = [text(3, LEN), text(8, 40)];
-        for element in [CacheElement::F32, CacheElement::Int8] {
-            let mut runner = runner(&model(name), element);
-            let alone = texts.iter().map(|text| bits(&runner.logits(text, text.len())));
-            let alone: Vec<_> = alone.collect();
-            for chunk in [1, 7, 64] {
-                let found = bits(&runner.logits(&texts[0], chunk));
-                assert!(found == alone[0], "{name}, {element:?}, chunks of {chunk}");
-            }
-            let sequences = [runner.sequence(), runner.sequence()];
-            let runs = [(sequences[0], texts[0].as_slice()), (sequences[1], texts[1].as_slice())];
-            let together = bits(&runner.step(&runs));
-            assert!(together == alone.concat(), "{name}, {element:?}, two texts at once");
+    let elements = [CacheElement::F32, CacheElement::F16, CacheElement::Int8];
+    for (name, element) in MODELS.into_iter().zip(elements.into_iter().cycle()) {
+        let texts = [text(3, 70), text(8, 40)];
+        let mut runner = runner(&model(name), element);
+        let alone = texts.iter().map(|text| bits(&runner.logits(text, text.len())));
+        let alone: Vec<_> = alone.collect();
+        for chunk in [1, 7, 64] {
+            let found = bits(&runner.logits(&texts[0], chunk));
+            assert!(found == alone[0], "{name}, {element:?}, chunks of {chunk}");
         }
+        let sequences = [runner.sequence(), runner.sequence()];
+        let runs = [(sequences[0], texts[0].as_slice()), (sequences[1], texts[1].as_slice())];
+        let together = bits(&runner.step(&runs));
+        assert!(together == alone.concat(), "{name}, {element:?}, two texts at once");
+    }
+}
+
+/// Cases like a model, and one that chooses.
+fn cases(name: &str) -> (Vec<Case>, Case) {
+    let model = Model::open(model(name)).expect("a model");
+    let (config, weights) = (model.config(), model.weights());
+    let layers = 0..config.layers.len();
+    let cache = cache_spec(config, layers, (BLOCK_POSITIONS, CacheElement::F16), MAX_TENTATIVE);
+    let (layout, kinds) = (&weights.layout, weights.kinds());
+    let ranking = sample::cases(layout, &kinds, config.activation, cache).expect("cases");
+    (ranking, sample::choosing(layout, &kinds, config.activation, cache).expect("a case"))
+}
+
+#[test]
+fn a_self_test_has_their_operations() {
+    let mut backend = gpu();
+    for name in MODELS {
+        let (cases, choosing) = cases(name);
+        for case in cases.iter().chain([&choosing]) {
+            let has = |is: fn(&Op) -> bool| case.plan.ops().iter().any(is);
+            assert!(has(|op| matches!(op, Op::DeltaNet { .. })), "{name}");
+            assert!(has(|op| matches!(op, Op::SigmoidGate { .. })), "{name}");
+            let is_rotated = has(|op| matches!(op, Op::Hadamard { .. }));
+            assert_eq!(is_rotated, name.contains("hadamard"), "{name}");
+            pollster::block_on(backend.self_test(case))
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+        pollster::block_on(backend.self_test_rows(&cases))
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}
+
+#[test]
+fn a_wrong_kernel_is_found() {
+    for shader in ["delta_net", "sigmoid_gate", "hadamard"] {
+        let name = if shader == "hadamard" { MODELS[2] } else { MODELS[0] };
+        let mut recorder = Recorder::new(device());
+        recorder.spoiled = Some((shader, None));
+        let mut backend = GpuBackend::new(recorder).expect("memory");
+        let (cases, _) = cases(name);
+        let has = |case: &&Case| case.plan.ops().iter().any(|op| op.name() == shader);
+        let case = cases.iter().find(has).expect("a case with the operation");
+        let result = pollster::block_on(backend.self_test(case));
+        let Err(SelfTestError::Disagreement(error)) = result else {
+            panic!("{shader} is wrong, and the self-test gives {result:?}")
+        };
+        println!("{shader}: {error}");
     }
 }
 

@@ -124,7 +124,9 @@ impl Sizes {
         match net.gates.dense.filter(|[first, _]| is_table(first)) {
             Some(tables) => {
                 let table = WeightSpec::Dense { rows: shape.value_heads, columns: self.hidden };
-                tables.into_iter().for_each(|id| self.spec(id, table));
+                for id in tables {
+                    self.spec(id, table);
+                }
                 net.gates.ternary.column = ends[1][4];
             }
             None => self.run(layout, &mut net.gates.ternary, &ends),
