@@ -18,7 +18,7 @@ use crate::{
     error::CliError,
     output::Progress,
     source::ModelFiles,
-    synth::{Change, Original, ShapeName, Synthetic},
+    synth::{Change, Original, ROTATION, ShapeName, Synthetic},
 };
 
 /// Bytes that are made and written at once.
@@ -89,7 +89,7 @@ fn model(args: &Args) -> Result<(Synthetic, Vec<PathBuf>), CliError> {
     source.check_is_not(&args.out)?;
     let mut files = BTreeMap::new();
     // All but the index: the weights are one file.
-    for file in IN_FOLDER.into_iter().filter(|&file| file != INDEX) {
+    for file in IN_FOLDER.into_iter().filter(|&file| file != INDEX).chain([ROTATION]) {
         let want = ReadRequest { file: file.into(), range: None, required: false };
         let mut bytes = vec![];
         if source.read(&want, &mut bytes)? {

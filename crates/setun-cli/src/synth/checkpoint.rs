@@ -18,7 +18,7 @@ use setun::{
 use super::{
     content::{ANCHOR_VALUE, ANCHORS, Anchors, Content, EMBEDDING_VARIANCE, MEAN_STEPS},
     noise::noise,
-    original::{FIELDS, Original},
+    original::{FIELDS, Original, ROTATION},
     shape::Shape,
 };
 use crate::error::CliError;
@@ -74,7 +74,9 @@ impl Synthetic {
     /// If the configuration is too large to be addressed.
     pub(crate) fn like(original: Original, seed: u64) -> Result<Self, CheckpointError> {
         let Original { name, config, dtype, files } = original;
-        Self::build(List::new(&config, dtype, None), name, files, seed)
+        let has_signs = files.contains_key(ROTATION);
+        let list = List { has_signs, ..List::new(&config, dtype, None) };
+        Self::build(list, name, files, seed)
     }
 
     fn build(
@@ -121,7 +123,7 @@ impl Synthetic {
             let wanted = clip(&range, &tensor.range);
             let written = out.len();
             out.resize(written + wanted.len(), 0);
-            let content = self.contents[index];
+            let content = &self.contents[index];
             let key = noise(self.seed, (index - content.back()) as u64);
             content.fill(key, tensor.dtype, wanted.start, &mut out[written..]);
         }
@@ -144,6 +146,8 @@ struct List<'a> {
     /// Type of all but packed codes.
     dtype: Dtype,
     closed: Option<f64>,
+    /// Whether rotated matrices have tensors of signs beside them.
+    has_signs: bool,
     tensors: Vec<NewTensor>,
     contents: Vec<Content>,
 }
@@ -151,7 +155,8 @@ struct List<'a> {
 impl<'a> List<'a> {
     fn new(config: &'a ModelConfig, dtype: Dtype, closed: Option<f64>) -> Self {
         let family = family(&config.architecture);
-        Self { config, family, dtype, closed, tensors: vec![], contents: vec![] }
+        let (tensors, contents) = (vec![], vec![]);
+        Self { config, family, dtype, closed, has_signs: false, tensors, contents }
     }
 
     fn all(&mut self) {
@@ -292,6 +297,7 @@ impl<'a> List<'a> {
             let content = Content::GroupScales { scale };
             self.push(&format!("{name}.{part}"), self.dtype, &groups, content);
         }
+        self.signs(name, columns);
     }
 
     fn push(&mut self, name: &str, dtype: Dtype, shape: &[usize], content: Content) {

@@ -8,6 +8,8 @@
 //! +1 there is open for every token, and any other is closed for half of them. A share `c` of
 //! closed gates takes `|2c − 1|` of the first kind (for `c` above ½) or of the second.
 
+use std::sync::Arc;
+
 use half::{bf16, f16};
 use setun::checkpoint::Dtype;
 
@@ -38,7 +40,7 @@ const BLOCK: usize = 8;
 const BF16_BYTES: usize = 2;
 
 /// The rule for a tensor's bytes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Content {
     /// `bf16`, one value throughout, or another for the anchors.
     Constant { value: f32, anchors: f32 },
@@ -57,6 +59,8 @@ pub(super) enum Content {
     /// Scales near this number, each one of four. Codes have biases as well, which are the scales
     /// of the negative number: they have the key of the scales.
     GroupScales { scale: f32 },
+    /// These numbers, each +1 or −1.
+    Signs(Arc<[f32]>),
 }
 
 /// What a matrix of ternary weights does with anchors.
@@ -107,6 +111,11 @@ impl Content {
     /// The same in its own type: `u8` of packed codes, `bf16` of all else.
     fn fill_own(&self, key: u64, start: usize, out: &mut [u8]) {
         match *self {
+            Self::Signs(ref signs) => {
+                for (at, byte) in (start..).zip(out) {
+                    *byte = bf16_bytes(signs.get(at / 2).copied().unwrap_or(1.0))[at % 2];
+                }
+            }
             Self::Constant { value, anchors } => {
                 for (offset, byte) in out.iter_mut().enumerate() {
                     let at = start + offset;

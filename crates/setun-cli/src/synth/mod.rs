@@ -13,5 +13,5 @@ mod tests;
 
 pub(crate) use checkpoint::Synthetic;
 pub(crate) use noise::{noise, share};
-pub(crate) use original::{Change, Original};
+pub(crate) use original::{Change, Original, ROTATION};
 pub(crate) use shape::ShapeName;

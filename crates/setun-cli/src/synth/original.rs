@@ -1,5 +1,7 @@
 //! A model that a random one stands for: its configuration, tokenizer and chat template.
 
+mod rotation;
+
 use std::{collections::BTreeMap, str::FromStr};
 
 use serde_json::{Map, Value};
@@ -12,6 +14,7 @@ use setun::checkpoint::{
 use setun::text::without_mark;
 
 use crate::error::CliError;
+pub(crate) use rotation::FILE as ROTATION;
 
 /// Rows that share a byte of packed codes.
 pub(super) const FIELDS: usize = 4;
@@ -80,20 +83,24 @@ impl Original {
         let Some(config) = files.get_mut(CONFIG) else {
             return Err(CliError::Usage(format!("--like: `{name}` has no {CONFIG}")));
         };
-        let fields = changed(config, changes)?;
+        let mut fields = changed(config, changes)?;
         *config = serde_json::to_vec_pretty(&fields).unwrap_or_default();
-        config.push(b'\n');
         let generation = match files.get(GENERATION_CONFIG) {
             Some(bytes) => GenerationDefaults::parse(bytes)?,
             None => GenerationDefaults::default(),
         };
-        let config = ModelConfig::parse(&files[CONFIG], &generation)?;
+        let mut config = ModelConfig::parse(&files[CONFIG], &generation)?;
         check(&config)?;
-        if fields.get(ROTATION).is_some_and(Value::is_string) {
-            let reason =
-                format!("--like: `{name}` has rotated weights, which --shape bonsai-2-27b makes");
-            return Err(CliError::Usage(reason));
+        if rotation::is_rotated(&fields) {
+            let missing = || CliError::Usage(format!("--like: `{name}` has no {ROTATION}"));
+            let file = files.get_mut(ROTATION).ok_or_else(missing)?;
+            config.hadamard = Some(rotation::fit(file, &mut fields, &config)?);
+        } else {
+            files.remove(ROTATION);
         }
+        let mut text = serde_json::to_vec_pretty(&fields).unwrap_or_default();
+        text.push(b'\n');
+        files.insert(CONFIG.to_owned(), text);
         Ok(Self { name, config, dtype: dtype(&fields), files })
     }
 }
@@ -116,9 +123,6 @@ fn changed(config: &[u8], changes: &[Change]) -> Result<Map<String, Value>, CliE
     }
     Ok(fields)
 }
-
-/// The field that names a file of rotations, in packs of MLX.
-const ROTATION: &str = "hadamard_config";
 
 /// The object of a text model's fields in the configuration of a model of text and images.
 const TEXT_CONFIG: &str = "text_config";

@@ -6,7 +6,7 @@ use safetensors::{Dtype, SafeTensors};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{setun, setun_reading};
+use crate::support::{model, setun, setun_reading};
 
 /// The facts of the `small` shape: its files, its names and its sizes.
 #[test]
@@ -254,6 +254,75 @@ fn a_stand_in_of_a_hybrid_model_has_its_layers() {
     }
 }
 
+/// The file of a model's logits for three tokens.
+fn logits(scratch: &TempDir, model: &str, name: &str) -> Vec<u8> {
+    let out = path(scratch, name);
+    let done = setun(&["logits", "--model", model, "--ids", "1,2,99", "--out", &out]);
+    assert_eq!(done.status, Some(0), "{model}: {}", done.stderr);
+    fs::read(out).expect("logits")
+}
+
+/// A pack of rotated weights with fewer layers: file of the rotation, modules and signs are those of its layers.
+#[test]
+fn a_stand_in_of_a_rotated_pack_is_one() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let (pack, out) = (model("../families/qwen35-hadamard-r2/mlx"), path(&scratch, "pack"));
+    let args = ["synth", "--like", &pack, "--set", "num_hidden_layers=1", "--to", "mlx", &out];
+    assert_eq!(setun(&args).text(), "");
+    let bytes = fs::read(format!("{out}/model.safetensors")).expect("weights");
+    let tensors = SafeTensors::deserialize(&bytes).expect("a safetensors file");
+    let signs = tensors.tensor("model.layers.0.linear_attn.out_proj.signs").expect("signs");
+    assert_eq!((signs.dtype(), signs.shape()), (Dtype::F32, &[512][..]));
+    assert!(tensors.tensor("model.layers.0.linear_attn.in_proj_a.signs").is_err());
+    let text = fs::read_to_string(format!("{out}/hadamard.json")).expect("a file");
+    assert!(
+        text.contains("layers.0.linear_attn.out_proj") && !text.contains("layers.1."),
+        "{text}"
+    );
+
+    let logits = |model: &str, name: &str| logits(&scratch, model, name);
+    let expected = logits(&out, "pack.safetensors");
+    for to in ["gguf-ptq1_0", "gguf-pq2_0", "setun"] {
+        let file = path(&scratch, if to == "setun" { "m.setun" } else { "m.gguf" });
+        let like = ["--like", &pack, "--set", "num_hidden_layers=1"];
+        let args = [&["synth", "--force", "--to", to][..], &like, &[&file]].concat();
+        assert_eq!(setun(&args).text(), "", "{to}");
+        assert!(logits(&file, &format!("{to}.safetensors")) == expected, "{to}");
+    }
+}
+
+/// A hybrid with one scale a matrix fits types of 256 columns, and packed safetensors.
+#[test]
+fn a_hybrid_stand_in_has_the_same_logits_in_every_format() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let sizes = json!({
+        "hidden_size": 256,
+        "intermediate_size": 256,
+        "head_dim": 64,
+        "num_hidden_layers": 2,
+        "layer_types": ["linear_attention", "full_attention"],
+        "linear_num_key_heads": 2,
+        "linear_num_value_heads": 4,
+        "linear_key_head_dim": 64,
+        "linear_value_head_dim": 64,
+    });
+    let like = original(&scratch, &configuration("Qwen3_5ForCausalLM", &sizes));
+    let source = path(&scratch, "hf");
+    assert_eq!(setun(&["synth", "--like", &like, "--to", "hf", &source]).text(), "");
+    let logits = |model: &str, name: &str| logits(&scratch, model, name);
+    let expected = logits(&source, "source.safetensors");
+    for to in ["hf", "gguf-i2_s", "gguf-tq1_0", "gguf-tq2_0", "gguf-q2_0", "gguf-ptq1_0"] {
+        let out =
+            path(&scratch, &if to == "hf" { "packed".to_owned() } else { format!("{to}.gguf") });
+        assert_eq!(setun(&["convert", &source, "--to", to, &out]).text(), "", "{to}");
+        assert!(logits(&out, &format!("{to}.safetensors")) == expected, "{to}");
+    }
+    let packed = fs::read(path(&scratch, "packed/model.safetensors")).expect("weights");
+    let tensors = SafeTensors::deserialize(&packed).expect("a safetensors file");
+    let matrix = tensors.tensor("model.layers.0.linear_attn.in_proj_qkv.weight").expect("one");
+    assert_eq!((matrix.dtype(), matrix.shape()), (Dtype::U8, &[128, 256][..]));
+}
+
 #[test]
 fn a_stand_in_that_cannot_be_made_says_why() {
     let scratch = tempfile::tempdir().expect("a folder");
@@ -291,7 +360,9 @@ fn a_stand_in_that_cannot_be_made_says_why() {
         "linear_num_value_heads": 1,
     });
     original(&scratch, &configuration("Qwen3_5ForCausalLM", &rotated));
-    refused(&["--like", &like], &["rotated weights", "bonsai-2-27b"]);
+    refused(&["--like", &like], &["has no hadamard.json"]);
+    let pack = model("../families/qwen35-hadamard-r2/mlx");
+    refused(&["--like", &pack, "--set", "hidden_size=256"], &["no rotation of 256 columns"]);
     fs::remove_file(format!("{like}/config.json")).expect("a file");
     refused(&["--like", &like], &["no config.json"]);
     original(&scratch, &configuration("LlamaForCausalLM", &packed));

@@ -50,6 +50,19 @@ impl List<'_> {
         self.push(&name, Dtype::Bf16, &[rows, columns], Content::Master { step });
     }
 
+    /// The signs of the inputs of a rotated matrix or table, as packs of MLX have them.
+    pub(super) fn signs(&mut self, name: &str, columns: usize) {
+        let config = self.config;
+        let Some(hadamard) = &config.hadamard else { return };
+        let table = self.family.embedding.strip_suffix(self.family.weight);
+        let is_rotated =
+            hadamard.layers.contains(name) || hadamard.embedding && table == Some(name);
+        if let Some(signs) = hadamard.signs.get(&columns).filter(|_| is_rotated && self.has_signs) {
+            let content = Content::Signs(signs.as_slice().into());
+            self.push(&format!("{name}.signs"), Dtype::F32, &[columns], content);
+        }
+    }
+
     /// Whether convolutions have MLX's shape, and norms the 1 that is added to each gain.
     fn is_turned(&self) -> bool {
         matches!(self.config.quantization.mode, QuantizationMode::Affine { .. })

@@ -16,13 +16,13 @@ const ALL: [Content; 9] = [
 
 #[test]
 fn bytes_do_not_depend_on_how_they_are_read() {
-    let types = |content| match content {
+    let types = |content: &Content| match content {
         Content::Ternary { .. } => &[Dtype::U8][..],
         Content::Codes => &[Dtype::U32],
         _ => &[Dtype::Bf16, Dtype::F16, Dtype::F32],
     };
     for (content, dtype) in
-        ALL.iter().flat_map(|&content| types(content).iter().map(move |&dtype| (content, dtype)))
+        ALL.iter().flat_map(|content| types(content).iter().map(move |dtype| (content, *dtype)))
     {
         let mut whole = vec![0; 4096];
         content.fill(5, dtype, 0, &mut whole);
@@ -37,7 +37,7 @@ fn bytes_do_not_depend_on_how_they_are_read() {
 }
 
 /// Values of a tensor as `bf16`.
-fn values(content: Content, count: usize) -> Vec<f32> {
+fn values(content: &Content, count: usize) -> Vec<f32> {
     let mut bytes = vec![0; 2 * count];
     content.fill(1, Dtype::Bf16, 0, &mut bytes);
     bytes.chunks_exact(2).map(|b| bf16::from_le_bytes([b[0], b[1]]).to_f32()).collect()
@@ -46,7 +46,7 @@ fn values(content: Content, count: usize) -> Vec<f32> {
 #[test]
 fn a_wider_type_has_the_same_values() {
     let content = Content::Embedding { columns: 100, anchored: true };
-    let expected = values(content, 1000);
+    let expected = values(&content, 1000);
     let mut bytes = vec![0; 4000];
     content.fill(1, Dtype::F32, 0, &mut bytes);
     let floats: Vec<_> =
@@ -59,14 +59,14 @@ fn a_wider_type_has_the_same_values() {
 
 #[test]
 fn master_weights_have_the_mean_magnitude_that_is_stated() {
-    let values = values(Content::Master { step: 0.125 }, 40_000);
+    let values = values(&Content::Master { step: 0.125 }, 40_000);
     let mean = values.iter().map(|value| value.abs()).sum::<f32>() / 40_000.0;
     assert!((mean / (0.125 * MEAN_STEPS) - 1.0).abs() < 0.02, "{}", mean / 0.125);
 }
 
 #[test]
 fn fake_quantized_weights_have_three_values_equally_often() {
-    let values = values(Content::FakeQuantized { scale: 0.5 }, 30_000);
+    let values = values(&Content::FakeQuantized { scale: 0.5 }, 30_000);
     for expected in [-0.5, 0.0, 0.5] {
         let count = values.iter().filter(|&&value| value == expected).count();
         assert!((9_700..10_300).contains(&count), "{count} of {expected}");
@@ -87,8 +87,8 @@ fn codes_are_ternary_and_equally_often() {
 
 #[test]
 fn scales_and_biases_are_opposite_numbers_and_exact_in_both_half_types() {
-    let scales = values(Content::GroupScales { scale: 0.03 }, 1000);
-    let biases = values(Content::GroupScales { scale: -0.03 }, 1000);
+    let scales = values(&Content::GroupScales { scale: 0.03 }, 1000);
+    let biases = values(&Content::GroupScales { scale: -0.03 }, 1000);
     assert!(scales.iter().zip(&biases).all(|(scale, bias)| *bias == -scale && *scale > 0.0));
     assert!(scales.iter().all(|&scale| f16::from_f32(scale).to_f32() == scale));
     let mut distinct: Vec<_> = scales.iter().map(|scale| scale.to_bits()).collect();
@@ -99,7 +99,7 @@ fn scales_and_biases_are_opposite_numbers_and_exact_in_both_half_types() {
 
 #[test]
 fn embeddings_are_exact_in_both_half_types() {
-    let values = values(Content::Embedding { columns: 100, anchored: false }, 40_000);
+    let values = values(&Content::Embedding { columns: 100, anchored: false }, 40_000);
     assert!(values.iter().all(|&value| f16::from_f32(value).to_f32() == value));
     let count = f32::from(u16::try_from(values.len()).unwrap());
     let mean = values.iter().sum::<f32>() / count;
