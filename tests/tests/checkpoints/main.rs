@@ -7,6 +7,7 @@ mod containers;
 mod families;
 mod gguf;
 mod hybrid;
+mod hybrid_states;
 mod inferencer;
 mod model_bytes;
 mod mutations;
