@@ -78,6 +78,14 @@ export interface GenerateOptions extends SamplingOptions, PenaltyOptions {
    */
   reasoningEffort?: "none" | "minimal" | "low" | "medium" | "high" | "xhigh" | "max";
   /**
+   * Thinking: whether a prompt keeps the reasoning of all earlier answers. Takes one of true, false.
+   *
+   * A chat template that knows `"preserve_thinking"` gets it, such as Qwen3.6's.
+   *
+   * @defaultValue what the template has
+   */
+  preserveThinking?: boolean;
+  /**
    * What the chat template has as now: seconds of Unix time. Takes an integer from 0 to 253402300799.
    *
    * Templates that write the date give another prompt each day without it.

@@ -40,6 +40,7 @@ export const GENERATE: Rules<GenerateOptions> = {
     oneOf(["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
     "one of none, minimal, low, medium, high, xhigh, max",
   ],
+  preserveThinking: [oneOf([true, false]), "one of true, false"],
   chatTemplateTime: [integer(0, 253402300799), "an integer from 0 to 253402300799"],
   generatedTokens: [areTokens, "a list of token ids"],
   maxThinkingTokens: [integer(0), "an integer of 0 or more"],

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytemuck::{AnyBitPattern, NoUninit, allocation::pod_collect_to_vec};
 use setun::{
-    forward::{Batch, PagedCache, RequestedOutput, TransformerOptions},
+    forward::{Batch, Model as _, PagedCache, RequestedOutput, TransformerOptions},
     ops::{Backend, CacheElement},
 };
 
@@ -18,6 +18,8 @@ pub struct Tapped {
     pub residual: Vec<f32>,
     /// The int8 codes that enter each linear layer, by its name.
     pub codes: Vec<(String, Vec<i8>)>,
+    /// The recurrent state after the step, layer by layer matrices and then history.
+    pub state: Vec<f32>,
 }
 
 /// Runs a text as one step of the model at `path`, whose cache has all bits.
@@ -25,13 +27,16 @@ pub struct Tapped {
 /// # Panics
 ///
 /// If the model cannot be loaded, or the step fails.
-pub fn tapped<B: Backend>(path: impl AsRef<Path>, backend: B, ids: &[u32]) -> Tapped {
+pub fn tapped<B>(path: impl AsRef<Path>, backend: B, ids: &[u32]) -> Tapped
+where
+    B: Backend<Weight: Send, Prepared: Send, Cache: Send> + Send,
+{
     let options =
         TransformerOptions { cache_element: CacheElement::F32, ..TransformerOptions::default() };
     let mut transformer = transformer(path, backend, options);
     let plan = transformer.plan(ids.len(), ids.len(), true).expect("a plan");
 
-    let mut cache = PagedCache::new(options.block_positions, 64);
+    let mut cache = PagedCache::for_model(&transformer, 1 << 10);
     let sequence = cache.create();
     cache.extend(sequence, ids.len()).expect("room");
     let mut batch = Batch::default();
@@ -52,7 +57,13 @@ pub fn tapped<B: Backend>(path: impl AsRef<Path>, backend: B, ids: &[u32]) -> Ta
     hidden.push(normed);
     let names = plan.taps.codes.iter().map(|(name, _)| name.clone());
     let codes = names.zip(read.map(|bytes| numbers::<i8>(&bytes))).collect();
-    Tapped { hidden, residual, codes }
+
+    let mut state = vec![0; transformer.state_bytes()];
+    if let Some((id, taken)) = cache.state(sequence).expect("a sequence") {
+        assert_eq!(taken, ids.len(), "positions that the state has taken in");
+        pollster::block_on(transformer.read_states(&[id], &mut state)).expect("a state");
+    }
+    Tapped { hidden, residual, codes, state: numbers(&state) }
 }
 
 fn numbers<T: NoUninit + AnyBitPattern>(bytes: &[u8]) -> Vec<T> {

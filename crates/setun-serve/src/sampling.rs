@@ -41,11 +41,12 @@ pub(crate) const DEFAULTS: [&str; 3] = [MAX_TOKENS, "seed", "top_k"];
 pub(crate) const TEMPLATE_VARIABLES: &str = "chat_template_kwargs";
 
 /// Options of how a conversation becomes tokens.
-const OF_TEMPLATES: [&str; 5] = [
+const OF_TEMPLATES: [&str; 6] = [
     "chat_template_time",
     "enable_thinking",
     "max_thinking_tokens",
     "parse_special",
+    "preserve_thinking",
     "reasoning_effort",
 ];
 

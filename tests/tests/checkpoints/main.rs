@@ -8,6 +8,7 @@ mod families;
 mod gguf;
 mod hybrid;
 mod hybrid_gguf;
+mod hybrid_states;
 mod inferencer;
 mod model_bytes;
 mod mutations;

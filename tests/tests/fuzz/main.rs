@@ -19,6 +19,7 @@ mod subjects {
     pub(crate) mod scratch;
     pub(crate) mod session;
     pub(crate) mod tokenizer;
+    pub(crate) mod tool_calls;
 }
 
 use std::{fs, panic, path::Path, process::abort, sync::Mutex, thread};
@@ -142,4 +143,9 @@ fn grammars() {
     replay("lark", 5, subjects::grammar::lark);
     replay("gbnf", 5, subjects::grammar::gbnf);
     replay("regex", 5, subjects::grammar::regex);
+}
+
+#[test]
+fn tool_calls() {
+    replay("tool_calls", 6, subjects::tool_calls::run);
 }

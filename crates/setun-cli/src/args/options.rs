@@ -30,12 +30,13 @@ impl<const CHAT: bool> OptionArgs<CHAT> {
 const REPORTED: [&str; 4] = ["logprobs", "top_logprobs", "prompt_logprobs", "prompt_progress"];
 
 /// How messages are read.
-const OF_MESSAGES: [&str; 6] = [
+const OF_MESSAGES: [&str; 7] = [
     "parse_special",
     "chat_template_time",
     "enable_thinking",
     "reasoning_effort",
     "max_thinking_tokens",
+    "preserve_thinking",
     CONTINUES,
 ];
 

@@ -46,7 +46,8 @@ const MAX_TOKEN_BYTES: usize = 256;
 /// After the last result the model answers again.
 ///
 /// The model's reasoning is dim on a terminal; where standard output is none, it goes to standard
-/// error. --thinking, --reasoning-effort and --max-thinking-tokens limit it.
+/// error. --thinking, --reasoning-effort and --max-thinking-tokens limit it. --preserve-thinking keeps
+/// that of all earlier answers in the prompt, where the template knows it.
 ///
 /// With --messages a conversation is read whole and answered once; calls are printed and not run.
 #[derive(Debug, clap::Args)]

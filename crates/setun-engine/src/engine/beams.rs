@@ -80,6 +80,7 @@ impl Engine {
             enable_thinking: None,
             reasoning_effort: None,
             max_thinking_tokens: None,
+            preserve_thinking: None,
             ..options.or(&self.shared.defaults)
         }
     }

@@ -28,6 +28,8 @@ pub(crate) struct Reading<'a> {
     /// Whether the model is to think, and how much.
     pub(super) thinks: Option<bool>,
     pub(super) effort: Option<ReasoningEffort>,
+    /// Whether the reasoning of earlier answers is kept.
+    pub(super) preserves: Option<bool>,
     /// More variables of the template.
     pub(super) variables: Option<&'a TemplateVariables>,
     /// What the template has as now, in seconds of Unix time.
@@ -47,6 +49,7 @@ impl<'a> Reading<'a> {
             continues: options.continue_final_message.unwrap_or_default(),
             thinks: options.thinks(),
             effort: options.reasoning_effort,
+            preserves: options.preserve_thinking,
             variables: options.chat_template_kwargs.as_ref(),
             time: options.chat_template_time,
             tools: match options.tool_choice {
@@ -173,17 +176,21 @@ fn render_options(reading: &Reading<'_>, template: &ChatTemplate, clock: &Clock)
     }
 }
 
-/// The variables of a request, and those by which templates know whether and how much to think.
+/// The variables of a request, and those by which templates know whether and how much to think, and
+/// what to keep of it.
 fn variables(reading: &Reading<'_>, template: &ChatTemplate) -> TemplateVariables {
     let mut variables = reading.variables.cloned().unwrap_or_default();
-    let thinks = reading.thinks.map(Into::into);
     // Templates that can be told to think know no effort of none.
     let is_told = |effort: &ReasoningEffort| {
         *effort == ReasoningEffort::None && template.names("enable_thinking")
     };
     let effort = reading.effort.filter(|effort| !is_told(effort));
     let effort = effort.map(|effort| effort.name().into());
-    for (name, value) in [("enable_thinking", thinks), ("reasoning_effort", effort)] {
+    for (name, value) in [
+        ("enable_thinking", reading.thinks.map(Into::into)),
+        ("preserve_thinking", reading.preserves.map(Into::into)),
+        ("reasoning_effort", effort),
+    ] {
         if let Some(value) = value.filter(|_| template.names(name)) {
             variables.entry(name).or_insert(value);
         }

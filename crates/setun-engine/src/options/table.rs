@@ -37,6 +37,11 @@ macro_rules! generate_options {
         /// false, others as true.
         reasoning_effort: Option<ReasoningEffort> as Choice(ReasoningEffort::NAMES) = "what the template has", "EFFORT", Prompt;
 
+        /// Thinking: whether a prompt keeps the reasoning of all earlier answers.
+        ///
+        /// A chat template that knows `"preserve_thinking"` gets it, such as Qwen3.6's.
+        preserve_thinking: Option<bool> as Choice(&["true", "false"]) = "what the template has", "true|false", Prompt;
+
         /// Thinking: most tokens of reasoning, after which the closing marker is forced.
         ///
         /// 0 is as `enable_thinking` false. The answer follows in what is left of `max_tokens`.

@@ -11,7 +11,7 @@ use crate::support::{engine_with, post, with};
 
 /// Opens the reasoning of each answer. Histories have theirs.
 const TEMPLATE: &str = "{{ reasoning_effort or '' }}{% for m in messages %}{{ m.role }}: \
-    {% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}\
+    {% if m.reasoning_content and preserve_thinking is not false %}<think>{{ m.reasoning_content }}</think>{% endif %}\
     {{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant: \
     {{ '<think></think>' if enable_thinking is false else '<think>' }}{% endif %}";
 
@@ -195,7 +195,7 @@ async fn histories_give_their_reasoning_to_the_template() {
         Message::assistant("Yes.").with_reasoning("It did."),
         Message::user("Why?"),
     ];
-    let expected = engine.count_tokens(own, &GenerateOptions::new()).expect("a count");
+    let expected = engine.count_tokens(own.clone(), &GenerateOptions::new()).expect("a count");
     let thought = json!({"type": "thinking", "thinking": "It did.", "signature": ""});
     let blocks = json!([thought, {"type": "text", "text": "Yes."}]);
     let item = json!({"type": "reasoning", "id": "rs_1", "summary": [],
@@ -209,6 +209,17 @@ async fn histories_give_their_reasoning_to_the_template() {
     ] {
         let answer = post(&router, path, &request(path, &messages)).await.json();
         assert_eq!(answer.pointer(tokens), Some(&json!(expected)), "{path}");
+    }
+    let dropped = GenerateOptions::new().preserve_thinking(false);
+    let dropped = engine.count_tokens(own, &dropped).expect("a count");
+    assert!(dropped < expected);
+    let thought = messages(answer(json!({"reasoning_content": "It did."})));
+    for more in [
+        json!({"preserve_thinking": false}),
+        json!({"preserve_thinking": true, "chat_template_kwargs": {"preserve_thinking": false}}),
+    ] {
+        let answer = post(&router, CHAT, &with(&request(CHAT, &thought), &more)).await.json();
+        assert_eq!(answer["usage"]["prompt_tokens"], dropped, "{more}");
     }
     let messages = messages(json!({"role": "assistant", "content": blocks}));
     let count = post(&router, "/v1/messages/count_tokens", &json!({"messages": messages})).await;

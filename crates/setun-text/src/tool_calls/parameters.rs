@@ -1,7 +1,7 @@
 //! Parameters of functions as calls in XML write them: one element each, whose text is a string as it
 //! is, or a JSON value.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use serde_json::{Map, Value};
 
@@ -10,6 +10,9 @@ pub const PARAMETER: [&str; 3] = ["<parameter=", ">\n", "\n</parameter>\n"];
 
 /// The most references and parts of a schema in each other that are followed.
 const MAX_DEPTH: usize = 16;
+
+/// The most keywords and parts of them that are read. References can make a small schema a large tree.
+const MAX_PARTS: usize = 10_000;
 
 /// The keywords that bound strings, and those that bound numbers.
 const STRING_BOUNDS: [&str; 3] = ["pattern", "minLength", "maxLength"];
@@ -38,12 +41,13 @@ impl Parameter {
     pub fn named(name: &str, root: &Map<String, Value>) -> Self {
         let listed = root.get("properties").and_then(|properties| properties.get(name));
         let schema = listed.or_else(|| root.get("additionalProperties"));
-        schema.map(|schema| Self::of(schema, root, 0)).unwrap_or_default()
+        let mut left = MAX_PARTS;
+        schema.map(|schema| Self::of(schema, root, 0, &mut left)).unwrap_or_default()
     }
 
-    fn of(schema: &Value, root: &Map<String, Value>, depth: usize) -> Self {
+    fn of(schema: &Value, root: &Map<String, Value>, depth: usize, left: &mut usize) -> Self {
         let mut values = Self::default();
-        values.narrow(schema, root, depth);
+        values.narrow(schema, root, depth, left);
         if values.types.has_strings() && values.has_number_bounds {
             values.types.0 &= !Types::NUMBERS; // they are strings, which are always valid
         }
@@ -51,7 +55,13 @@ impl Parameter {
     }
 
     /// Removes the values that a schema does not allow.
-    fn narrow(&mut self, schema: &Value, root: &Map<String, Value>, depth: usize) {
+    fn narrow(
+        &mut self,
+        schema: &Value,
+        root: &Map<String, Value>,
+        depth: usize,
+        left: &mut usize,
+    ) {
         let Value::Object(map) = schema else { return };
         if depth > MAX_DEPTH {
             return;
@@ -59,16 +69,18 @@ impl Parameter {
         for (keyword, value) in map {
             let mut any = Self { types: Types::NONE, choices: Some(vec![]), ..Self::default() };
             let list = value.as_array().map_or(&[][..], Vec::as_slice);
+            let Some(rest) = left.checked_sub(1 + list.len()) else { return };
+            *left = rest;
             match keyword.as_str() {
                 "$ref" => {
                     if let Some(target) = target(value, root) {
-                        self.narrow(target, root, depth + 1);
+                        self.narrow(target, root, depth + 1, left);
                     }
                     continue;
                 }
                 "allOf" => {
                     for part in list {
-                        self.narrow(part, root, depth + 1);
+                        self.narrow(part, root, depth + 1, left);
                     }
                     continue;
                 }
@@ -82,7 +94,7 @@ impl Parameter {
                 "const" => any.add(value),
                 "enum" => list.iter().for_each(|value| any.add(value)),
                 "anyOf" | "oneOf" => list.iter().for_each(|part| {
-                    any.join(Self::of(part, root, depth + 1));
+                    any.join(Self::of(part, root, depth + 1, left));
                 }),
                 other => {
                     let bound = STRING_BOUNDS.into_iter().find(|bound| *bound == other);
@@ -96,7 +108,10 @@ impl Parameter {
             self.has_number_bounds |= any.has_number_bounds;
             if let Some(choices) = any.choices {
                 match &mut self.choices {
-                    Some(own) => own.retain(|choice| choices.contains(choice)),
+                    Some(own) => {
+                        let choices: HashSet<_> = choices.iter().collect();
+                        own.retain(|choice| choices.contains(choice));
+                    }
                     own => *own = Some(choices),
                 }
             }
@@ -260,6 +275,18 @@ mod tests {
             assert_eq!(types(&schema), expected, "{schema}");
         }
         assert!(Parameter::named("x", &Map::new()).types.is_text());
+    }
+
+    /// All parts would be nine to the power of eight.
+    #[test]
+    fn schemas_that_references_make_large_are_read_in_part() {
+        let again = json!({"$ref": "#/$defs/a"});
+        for keyword in ["anyOf", "oneOf", "allOf"] {
+            let root = json!({"properties": {"x": again}, "$defs": {"a": {keyword: [again, again, again, again,
+                again, again, again, again, again, {"type": "string"}]}}});
+            let Value::Object(root) = root else { unreachable!("it is one") };
+            assert!(Parameter::named("x", &root).types.is_text(), "{keyword}");
+        }
     }
 
     #[test]

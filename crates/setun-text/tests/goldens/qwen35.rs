@@ -4,8 +4,8 @@ use crate::chat_template::real_template;
 use crate::support::{entries, ids, json, read};
 use serde_json::{Value, json as value};
 use setun_text::{
-    HfTokenizer, Message, MessageFault, ReasoningReader, RenderOptions, TextError, Tokenizer as _,
-    Tool, ToolCall, ToolCallReader, ToolFormat,
+    ChatTemplate, ChatTemplateFiles, HfTokenizer, Message, MessageFault, ReasoningReader,
+    RenderOptions, TextError, Tokenizer as _, Tool, ToolCall, ToolCallReader, ToolFormat,
 };
 
 const TEMPLATE: &str = "Qwen3.5-4B.jinja";
@@ -61,6 +61,37 @@ fn prompts_are_those_of_the_reference() {
             }
             Err(error) => panic!("{name}: {error}"),
         }
+    }
+}
+
+/// Qwen3.6's template has one more condition than Qwen3.5's.
+#[test]
+fn reasoning_of_earlier_turns_is_kept_where_the_template_is_told() {
+    let source = String::from_utf8(read(&format!("chat-templates/{TEMPLATE}"))).expect("a text");
+    let condition = "loop.index0 > ns.last_query_index";
+    let kept =
+        format!("(preserve_thinking is defined and preserve_thinking is true) or ({condition})");
+    assert_eq!(source.matches(condition).count(), 1);
+    let source = source.replace(condition, &kept);
+    let files = ChatTemplateFiles {
+        chat_template_jinja: Some(source.as_bytes()),
+        ..ChatTemplateFiles::default()
+    };
+    let template = ChatTemplate::from_files(files).expect("a template").expect("it is there");
+    assert!(template.names("preserve_thinking"));
+    let messages =
+        [Message::user("a"), Message::assistant("b").with_reasoning("why b"), Message::user("c")];
+    for (variable, reasoning) in
+        [(None, ""), (Some(false), ""), (Some(true), "<think>\nwhy b\n</think>\n\n")]
+    {
+        let mut options = RenderOptions { add_generation_prompt: true, ..RenderOptions::default() };
+        let variable = variable.map(|kept| ("preserve_thinking".to_owned(), Value::from(kept)));
+        options.variables.extend(variable);
+        let expected = format!(
+            "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n{reasoning}b<|im_end|>\n\
+             <|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n<think>\n"
+        );
+        assert_eq!(template.render(&messages, &options).expect("a prompt"), expected);
     }
 }
 

@@ -259,6 +259,42 @@ fn messages_of_a_session_wait_for_the_user_where_the_template_wants_one() {
     assert!(session.push_complete(vec![Message::system("he")]).is_err());
 }
 
+/// As Qwen 3.8 has it.
+#[test]
+fn an_effort_that_a_template_refuses_is_told_in_its_words() {
+    let engine = engine_with(
+        "{% if reasoning_effort|default('xhigh') not in ['xhigh', 'medium', 'low'] %}\
+         {{ raise_exception('There is no effort ' ~ reasoning_effort ~ ', but xhigh, medium and low.') }}\
+         {% endif %}{% if reasoning_effort|default('xhigh') != 'medium' %}{{ 'tu' if \
+         reasoning_effort == 'low' else 'nu' }}{% endif %}{{ messages[0].content }}\
+         {# enable_thinking #}",
+    );
+    let messages = || vec![Message::user("he")];
+    let with = |effort| GenerateOptions::new().reasoning_effort(effort).max_tokens(1);
+    let read = |options| {
+        let tokens = engine.tokenize_chat(&messages(), &options).expect("tokens");
+        engine.detokenize(&tokens).expect("a text").replace(' ', "")
+    };
+    assert_eq!(read(GenerateOptions::new()), "nuhe");
+    // It is told by the other variable that the model is not to think.
+    assert_eq!(read(with(ReasoningEffort::None)), "nuhe");
+    for effort in [ReasoningEffort::Minimal, ReasoningEffort::High, ReasoningEffort::Max] {
+        let error = engine.chat(messages(), with(effort)).expect_err("at once");
+        assert_eq!(error.code(), ErrorCode::BadOption, "{error}");
+        let words = format!("There is no effort {}, but xhigh, medium and low.", effort.name());
+        assert!(error.to_string().contains(&words), "{error}");
+    }
+    for (effort, prompt) in [
+        (ReasoningEffort::Xhigh, "nuhe"),
+        (ReasoningEffort::Medium, "he"),
+        (ReasoningEffort::Low, "tuhe"),
+    ] {
+        assert_eq!(read(with(effort)), prompt);
+        let answer = engine.chat(messages(), with(effort)).expect("a stream").wait();
+        assert_eq!(answer.expect("an answer").tokens.len(), 1);
+    }
+}
+
 #[test]
 fn going_back_drops_messages_that_wait() {
     let engine = engine_with(

@@ -361,6 +361,11 @@ fn templates_know_whether_to_think_and_how_much() {
     assert_eq!(read(&opened, none()), "nonehi<end>a<think>\n", "it has no other word for it");
     let told = engine(&format!("{OPENED}{{# enable_thinking #}}"), false);
     assert_eq!(read(&told, none()), "hi<end>a<think>\n");
+    let kept = engine("{{ preserve_thinking }}{{ enable_thinking }}", false);
+    assert_eq!(read(&kept, new()), "");
+    assert_eq!(read(&kept, new().preserve_thinking(true)), "True", "it says nothing of the answer");
+    assert_eq!(read(&kept, new().preserve_thinking(false)), "False");
+    assert_eq!(read(&plain, new().preserve_thinking(true)), "uhi<end>a", "it does not know it");
 
     // A template that opens it nevertheless is answered at once.
     let found = ask(&opened, new().enable_thinking(false).temperature(0.0).max_tokens(5));
