@@ -15,10 +15,11 @@ use crate::{
     arena::{Arena, MAX_MULTI_STEPS, buffer_bytes},
     cache::GpuCache,
     executor::{Bound, Executor},
+    gpu_step::GpuStep,
     kernel::Kernel,
-    launch::{Argument, Launch, Launches, chunks},
+    launch::{Argument, Launches, chunks},
     lowering::{Fusion, lower},
-    recording::{Lists, Recording, RecordingSlot},
+    recording::{Lists, Recording},
     step_inputs::StepLayout,
     times::Times,
     weight::GpuWeight,
@@ -33,26 +34,6 @@ pub struct GpuBackend<E: Executor> {
     caches: u64,
     lists: Lists<E::List>,
     pub(crate) fusion: Fusion,
-}
-
-/// A plan as launches, with its memory.
-pub struct GpuStep<E: Executor> {
-    pub(crate) plan: Plan,
-    pub(crate) layout: StepLayout,
-    words: Vec<u32>,
-    launches: Launches,
-    weights: Vec<GpuWeight<E::Buffer>>,
-    inputs: E::Buffer,
-    recorded: RecordingSlot<E::List>,
-    times: Option<Times>,
-}
-
-impl<E: Executor> GpuStep<E> {
-    /// What is launched, each in the [steps](crate::launch::When) that it takes part in.
-    #[must_use]
-    pub fn launches(&self) -> &[Launch] {
-        &self.launches.list
-    }
 }
 
 impl<E: Executor> GpuBackend<E> {

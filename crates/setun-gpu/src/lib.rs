@@ -16,6 +16,7 @@ mod cache;
 pub mod cuda;
 pub mod error;
 pub mod executor;
+mod gpu_step;
 pub mod kernel;
 pub mod launch;
 #[cfg(not(target_family = "wasm"))]
@@ -44,12 +45,13 @@ mod weight;
 #[cfg(any(feature = "vulkan", feature = "metal", feature = "dx12", feature = "webgpu"))]
 mod wgpu;
 
-pub use backend::{GpuBackend, GpuStep};
+pub use backend::GpuBackend;
 pub use cache::GpuCache;
 #[cfg(feature = "cuda")]
 pub use cuda::Cuda;
 pub use error::GpuError;
 pub use executor::Executor;
+pub use gpu_step::GpuStep;
 #[cfg(not(target_family = "wasm"))]
 pub use limits::{Limits, MAX_COPY_BYTES};
 pub use lowering::Fusion;

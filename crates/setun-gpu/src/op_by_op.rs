@@ -7,10 +7,7 @@ use setun_ops::{
 };
 
 use crate::{
-    backend::{GpuBackend, GpuStep},
-    cache::GpuCache,
-    executor::Executor,
-    launch::chunks,
+    backend::GpuBackend, cache::GpuCache, executor::Executor, gpu_step::GpuStep, launch::chunks,
 };
 
 impl<E: Executor> OpByOp for GpuBackend<E> {
