@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes the seeds of `corpus/manifest`, `corpus/hub_answers`, `corpus/chat_template`,
-`corpus/equal_bits` and those of grammars. No package is needed.
+`corpus/equal_bits`, `corpus/tool_calls` and those of grammars. No package is needed.
 
     python3 fuzz/other_seeds.py
 """
@@ -152,10 +152,57 @@ GRAMMARS = {
 }
 
 
+XML = """So.
+<tool_call>
+<function=f>
+<parameter=text>
+a <b> "c" {
+</parameter>
+<parameter=number>
+3
+</parameter>
+<parameter=any>
+{"a": [null, "b"]}
+</parameter>
+</function>
+</tool_call>
+<tool_call>
+<function=g>
+</function>
+</tool_call>"""
+
+ANSWERS = {
+    "xml": XML,
+    "xml-cut": XML[:90],
+    "xml-unlisted": XML.replace("=text", "=other").replace("\n3\n", "\nTrue\n"),
+    "xml-broken": XML.replace("</parameter>\n</function>", "</function>", 1),
+    "hermes": '<tool_call>\n{"name": "f", "arguments": {"text": "a\\"}", "number": 3}}\n</tool_call>',
+    "llama": '{"name": "f", "parameters": {"text": "a"}}',
+}
+
+PARAMETERS = {
+    "properties": {
+        "text": {"type": "string", "maxLength": 9},
+        "number": {"anyOf": [{"type": "integer"}, {"$ref": "#/$defs/one"}]},
+        "any": {"type": ["string", "object", "null"]},
+    },
+    "additionalProperties": {"enum": [True, "other", 3]},
+    "required": ["text"],
+    "$defs": {"one": {"allOf": [{"type": "number"}, {"const": 0.5}]}},
+}
+
+
+def tool_calls():
+    functions = [{"name": "f", "parameters": PARAMETERS}, {"name": "g"}]
+    tools = json.dumps([{"type": "function", "function": function} for function in functions])
+    return {name: f"{tools}\0{answer}" for name, answer in ANSWERS.items()}
+
+
 def main():
     seeds = {f"manifest/{name}": data for name, data in manifests().items()}
     seeds |= {f"hub_answers/{name}": b"\0".join(parts) for name, parts in answers().items()}
     seeds |= {f"chat_template/{name}": text.encode() for name, text in TEMPLATES.items()}
+    seeds |= {f"tool_calls/{name}": text.encode() for name, text in tool_calls().items()}
     choices = b"\0" + bytes(range(1, 96))
     seeds |= {f"json_schema/{name}": json.dumps(schema).encode() + choices for name, schema in SCHEMAS.items()}
     seeds |= {name: text.encode() + choices for name, text in GRAMMARS.items()}

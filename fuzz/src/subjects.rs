@@ -24,3 +24,5 @@ pub mod scratch;
 pub mod session;
 #[cfg(feature = "text")]
 pub mod tokenizer;
+#[cfg(feature = "text")]
+pub mod tool_calls;
