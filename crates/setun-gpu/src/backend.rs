@@ -17,7 +17,7 @@ use crate::{
     executor::{Bound, Executor},
     gpu_step::GpuStep,
     kernel::Kernel,
-    launch::{Argument, Launches, chunks},
+    launch::{Argument, Launch, Launches, chunks},
     lowering::{Fusion, lower},
     recording::{Lists, Recording},
     step_inputs::StepLayout,
