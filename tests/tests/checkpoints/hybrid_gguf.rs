@@ -132,6 +132,8 @@ fn tensors_are_those_of_another_writer() {
         ("qwen35-r2", "hf", Dtype::Q2_0, "type42g64-alpha-beta-f16.gguf"),
         ("qwen35-hadamard-r2", "mlx", Dtype::Ptq1_0, "type143.gguf"),
         ("qwen35-hadamard-r2", "mlx", Dtype::Q2_0, "type42g64.gguf"),
+        ("qwen35-hadamard-tied-r3", "type143.gguf", Dtype::Pq2_0, "type143.gguf"),
+        ("qwen35-mtp", "type142-mtp-q8_0.gguf", Dtype::Ptq1_0, "type142-mtp-q8_0.gguf"),
     ] {
         let (source, source_files) = files(model, name);
         let gguf = converted_from(source, &source_files, Format::Gguf(target), "m.gguf");
