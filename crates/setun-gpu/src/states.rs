@@ -17,7 +17,7 @@ pub(crate) struct GpuStates<B> {
 impl<B: Clone> GpuStates<B> {
     /// No states of a shape.
     pub(crate) fn new(spec: Option<RecurrentSpec>) -> Self {
-        Self { spec: spec.filter(|_| HAS_RECURRENT), count: 0, layers: vec![] }
+        Self { spec, count: 0, layers: vec![] }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -38,7 +38,8 @@ impl<B: Clone> GpuStates<B> {
         executor: &mut E,
         states: usize,
     ) -> Result<(), OpsError> {
-        let Some(spec) = self.spec.filter(|_| states > self.count) else { return Ok(()) };
+        let is_more = HAS_RECURRENT && states > self.count;
+        let Some(spec) = self.spec.filter(|_| is_more) else { return Ok(()) };
         if self.layers.is_empty() {
             for _ in 0..spec.layers {
                 let [matrices, history] = bytes(&spec)
@@ -73,7 +74,8 @@ impl<B: Clone> GpuStates<B> {
         executor: &mut E,
         states: usize,
     ) -> Result<(), OpsError> {
-        let Some(spec) = self.spec.filter(|_| states < self.count) else { return Ok(()) };
+        let is_fewer = HAS_RECURRENT && states < self.count;
+        let Some(spec) = self.spec.filter(|_| is_fewer) else { return Ok(()) };
         self.count = states;
         if states == 0 {
             self.layers.clear();
@@ -166,7 +168,7 @@ impl<B: Clone> GpuStates<B> {
     }
 
     fn check_ids(&self, ids: &[StateId]) -> Result<RecurrentSpec, OpsError> {
-        let spec = self.spec.ok_or(OpsError::NoStates)?;
+        let spec = self.spec.filter(|_| HAS_RECURRENT).ok_or(OpsError::NoStates)?;
         if let Some(id) = ids.iter().find(|id| id.0 as usize >= self.count) {
             let (what, found) = ("recurrent state", id.0 as usize);
             return Err(OpsError::Inputs { what, expected: self.count.saturating_sub(1), found });

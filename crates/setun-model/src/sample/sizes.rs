@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use setun_ops::{
-    WeightId, WeightSpec,
+    HAS_RECURRENT, WeightId, WeightSpec,
     delta_net::DeltaNetShape,
     op::{HeadShape, Norm},
 };
@@ -82,7 +82,8 @@ impl Sizes {
         self.norm(layer.ffn_sub_norm, ffn);
         let mixed = match &mut layer.mixer {
             MixerLayout::Attention(attention) => self.attention(layout, attention),
-            MixerLayout::DeltaNet(net) => self.delta_net(layout, net),
+            MixerLayout::DeltaNet(net) if HAS_RECURRENT => self.delta_net(layout, net),
+            MixerLayout::DeltaNet(_) => hidden, // of a model that this build refuses
         };
         self.linear(layout, &mut layer.output, hidden, mixed);
         self.linear(layout, &mut layer.gate, ffn, hidden);
@@ -175,6 +176,9 @@ impl Sizes {
 
     fn rotation(&mut self, rotation: &mut Option<Rotation>, width: usize) {
         let Some(Rotation { signs: Some(signs), .. }) = rotation else { return };
+        if !HAS_RECURRENT {
+            return;
+        }
         let key = (*signs, width);
         if let Some(own) = self.signs.get(&key) {
             *signs = *own;
