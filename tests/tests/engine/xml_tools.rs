@@ -44,7 +44,7 @@ fn schema() -> Value {
 fn options(choice: ToolChoice, seed: u64) -> GenerateOptions {
     let tools = [Tool::new("weather").parameters(object(&schema())), Tool::new("now")];
     let options = GenerateOptions::new().temperature(1.0).seed(seed).max_tokens(400);
-    options.tools(tools).tool_choice(choice).parallel_tool_calls(seed % 2 == 0)
+    options.tools(tools).tool_choice(choice).parallel_tool_calls(seed.is_multiple_of(2))
 }
 
 /// The answer, whose streamed pieces join to its calls.
