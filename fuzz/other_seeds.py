@@ -178,6 +178,7 @@ ANSWERS = {
     "xml-broken": XML.replace("</parameter>\n</function>", "</function>", 1),
     "hermes": '<tool_call>\n{"name": "f", "arguments": {"text": "a\\"}", "number": 3}}\n</tool_call>',
     "llama": '{"name": "f", "parameters": {"text": "a"}}',
+    "llama-letter": '{"name": "f", "parameters": é "a"}',
 }
 
 PARAMETERS = {

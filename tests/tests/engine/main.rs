@@ -18,6 +18,7 @@ mod screened_head;
 mod simulated_cache;
 mod streams;
 mod tools;
+mod xml_tools;
 
 use std::{collections::BTreeMap, fs};
 

@@ -30,7 +30,7 @@ fn engine(template: &str) -> Engine {
     Engine::builder(model).build().expect("an engine")
 }
 
-fn object(value: &Value) -> serde_json::Map<String, Value> {
+pub(super) fn object(value: &Value) -> serde_json::Map<String, Value> {
     value.as_object().expect("an object").clone()
 }
 
@@ -187,14 +187,14 @@ fn a_named_tool_is_called_and_one_call_alone_if_so_requested() {
 }
 
 /// Tokens of a text, without special ones.
-fn beginning(engine: &Engine, text: &str) -> Vec<u32> {
+pub(super) fn beginning(engine: &Engine, text: &str) -> Vec<u32> {
     let mut tokens = engine.tokenize(text).expect("tokens");
     tokens.retain(|&token| !engine.detokenize(&[token]).expect("text").is_empty());
     tokens
 }
 
 /// Writes these tokens first.
-struct Begins(Vec<u32>);
+pub(super) struct Begins(pub(super) Vec<u32>);
 
 impl LogitsProcessor for Begins {
     fn process(&self, candidates: &mut Candidates, step: &Step<'_>) -> Result<(), TextError> {

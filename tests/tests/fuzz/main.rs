@@ -147,5 +147,5 @@ fn grammars() {
 
 #[test]
 fn tool_calls() {
-    replay("tool_calls", 6, subjects::tool_calls::run);
+    replay("tool_calls", 7, subjects::tool_calls::run);
 }

@@ -50,7 +50,7 @@ enum Part {
     Other,
 }
 
-/// Where in an object a byte is.
+/// Where in an object a character is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Json {
     depth: usize,
@@ -249,7 +249,9 @@ impl ToolCallReader {
     }
 
     fn arguments(&mut self, mut json: Json, calls: &mut Vec<ToolCallDelta>) -> bool {
-        let end = self.held.bytes().position(|byte| json.ends_with(byte)).map(|end| end + 1);
+        let mut characters = self.held.char_indices();
+        let end = characters.find(|(_, character)| json.ends_with(*character));
+        let end = end.map(|(start, character)| start + character.len_utf8());
         let arguments: String = self.held.drain(..end.unwrap_or(self.held.len())).collect();
         self.add(arguments, calls);
         self.part = if end.is_some() { Part::After } else { Part::Arguments(json) };
@@ -283,17 +285,17 @@ impl ToolCallReader {
 }
 
 impl Json {
-    /// Takes a byte. Whether it ends the object.
-    fn ends_with(&mut self, byte: u8) -> bool {
+    /// Takes a character. Whether it ends the object.
+    fn ends_with(&mut self, character: char) -> bool {
         if self.in_string {
-            self.in_string = byte != b'"' || self.is_escaped;
-            self.is_escaped = byte == b'\\' && !self.is_escaped;
+            self.in_string = character != '"' || self.is_escaped;
+            self.is_escaped = character == '\\' && !self.is_escaped;
             return false;
         }
-        match byte {
-            b'"' => self.in_string = true,
-            b'{' | b'[' => self.depth += 1,
-            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+        match character {
+            '"' => self.in_string = true,
+            '{' | '[' => self.depth += 1,
+            '}' | ']' => self.depth = self.depth.saturating_sub(1),
             _ => {}
         }
         self.depth == 0

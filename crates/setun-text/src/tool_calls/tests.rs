@@ -122,6 +122,15 @@ fn a_call_that_is_cut_keeps_what_there_is() {
 }
 
 #[test]
+fn arguments_that_are_no_object_end_behind_a_character() {
+    for format in FORMATS {
+        let text = [format.marker, format.opening, "f", format.middle, "\u{e9} \"a\""].concat();
+        let (shown, calls) = read(format, true, [&*text]);
+        assert_eq!((shown.as_str(), parts(&calls)), ("", vec![("f", "\u{e9}")]), "{text}");
+    }
+}
+
+#[test]
 fn a_conversation_goes_on_with_calls_and_results() {
     let call = ToolCall { id: "123456789".into(), name: "f".into(), arguments: "{}".into() };
     let messages = [Message::calls("", std::slice::from_ref(&call)), Message::tool(&call, "sunny")];
