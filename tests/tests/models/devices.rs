@@ -101,6 +101,8 @@ fn a_hybrid_model_does_not_run_by_cuda() {
     assert!(estimate.state > 0 && estimate.total() > estimate.weights + estimate.state);
     let engine = Engine::builder(reader()).device(Device::Auto).build().expect("an engine");
     assert_eq!(engine.device_report().warnings().count(), 0);
+    let tested = pollster::block_on(engine.self_test()).expect("a test");
+    assert!(tested.passed, "{}", tested.reason);
     assert_eq!(engine.complete(vec![1, 2, 3], sampled(1)).expect("a text").tokens.len(), 24);
 }
 
