@@ -6,8 +6,8 @@ mod sizes;
 
 use half::{bf16, f16};
 use setun_ops::{
-    BatchInputs, BlockId, BufferId, CacheSpec, DenseMatrix, OpsError, RecurrentSpec, StateId,
-    TernaryMatrix, Usage, WeightData, WeightSpec,
+    BatchInputs, BlockId, BufferId, CacheSpec, DenseMatrix, HAS_RECURRENT, OpsError, RecurrentSpec,
+    StateId, TernaryMatrix, Usage, WeightData, WeightSpec,
     argmax::ArgmaxRequest,
     comparison::Case,
     dense::DenseValues,
@@ -101,7 +101,7 @@ pub fn timed(
     let usages = vec![Usage::General; weights.len()];
     let steps = (0..TIMED_STEPS).map(|first| {
         let mut step = step(first, (1, head), blocks, blocks, sample.vocab);
-        if cache.recurrent.is_some() {
+        if HAS_RECURRENT && cache.recurrent.is_some() {
             step.states = vec![state_rows(first, 1, 0)];
         }
         step
@@ -131,7 +131,7 @@ fn steps(
 ) -> Vec<BatchInputs> {
     let first = [0, MAX_OF_ONE - rows / 2];
     let mut steps = first.map(|first| step(first, (rows, head), blocks, table, vocab)).to_vec();
-    if let Some(spec) = recurrent {
+    if let Some(spec) = recurrent.filter(|_| HAS_RECURRENT) {
         let tentative = spec.tentative.min(rows - 1).min(2);
         steps[0].states = vec![state_rows(0, rows, tentative)];
         steps[1].states = vec![state_rows(first[1], rows, 0)];
@@ -217,7 +217,7 @@ impl Sample {
             MixerLayout::Attention(_) => None,
         });
         let (layers, shape) = (nets.clone().count(), nets.clone().next());
-        let recurrent = cache.recurrent.zip(shape);
+        let recurrent = cache.recurrent.zip(shape).filter(|_| HAS_RECURRENT);
         CacheSpec {
             layers: (self.layout.layers.len() - layers).max(1),
             kv_heads: self.layout.heads.kv_heads,
@@ -259,7 +259,7 @@ impl Sample {
         let pairs = self.layout.specs.iter().zip(kinds);
         let mut weights =
             pairs.map(|(&spec, kind)| weight(spec, kind, random)).collect::<Result<Vec<_>, _>>()?;
-        for layer in &self.layout.layers {
+        for layer in self.layout.layers.iter().filter(|_| HAS_RECURRENT) {
             let MixerLayout::DeltaNet(net) = &layer.mixer else { continue };
             if let WeightData::Vector(decay) = &mut weights[net.weights.decay.0 as usize] {
                 for factor in decay {

@@ -11,7 +11,8 @@ use setun_checkpoint::ModelConfig;
 #[cfg(not(target_family = "wasm"))]
 use setun_ops::image::WeightBytes;
 use setun_ops::{
-    Backend, BatchInputs, BufferId, CacheSpec, OpsError, StateId, top_logits::TopLogitsRequest,
+    Backend, BatchInputs, BufferId, CacheSpec, HAS_RECURRENT, OpsError, StateId,
+    top_logits::TopLogitsRequest,
 };
 
 use self::head::HeadRows;
@@ -177,7 +178,7 @@ impl<B: Backend> Stage<B> {
 
     /// Copies the recurrent states that are there. A stage that only attends has none.
     pub(crate) fn copy_states(&mut self, pairs: &[(StateId, StateId)]) -> Result<(), ModelError> {
-        if pairs.is_empty() || self.spec.recurrent.is_none() {
+        if !HAS_RECURRENT || pairs.is_empty() || self.spec.recurrent.is_none() {
             return Ok(());
         }
         let is_there = |state: StateId| (state.0 as usize) < self.states;

@@ -66,7 +66,7 @@ pub trait Backend {
     }
 
     /// Allocates all that `plan` needs; steps allocate nothing. `weights[i]` is
-    /// [`WeightId`]`(i)`.
+    /// [`WeightId`](crate::WeightId)`(i)`.
     fn prepare(
         &mut self,
         plan: &Plan,
@@ -101,7 +101,7 @@ pub trait Backend {
         0
     }
 
-    /// Queues `steps` steps of a plan that ends in [`Op::Argmax`], with nothing
+    /// Queues `steps` steps of a plan that ends in [`Op::Argmax`](crate::Op::Argmax), with nothing
     /// of the host between them: each takes in what the one before chose, as
     /// [`BatchInputs::advance`] says. Of several, all rows are requested, each of another sequence.
     ///
@@ -122,7 +122,7 @@ pub trait Backend {
         Err(OpsError::Inputs { what, expected: 1, found: steps })
     }
 
-    /// Whether [`Op::TopLogits`] takes requests for tokens by noisy scores.
+    /// Whether [`Op::TopLogits`](crate::Op::TopLogits) takes requests for tokens by noisy scores.
     fn takes_noise(&self) -> bool {
         true
     }

@@ -146,7 +146,7 @@ impl HostStates {
     /// No states of a shape.
     #[must_use]
     pub fn new(spec: Option<RecurrentSpec>) -> Self {
-        let layers = spec.map_or(0, |spec| spec.layers);
+        let layers = spec.filter(|_| HAS_RECURRENT).map_or(0, |spec| spec.layers);
         Self { spec, states: 0, layers: vec![LayerStates::default(); layers] }
     }
 

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use setun_clock::Instant;
+use setun_ops::HAS_RECURRENT;
 
 use super::{DraftModelRunner, Scheduler, running::preemption_victim};
 use crate::{
@@ -107,7 +108,8 @@ impl Scheduler {
     /// Gives back memory that a sequence lacks: that of blocks where it lacks a recurrent state, or the other way
     /// round.
     pub(super) async fn compact_for_lacking(&mut self) -> Result<(), Error> {
-        let Some(blocks) = self.kv.lacking.take() else { return Ok(()) };
+        let lacking = self.kv.lacking.take().filter(|_| HAS_RECURRENT);
+        let Some(blocks) = lacking else { return Ok(()) };
         self.kv.pool.compact_for(blocks);
         self.shrink(0).await.map(drop)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use setun_ops::BlockId;
+use setun_ops::{BlockId, HAS_RECURRENT};
 
 use super::PagedCache;
 
@@ -42,7 +42,9 @@ impl PagedCache {
         }
         self.prefixes.rename(&moves);
         self.states.rename(&moves);
-        self.compact_states();
+        if HAS_RECURRENT {
+            self.compact_states();
+        }
     }
 
     /// Lets there be at most this many blocks from now on, or those in use where they are more.

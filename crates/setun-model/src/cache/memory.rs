@@ -30,14 +30,20 @@ impl PagedCache {
     /// # Errors
     ///
     /// If the sequence is not here.
+    #[inline]
     pub fn lacks_memory(
         &mut self,
         sequence: SequenceId,
         positions: usize,
     ) -> Result<Option<usize>, ModelError> {
-        if !self.states.are_used() {
-            return Ok(None);
-        }
+        if self.states.are_used() { self.lacking(sequence, positions) } else { Ok(None) }
+    }
+
+    fn lacking(
+        &mut self,
+        sequence: SequenceId,
+        positions: usize,
+    ) -> Result<Option<usize>, ModelError> {
         let fresh = self.needed_blocks(sequence, positions)?;
         let needed = self.needed(sequence, positions)?;
         if needed > self.free_blocks() {

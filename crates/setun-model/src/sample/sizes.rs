@@ -30,7 +30,7 @@ impl Sizes {
     pub(super) fn new(layout: &Layout, size: Size) -> Self {
         let rotations = layout.layers.iter().flat_map(LayerLayout::linears);
         let blocks = rotations.filter_map(|linear| linear.rotation).map(|rotation| rotation.block);
-        let block = blocks.max().unwrap_or(1);
+        let block = if HAS_RECURRENT { blocks.max().unwrap_or(1) } else { 1 };
         let heads = match size {
             Size::Small => one_kv_head(layout.heads, block),
             Size::Layer => layout.heads,

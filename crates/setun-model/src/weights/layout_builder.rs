@@ -222,6 +222,9 @@ impl<'a> LayoutBuilder<'a> {
 
     /// Whether the inputs of some linear layers are rotated alike.
     fn is_alike(&mut self, names: &[&str], columns: usize) -> bool {
+        if !HAS_RECURRENT {
+            return true; // without rotations
+        }
         let mut rotations = names.iter().map(|name| self.rotation(name, columns));
         let first = rotations.next();
         rotations.all(|rotation| Some(rotation) == first)
@@ -230,12 +233,12 @@ impl<'a> LayoutBuilder<'a> {
     /// The rotation of a linear layer's input.
     fn rotation(&mut self, name: &str, columns: usize) -> Option<Rotation> {
         let is_rotated = |rotation: &Hadamard| rotation.layers.contains(name);
-        self.config.hadamard.as_ref().filter(|rotation| is_rotated(rotation))?;
+        self.config.hadamard.as_ref().filter(|it| HAS_RECURRENT && is_rotated(it))?;
         self.rotation_of_width(columns)
     }
 
     fn rotation_of_width(&mut self, columns: usize) -> Option<Rotation> {
-        let rotation = self.config.hadamard.as_ref()?;
+        let rotation = self.config.hadamard.as_ref().filter(|_| HAS_RECURRENT)?;
         let known = self.signs.get(&columns).copied();
         let signs = rotation.signs.contains_key(&columns).then(|| {
             known.unwrap_or_else(|| {

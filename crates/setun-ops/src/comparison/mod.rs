@@ -14,7 +14,7 @@ mod multi_step;
 pub use by_op::OpByOp;
 pub use compare::{Disagreement, Expected, Output, block_on};
 
-use crate::{Backend, BatchInputs, OpsError, Plan, Usage, WeightData};
+use crate::{Backend, BatchInputs, HAS_RECURRENT, OpsError, Plan, Usage, WeightData};
 
 /// A plan with weights and steps. See the [module](self).
 #[derive(Clone, Debug)]
@@ -35,6 +35,9 @@ impl Case {
     /// Recurrent states of the cache: those that the steps name.
     #[must_use]
     pub fn states(&self) -> usize {
+        if !HAS_RECURRENT {
+            return 0;
+        }
         let rows = self.steps.iter().flat_map(|step| &step.states);
         let ids = rows.flat_map(|rows| rows.loaded.iter().chain(&rows.stored));
         ids.map(|(id, _)| id.0 as usize + 1).max().unwrap_or(0)
