@@ -2,7 +2,10 @@
 //!
 //! Of each layer there is a buffer of matrices and one of histories, as the host has them: a state follows the other.
 
-use setun_ops::{HAS_RECURRENT, OpsError, RecurrentSpec, StateId};
+use setun_ops::{
+    HAS_RECURRENT, OpsError, RecurrentSpec, StateId,
+    recurrent::{check_bytes, check_ids},
+};
 
 use crate::executor::Executor;
 
@@ -158,22 +161,11 @@ impl<B: Clone> GpuStates<B> {
     }
 
     fn check(&self, ids: &[StateId], bytes: usize) -> Result<RecurrentSpec, OpsError> {
-        let spec = self.check_ids(ids)?;
-        let expected = ids.len() * spec.state_bytes();
-        if bytes == expected {
-            Ok(spec)
-        } else {
-            Err(OpsError::Length { what: "bytes of recurrent states", expected, found: bytes })
-        }
+        check_bytes(self.check_ids(ids)?, ids, bytes)
     }
 
     fn check_ids(&self, ids: &[StateId]) -> Result<RecurrentSpec, OpsError> {
-        let spec = self.spec.filter(|_| HAS_RECURRENT).ok_or(OpsError::NoStates)?;
-        if let Some(id) = ids.iter().find(|id| id.0 as usize >= self.count) {
-            let (what, found) = ("recurrent state", id.0 as usize);
-            return Err(OpsError::Inputs { what, expected: self.count.saturating_sub(1), found });
-        }
-        Ok(spec)
+        check_ids(self.spec, self.count, ids)
     }
 }
 

@@ -257,22 +257,50 @@ impl HostStates {
     }
 
     fn check(&self, ids: &[StateId], bytes: usize) -> Result<RecurrentSpec, OpsError> {
-        let spec = self.check_ids(ids)?;
-        let expected = ids.len() * spec.state_bytes();
-        if bytes == expected {
-            Ok(spec)
-        } else {
-            Err(OpsError::Length { what: "bytes of recurrent states", expected, found: bytes })
-        }
+        check_bytes(self.check_ids(ids)?, ids, bytes)
     }
 
     fn check_ids(&self, ids: &[StateId]) -> Result<RecurrentSpec, OpsError> {
-        let spec = self.spec.filter(|_| HAS_RECURRENT).ok_or(OpsError::NoStates)?;
-        if let Some(id) = ids.iter().find(|id| id.0 as usize >= self.states) {
-            let (what, found) = ("recurrent state", id.0 as usize);
-            return Err(OpsError::Inputs { what, expected: self.states.saturating_sub(1), found });
-        }
+        check_ids(self.spec, self.states, ids)
+    }
+}
+
+/// Checks that states are among those of a cache; their shape.
+///
+/// # Errors
+///
+/// If one is not, or the cache has none.
+pub fn check_ids(
+    spec: Option<RecurrentSpec>,
+    states: usize,
+    ids: &[StateId],
+) -> Result<RecurrentSpec, OpsError> {
+    let spec = spec.filter(|_| HAS_RECURRENT).ok_or(OpsError::NoStates)?;
+    match ids.iter().find(|id| id.0 as usize >= states) {
+        None => Ok(spec),
+        Some(id) => Err(OpsError::Inputs {
+            what: "recurrent state",
+            expected: states.saturating_sub(1),
+            found: id.0 as usize,
+        }),
+    }
+}
+
+/// Checks the size of what states are copied to or from.
+///
+/// # Errors
+///
+/// If it is another.
+pub fn check_bytes(
+    spec: RecurrentSpec,
+    ids: &[StateId],
+    bytes: usize,
+) -> Result<RecurrentSpec, OpsError> {
+    let expected = ids.len() * spec.state_bytes();
+    if bytes == expected {
         Ok(spec)
+    } else {
+        Err(OpsError::Length { what: "bytes of recurrent states", expected, found: bytes })
     }
 }
 
