@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { embeddedModel } from "../test-support/checkpoint.js";
-import { makeProject, npm, writeFiles } from "../test-support/project.js";
+import { makeProject, NODE_OPTIONS, npm, writeFiles } from "../test-support/project.js";
 
 /** Turns as lines, which the story model was trained on. */
 const TEMPLATE =
@@ -50,7 +50,9 @@ it("generates, streams, embeds and follows a format beside tools", async () => {
     await model.dispose();`;
   await writeFiles(project.folder, { "script.js": script });
   const options = { cwd: project.folder, encoding: /** @type {const} */ ("utf8") };
-  const told = JSON.parse(execFileSync(process.execPath, [join(project.folder, "script.js")], options));
+  const told = JSON.parse(
+    execFileSync(process.execPath, [...NODE_OPTIONS, join(project.folder, "script.js")], options),
+  );
   expect([told.text, told.streamed]).toEqual([told.core, told.core]);
   expect(told.core.length).toBeGreaterThan(5);
   expect(told.vectors).toBe(2);

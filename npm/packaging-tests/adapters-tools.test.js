@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { embeddedModel, largeModel } from "../test-support/checkpoint.js";
-import { makeProject, writeFiles } from "../test-support/project.js";
+import { makeProject, NODE_OPTIONS, writeFiles } from "../test-support/project.js";
 
 /** Most declare Node 22 or newer, and run on 20. */
 const LIBRARIES = { ai: "7.0.173", "@ai-sdk/provider": "4.0.38", "@langchain/core": "1.4.0", zod: "4.6.6" };
@@ -47,7 +47,9 @@ async function inNode(body) {
       ["Oslo", "Bern"].includes(city) && Number.isInteger(days) && days >= 1 && days <= 9 && Object.keys(rest).length === 0;`;
   await writeFiles(project.folder, { "script.js": `${begin}\n${body}` });
   const options = { cwd: project.folder, encoding: /** @type {const} */ ("utf8") };
-  return JSON.parse(execFileSync(process.execPath, [join(project.folder, "script.js")], options));
+  return JSON.parse(
+    execFileSync(process.execPath, [...NODE_OPTIONS, join(project.folder, "script.js")], options),
+  );
 }
 
 const AI_SDK = `

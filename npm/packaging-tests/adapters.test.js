@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { launchChromium } from "../test-support/browsers.js";
 import { embeddedModel } from "../test-support/checkpoint.js";
-import { makeProject, npm, writeFiles } from "../test-support/project.js";
+import { makeProject, NODE_OPTIONS, npm, writeFiles } from "../test-support/project.js";
 import { REPEAT, SEED } from "../test-support/selection.js";
 import { startServer } from "../test-support/server.js";
 
@@ -63,7 +63,9 @@ async function inNode(body) {
     }));`;
   await writeFiles(project.folder, { "script.js": `${begin}\n${body}` });
   const options = { cwd: project.folder, encoding: /** @type {const} */ ("utf8"), maxBuffer: 2 ** 26 };
-  return JSON.parse(execFileSync(process.execPath, [join(project.folder, "script.js")], options));
+  return JSON.parse(
+    execFileSync(process.execPath, [...NODE_OPTIONS, join(project.folder, "script.js")], options),
+  );
 }
 
 const STRICT = [
@@ -353,7 +355,7 @@ describe("the examples", () => {
 
   it("stream a story with the AI SDK", async () => {
     const script = await copied("ai-sdk.mjs");
-    const output = execFileSync(process.execPath, [script, "The dog"], { encoding: "utf8" });
+    const output = execFileSync(process.execPath, [...NODE_OPTIONS, script, "The dog"], { encoding: "utf8" });
     expect(output).toMatch(/^The dog.+\n(stop|length): \d+ tokens\n$/s);
   });
 

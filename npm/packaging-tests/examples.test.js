@@ -8,7 +8,7 @@ import { launchChromium } from "../test-support/browsers.js";
 import { embeddedModel } from "../test-support/checkpoint.js";
 import { buildWithVite, exampleDependencies, exampleFiles } from "../test-support/examples.js";
 import { PATIENCE_MS } from "../test-support/patience.js";
-import { makeProject, npm, writeFiles } from "../test-support/project.js";
+import { makeProject, NODE_OPTIONS, npm, writeFiles } from "../test-support/project.js";
 import { writeReactPage } from "../test-support/react-page.js";
 import { startServer } from "../test-support/server.js";
 
@@ -34,7 +34,9 @@ afterAll(async () => {
 
 /** Output of an example in Node. @param {string} name @param {string[]} args */
 function run(name, ...args) {
-  return execFileSync(process.execPath, [join(project.folder, name), ...args], { encoding: "utf8" });
+  return execFileSync(process.execPath, [...NODE_OPTIONS, join(project.folder, name), ...args], {
+    encoding: "utf8",
+  });
 }
 
 /** Opens the page of an example. @param {string} path */

@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { embeddedModel } from "../test-support/checkpoint.js";
-import { makeProject, writeFiles } from "../test-support/project.js";
+import { makeProject, NODE_OPTIONS, writeFiles } from "../test-support/project.js";
 
 /** Most bytes that WebAssembly and the script may take beside the model, which has some 100 MB with its engine. */
 const MOST = 400_000_000;
@@ -42,7 +42,9 @@ async function inNode(body) {
   const end = "console.log(JSON.stringify({ ...told, memory: process.resourceUsage().maxRSS * 1024 }));";
   await writeFiles(project.folder, { "script.js": `${begin}\n${body}\n${end}` });
   const options = { cwd: project.folder, encoding: /** @type {const} */ ("utf8") };
-  const told = JSON.parse(execFileSync(process.execPath, [join(project.folder, "script.js")], options));
+  const told = JSON.parse(
+    execFileSync(process.execPath, [...NODE_OPTIONS, join(project.folder, "script.js")], options),
+  );
   expect(told.memory).toBeLessThan(MOST);
   return told;
 }

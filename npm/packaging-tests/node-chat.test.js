@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { embeddedModel } from "../test-support/checkpoint.js";
-import { makeProject, writeFiles } from "../test-support/project.js";
+import { makeProject, NODE_OPTIONS, writeFiles } from "../test-support/project.js";
 
 const TEMPLATE =
   "{% for m in messages %}{{ m.content }}{{ m.tool_calls | length }}<|end_of_text|>{% endfor %}";
@@ -33,7 +33,9 @@ async function inNode(body) {
     const model = await load(files);`;
   await writeFiles(project.folder, { "script.js": `${begin}\n${body}` });
   const options = { cwd: project.folder, encoding: /** @type {const} */ ("utf8") };
-  return JSON.parse(execFileSync(process.execPath, [join(project.folder, "script.js")], options));
+  return JSON.parse(
+    execFileSync(process.execPath, [...NODE_OPTIONS, join(project.folder, "script.js")], options),
+  );
 }
 
 describe("a conversation", () => {

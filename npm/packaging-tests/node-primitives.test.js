@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { makeProject, writeFiles } from "../test-support/project.js";
+import { makeProject, NODE_OPTIONS, writeFiles } from "../test-support/project.js";
 
 /** Output of the `setun` command, whose tests read the same file. */
 const GOLDEN = JSON.parse(
@@ -24,7 +24,9 @@ async function inNode(body) {
   const begin = `import { load } from "setun";\nconst model = await load();`;
   await writeFiles(project.folder, { "script.js": `${begin}\n${body}` });
   return JSON.parse(
-    execFileSync(process.execPath, [join(project.folder, "script.js")], { encoding: "utf8" }),
+    execFileSync(process.execPath, [...NODE_OPTIONS, join(project.folder, "script.js")], {
+      encoding: "utf8",
+    }),
   );
 }
 

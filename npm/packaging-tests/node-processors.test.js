@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PROCESSORS } from "../test-support/processors.js";
-import { makeProject, writeFiles } from "../test-support/project.js";
+import { makeProject, NODE_OPTIONS, writeFiles } from "../test-support/project.js";
 
 /** @type {Awaited<ReturnType<typeof makeProject>>} */
 let project;
@@ -33,7 +33,9 @@ const BEGIN = `
 async function inNode(body) {
   await writeFiles(project.folder, { "script.js": `${BEGIN}\n${body}` });
   const script = join(project.folder, "script.js");
-  return JSON.parse(execFileSync(process.execPath, [script], { cwd: project.folder, encoding: "utf8" }));
+  return JSON.parse(
+    execFileSync(process.execPath, [...NODE_OPTIONS, script], { cwd: project.folder, encoding: "utf8" }),
+  );
 }
 
 describe("a processor in Node", () => {

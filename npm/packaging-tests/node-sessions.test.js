@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { embeddedModel } from "../test-support/checkpoint.js";
-import { makeProject, writeFiles } from "../test-support/project.js";
+import { makeProject, NODE_OPTIONS, writeFiles } from "../test-support/project.js";
 
 /** Output of the `setun` command, whose tests read the same file. */
 const GOLDEN = JSON.parse(
@@ -32,7 +32,9 @@ async function inNode(body) {
   const given = `const prompt = ${JSON.stringify(prompt)}, options = ${JSON.stringify(OPTIONS)};`;
   await writeFiles(project.folder, { "script.js": `import { load } from "setun";\n${given}\n${body}` });
   const place = { cwd: project.folder, encoding: /** @type {const} */ ("utf8") };
-  return JSON.parse(execFileSync(process.execPath, [join(project.folder, "script.js")], place));
+  return JSON.parse(
+    execFileSync(process.execPath, [...NODE_OPTIONS, join(project.folder, "script.js")], place),
+  );
 }
 
 describe("the engine in Node", () => {

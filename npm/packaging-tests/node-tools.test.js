@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { embeddedModel } from "../test-support/checkpoint.js";
-import { makeProject, writeFiles } from "../test-support/project.js";
+import { makeProject, NODE_OPTIONS, writeFiles } from "../test-support/project.js";
 
 const HERMES =
   "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}{% for m in messages %}{{ m.content }}" +
@@ -55,7 +55,9 @@ async function inNode(name, body) {
     const messages = [{ role: "user", content: "Hi." }];`;
   await writeFiles(project.folder, { "script.js": `${begin}\n${body}` });
   const options = { cwd: project.folder, encoding: /** @type {const} */ ("utf8") };
-  return JSON.parse(execFileSync(process.execPath, [join(project.folder, "script.js")], options));
+  return JSON.parse(
+    execFileSync(process.execPath, [...NODE_OPTIONS, join(project.folder, "script.js")], options),
+  );
 }
 
 /** @param {any} call */

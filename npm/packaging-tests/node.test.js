@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { storyInNode } from "../test-support/node-story.js";
 import { ONNX_MODELS, onnxModels, tokensOf } from "../test-support/onnx.js";
 import { STORY } from "../test-support/page.js";
-import { makeProject, writeFiles } from "../test-support/project.js";
+import { makeProject, NODE_OPTIONS, writeFiles } from "../test-support/project.js";
 
 /** @type {Awaited<ReturnType<typeof makeProject>>} */
 let project;
@@ -20,7 +20,9 @@ afterAll(() => project?.remove());
 async function inNode(body) {
   await writeFiles(project.folder, { "script.js": `import { load, SetunError } from "setun";\n${body}` });
   return JSON.parse(
-    execFileSync(process.execPath, [join(project.folder, "script.js")], { encoding: "utf8" }),
+    execFileSync(process.execPath, [...NODE_OPTIONS, join(project.folder, "script.js")], {
+      encoding: "utf8",
+    }),
   );
 }
 

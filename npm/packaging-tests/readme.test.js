@@ -11,7 +11,7 @@ import { launchChromium } from "../test-support/browsers.js";
 import { embeddedModel } from "../test-support/checkpoint.js";
 import { blocksOf, documents, fileOf, moduleOf, pageOf, withTemplate } from "../test-support/documented.js";
 import { startFaultyServer } from "../test-support/faulty-server.js";
-import { makeProject, writeFiles } from "../test-support/project.js";
+import { makeProject, NODE_OPTIONS, writeFiles } from "../test-support/project.js";
 import { startServer } from "../test-support/server.js";
 
 const LIBRARIES = {
@@ -241,7 +241,11 @@ async function inNode(name, scene) {
   const script = moduleOf(`block-${index}.js`, { ...scene, hub: hub.url });
   await writeFiles(project.folder, { [`play-${index}.mjs`]: script });
   const options = { cwd: project.folder, maxBuffer: 2 ** 26 };
-  const { stdout } = await promisify(execFile)(process.execPath, [`play-${index}.mjs`], options);
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [...NODE_OPTIONS, `play-${index}.mjs`],
+    options,
+  );
   return JSON.parse(stdout);
 }
 

@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { makeProject, writeFiles } from "../test-support/project.js";
+import { makeProject, NODE_OPTIONS, writeFiles } from "../test-support/project.js";
 
 /** Results of the native crate `setun-grammar`, whose tests read the same file. */
 const WALKS = JSON.parse(
@@ -40,7 +40,9 @@ async function inNode(body) {
   const begin = `import { load } from "setun"; const SCHEMA = ${JSON.stringify(SCHEMA)};`;
   await writeFiles(project.folder, { "script.js": `${begin}\n${body}` });
   return JSON.parse(
-    execFileSync(process.execPath, [join(project.folder, "script.js")], { encoding: "utf8" }),
+    execFileSync(process.execPath, [...NODE_OPTIONS, join(project.folder, "script.js")], {
+      encoding: "utf8",
+    }),
   );
 }
 

@@ -12,6 +12,12 @@ import { fileURLToPath } from "node:url";
 export const TARBALL = fileURLToPath(new URL("../../target/npm/setun.tgz", import.meta.url));
 
 /**
+ * Options of Node for a script. At its exit Node 20 waits for compilers in other threads, and one that needs a
+ * collection of garbage waits for the main thread: the script never ends.
+ */
+export const NODE_OPTIONS = ["--no-concurrent-recompilation"];
+
+/**
  * Makes a project of `files` with the package, and `dependencies`, installed.
  * @param {Record<string, string>} files @param {Record<string, string>} dependencies
  */
