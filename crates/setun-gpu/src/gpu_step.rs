@@ -24,7 +24,7 @@ pub struct GpuStep<E: Executor> {
 }
 
 impl<E: Executor> GpuStep<E> {
-    /// What is launched, each in the [steps](crate::launch::When) that it takes part in.
+    /// The launches of the plan, in order. [`Launch::when`](crate::launch::Launch::when) says in which steps each runs.
     #[must_use]
     pub fn launches(&self) -> &[Launch] {
         &self.launches.list

@@ -101,8 +101,8 @@ impl Launches {
     }
 }
 
-/// Chunks of positions of the longest sequence in the last of some steps. Those before it may have
-/// fewer, as any other sequence beside the longest: chunks that a row has not are left out.
+/// The number of chunks of positions that attention is launched for: that of the longest sequence in the
+/// last of some steps. Kernels skip the chunks that a row does not have.
 pub(crate) fn chunks(inputs: &BatchInputs, steps: usize) -> u32 {
     let last = inputs.positions.iter().copied().max().unwrap_or(0) as usize + steps - 1;
     to_u32(last) / CHUNK_POSITIONS + 1

@@ -203,7 +203,7 @@ fn argmax_of(backend: &mut GpuBackend<Wgpu>, logits: Vec<f32>, request: ArgmaxRe
     u32::from_ne_bytes(token)
 }
 
-/// States come and go with what they hold, in a device's memory as in the host's.
+/// A device keeps the contents of recurrent states when it grows, shrinks, reads and writes them, as the host does.
 #[test]
 fn states_are_copied_and_kept() {
     let device = block_on(Wgpu::open(Api::Vulkan)).expect("a Vulkan device");

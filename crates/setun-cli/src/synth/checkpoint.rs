@@ -146,7 +146,7 @@ struct List<'a> {
     /// Type of all but packed codes.
     dtype: Dtype,
     closed: Option<f64>,
-    /// Whether rotated matrices have tensors of signs beside them.
+    /// Whether each rotated matrix gets a tensor `.signs`, as in MLX packs.
     has_signs: bool,
     tensors: Vec<NewTensor>,
     contents: Vec<Content>,

@@ -1,7 +1,7 @@
 //! Memory of blocks and of recurrent states, which share one budget.
 //!
-//! Memory for a block cannot hold a state, nor the other way round. So what is held can fit the budget while the
-//! memory for both does not: that which nobody uses must be given back first, by [`PagedCache::compact_for`].
+//! A backend's memory for blocks cannot hold states, and its memory for states cannot hold blocks. Unused memory of
+//! one kind counts in the budget, so [`PagedCache::compact_for`] gives it back before the other kind grows.
 
 use std::collections::BTreeMap;
 
@@ -17,15 +17,15 @@ impl PagedCache {
         self.high_water_blocks() + self.high_water_states() * self.states.cost
     }
 
-    /// Most blocks that a backend may have memory for, beside that of the recurrent states.
+    /// Most blocks that a backend may have memory for. The recurrent states take the rest of the budget.
     #[must_use]
     pub fn max_blocks_beside_states(&self) -> usize {
         self.max_blocks.saturating_sub(self.high_water_states() * self.states.cost)
     }
 
-    /// Blocks for which a sequence needs memory to have this many more positions, where only
-    /// [`compact_for`](Self::compact_for) gives it within [`max_blocks`](Self::max_blocks). None where there is
-    /// memory, or [`extend`](Self::extend) is refused anyway. What is idle gives way, as it does in that.
+    /// The number of blocks to pass to [`compact_for`](Self::compact_for) before a sequence gets this many more
+    /// positions. None if the memory already fits [`max_blocks`](Self::max_blocks), or if
+    /// [`extend`](Self::extend) will be refused. Drops idle blocks and snapshots, as `extend` does.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl PagedCache {
         Ok((!fits).then_some(needed))
     }
 
-    /// [Compacts](Self::compact), and lets what is idle give way until there is memory for this many blocks.
+    /// Drops idle blocks and snapshots until this many blocks are unused, then [compacts](Self::compact).
     pub fn compact_for(&mut self, blocks: usize) {
         self.make_room(blocks);
         self.compact();
@@ -69,7 +69,7 @@ impl PagedCache {
         &self.states.copies
     }
 
-    /// Whether there is memory for one more state, beside as many fresh blocks.
+    /// Whether the budget has memory for one more state and this many fresh blocks.
     pub(super) fn has_state_memory(&self, fresh: usize) -> bool {
         let blocks = fresh.saturating_sub(self.free.len());
         let is_free = !self.states.free.is_empty();

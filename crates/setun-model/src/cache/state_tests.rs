@@ -76,7 +76,7 @@ fn extend(
     Ok(())
 }
 
-/// Does with the memory what a model does that gives back what nobody has.
+/// Moves states and drops the unused ones, as a model does when it shrinks its cache.
 fn shrink(cache: &mut PagedCache, memory: &mut Memory) {
     for &(from, to) in cache.state_copies() {
         let most = from.0.max(to.0) as usize + 1;

@@ -1,4 +1,4 @@
-//! The rotation of a pack of MLX, which lies in a file beside `config.json`.
+//! The `hadamard.json` of an MLX pack, which describes how its weights are rotated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
